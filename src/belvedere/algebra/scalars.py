@@ -1,0 +1,124 @@
+"""Scalars: opaque values that wrap a sqlglot expression over a plan's column names.
+
+There is no second expression language here. Rules ask a scalar for its columns, its conjuncts
+and whether it is repeatable, and may substitute columns; only SQL engines look inside.
+Columns stand unqualified and quoted: names are unique among the relations a plan joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A value computed from the columns of one row."""
+
+    expr: exp.Expr
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The plan columns it reads.
+
+        >>> sorted(call("coalesce", col("a"), col("b")).columns)
+        ['a', 'b']
+        """
+        return frozenset(c.name for c in self.expr.find_all(exp.Column))
+
+    @cached_property
+    def conjuncts(self) -> tuple[Scalar, ...]:
+        """The parts that AND holds together; TRUE has none.
+
+        >>> [str(c) for c in both(equal(col("a"), col("b")), col("c")).conjuncts]
+        ['`a` = `b`', '`c`']
+        """
+        match self.expr:
+            case exp.Paren(this=inner):
+                return Scalar(inner).conjuncts
+            case exp.And(this=left, expression=right):
+                return Scalar(left).conjuncts + Scalar(right).conjuncts
+            case exp.Boolean(this=True):
+                return ()
+            case _:
+                return (self,)
+
+    @cached_property
+    def column(self) -> str | None:
+        """Its name if it is a bare column."""
+        return self.expr.name if isinstance(self.expr, exp.Column) else None
+
+    def substitute(self, by: Mapping[str, Scalar]) -> Scalar:
+        """Columns replaced by scalars, all at once.
+
+        >>> str(col("a").substitute({"a": col("b")}))
+        '`b`'
+        """
+
+        def swap(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column) and node.name in by:
+                inner = by[node.name].expr.copy()
+                return exp.paren(inner, copy=False) if isinstance(inner, exp.Binary) else inner
+            return node
+
+        return Scalar(self.expr.transform(swap)) if self.columns & by.keys() else self
+
+    def rename(self, names: Mapping[str, str]) -> Scalar:
+        """Columns renamed, all at once."""
+        return self.substitute({old: col(new) for old, new in names.items()})
+
+    def sql(self, dialect: str = "spark") -> str:
+        """Its text in a dialect."""
+        return self.expr.sql(dialect=dialect)
+
+    def __str__(self) -> str:
+        return self.sql()
+
+    def __repr__(self) -> str:
+        return f"Scalar({self.sql()})"
+
+
+def col(name: str) -> Scalar:
+    """The column of that name."""
+    return Scalar(exp.Column(this=exp.to_identifier(name, quoted=True)))
+
+
+def lit(value: str | int | float | bool | None) -> Scalar:
+    """A constant.
+
+    >>> str(lit(None)), str(lit("a'b")), str(lit(True))
+    ('NULL', "'a\\\\'b'", 'TRUE')
+    """
+    return Scalar(exp.convert(value))
+
+
+def call(function: str, *args: Scalar) -> Scalar:
+    """A function applied, in Spark's vocabulary."""
+    return Scalar(exp.func(function, *(a.expr.copy() for a in args), dialect="spark"))
+
+
+def equal(a: Scalar, b: Scalar) -> Scalar:
+    """`a = b`: NULL when either is."""
+    return Scalar(exp.EQ(this=a.expr.copy(), expression=b.expr.copy()))
+
+
+def same(a: Scalar, b: Scalar) -> Scalar:
+    """`a <=> b`: equal, with NULL equal to NULL."""
+    return Scalar(exp.NullSafeEQ(this=a.expr.copy(), expression=b.expr.copy()))
+
+
+def both(*parts: Scalar) -> Scalar:
+    """All of them; of none, TRUE."""
+    return every(parts)
+
+
+def every(parts: Iterable[Scalar]) -> Scalar:
+    """The conjunction of any number of scalars."""
+    exprs = [p.expr.copy() for p in parts]
+    return Scalar(exp.and_(*exprs, copy=False)) if exprs else TRUE
+
+
+TRUE = Scalar(exp.true())

@@ -1,0 +1,39 @@
+"""What can go wrong, by whose move it is: yours (Invalid), ours to build (Unsupported), our bug (Internal)."""
+
+from __future__ import annotations
+
+
+class BelvedereError(Exception):
+    """A message (what is wrong), a detail (where and why), a hint (what to do) and, for fallbacks, a reason code."""
+
+    def __init__(self, message: str, *, detail: str = "", hint: str = "", reason: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.reason = reason
+
+    def __str__(self) -> str:
+        """
+        >>> print(Invalid("no table 'lgo'", hint="did you mean 'log'?"))
+        no table 'lgo'
+          hint: did you mean 'log'?
+        """
+        lines = [self.message]
+        if self.detail:
+            lines.append(f"  detail: {self.detail}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class Invalid(BelvedereError):
+    """The input cannot mean anything: the user's to fix."""
+
+
+class Unsupported(BelvedereError):
+    """The input is meaningful, but not handled: ours to build."""
+
+
+class Internal(BelvedereError):
+    """A promise of our own was broken: a bug to report."""
