@@ -1,0 +1,263 @@
+"""A cursor over the tokens of one SQL statement, and the names it reads.
+
+Tokens are sqlglot's (Spark dialect), so comments, quoting and case are its business, not ours.
+A keyword is compared by its source text, which for a quoted identifier includes the quotes:
+`` `as` `` is never the keyword AS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import ClassVar
+
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import TokenError
+from sqlglot import Token, TokenType
+
+from belvedere.errors import Invalid
+
+Properties = tuple[tuple[str, str], ...]
+
+_STRINGS = {TokenType.STRING, TokenType.RAW_STRING}
+
+
+class _Tokenizer(Spark.Tokenizer):
+    """Spark's tokenizer, which here reads SHOW and EXPLAIN like any other statement."""
+
+    COMMANDS: ClassVar[set[TokenType]] = set()
+
+
+def tokenize(text: str) -> tuple[list[Token], bool]:
+    """The tokens of `text`, and whether all of it could be read (else a quote or comment is open)."""
+    tokenizer = _Tokenizer(dialect="spark")
+    try:
+        return tokenizer.tokenize(text), True
+    except TokenError:
+        return list(tokenizer.tokens), False
+
+
+def dotted(parts: Iterable[str]) -> str:
+    """The canonical text of a name: parts joined by dots, backquoted only where they must be.
+
+    >>> dotted(["shop", "daily visits"])
+    'shop.`daily visits`'
+    """
+    return ".".join(
+        part if part.isidentifier() else "`" + part.replace("`", "``") + "`" for part in parts
+    )
+
+
+def name_parts(name: str) -> tuple[str, ...]:
+    """The parts of a dotted name as written in SQL, without their quotes.
+
+    >>> name_parts("shop.`a``b.c`")
+    ('shop', 'a`b.c')
+    """
+    cursor = Cursor(name)
+    parts = cursor.parts("a name")
+    cursor.end()
+    return parts
+
+
+def position(text: str, offset: int) -> tuple[int, int]:
+    r"""The line and column, both from 1, of a character of `text`.
+
+    >>> position("SELECT\n  x", 9)
+    (2, 3)
+    """
+    before = text[:offset]
+    return before.count("\n") + 1, offset - before.rfind("\n")
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str:
+    """The candidate closest to `word`, or "" if none is close.
+
+    >>> nearest("INCREMENTL", ["AUTO", "INCREMENTAL"])
+    'INCREMENTAL'
+    """
+    return next(iter(get_close_matches(word.upper(), list(candidates), n=1, cutoff=0.7)), "")
+
+
+class Cursor:
+    """A position in one statement's tokens, with the few moves a grammar needs.
+
+    >>> c = Cursor("DROP materialized VIEW /* old */ `my view`;")
+    >>> c.take("DROP MATERIALIZED VIEW"), c.name(), c.done
+    (True, '`my view`', True)
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._tokens, self._readable = tokenize(text)
+        self._stop = len(text)
+        while self._tokens and self._tokens[-1].token_type == TokenType.SEMICOLON:
+            self._stop = self._tokens.pop().start
+        self._at = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether every token was taken."""
+        return self._at == len(self._tokens)
+
+    @property
+    def offset(self) -> int:
+        """Where the next token begins in the text."""
+        return self._stop if self.done else self._tokens[self._at].start
+
+    def word(self, ahead: int = 0) -> str:
+        """The next token as written, in upper case; "" at the end."""
+        at = self._at + ahead
+        return self._source(self._tokens[at]).upper() if at < len(self._tokens) else ""
+
+    def sees(self, phrase: str) -> bool:
+        """Whether the next tokens are these keywords."""
+        return all(self.word(i) == word for i, word in enumerate(phrase.split()))
+
+    def take(self, phrase: str) -> bool:
+        """Move past these keywords if they come next."""
+        if not self.sees(phrase):
+            return False
+        self._at += len(phrase.split())
+        return True
+
+    def expect(self, phrase: str) -> None:
+        """Move past these keywords, which must come next."""
+        if not self.take(phrase):
+            raise self.wrong(f"expected {phrase}")
+
+    def skip(self) -> None:
+        """Move past one token, whatever it is."""
+        self._at = min(self._at + 1, len(self._tokens))
+
+    def skip_parentheses(self) -> None:
+        """Move past a parenthesised text, or one token where none begins."""
+        depth = 0
+        while not self.done:
+            depth += {"(": 1, ")": -1}.get(self.word(), 0)
+            self.skip()
+            if depth <= 0:
+                return
+
+    def parts(self, what: str) -> tuple[str, ...]:
+        """The parts of a dotted name, or of one given as IDENTIFIER('…')."""
+        if self.sees("IDENTIFIER ("):
+            return self._identifier_clause()
+        parts = [self._part(what)]
+        while self.take("."):
+            parts.append(self._part(what))
+        return tuple(parts)
+
+    def name(self, what: str = "a name") -> str:
+        """A dotted name, in its canonical text."""
+        return dotted(self.parts(what))
+
+    def string(self) -> str:
+        """A string literal; doubled quotes inside stand for one."""
+        if self.done or self._tokens[self._at].token_type not in _STRINGS:
+            raise self.wrong("expected a string in quotes")
+        token = self._tokens[self._at]
+        self.skip()
+        if self._doubled_quote_after(token):
+            return token.text + self._source(token)[-1] + self.string()
+        return token.text
+
+    def at_string(self) -> bool:
+        """Whether a string literal comes next."""
+        return not self.done and self._tokens[self._at].token_type in _STRINGS
+
+    def properties(self) -> Properties:
+        """A list of properties, as in ('k' = 'v', a.b = 1); one without a value has ""."""
+        self.expect("(")
+        properties = [self._property()]
+        while self.take(","):
+            properties.append(self._property())
+        self.expect(")")
+        return tuple(properties)
+
+    def rest(self, what: str) -> str:
+        """All text from here to the end of the statement, exactly as written."""
+        self.single()
+        if self.done:
+            raise self.wrong(f"expected {what}")
+        after = self._tokens[self._at - 1].end + 1 if self._at else 0
+        self._at = len(self._tokens)
+        return self.text[after : self._stop].strip()
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        self.single()
+        if not self.done:
+            raise self.wrong("expected the end of the statement")
+
+    def single(self) -> None:
+        """The rest can be read and holds no further statement."""
+        if not self._readable:
+            raise self._at_offset(self._unread(), "a quote or comment is not closed")
+        for token in self._tokens[self._at :]:
+            if token.token_type == TokenType.SEMICOLON:
+                hint = "run the statements one by one"
+                raise self._at_offset(token.start, "more than one statement", hint)
+
+    def wrong(self, message: str, hint: str = "") -> Invalid:
+        """An error at the next token that says what was found there."""
+        if self.done and not self._readable:
+            return self._at_offset(self._unread(), "a quote or comment is not closed")
+        found = "the end" if self.done else repr(self._source(self._tokens[self._at]))
+        return self._at_offset(self.offset, f"{message}, found {found}", hint)
+
+    def _source(self, token: Token) -> str:
+        return self.text[token.start : token.end + 1]
+
+    def _part(self, what: str) -> str:
+        if self.done:
+            raise self.wrong(f"expected {what}")
+        token = self._tokens[self._at]
+        quoted = token.token_type == TokenType.IDENTIFIER
+        if not token.text or not (quoted or _plain(token, self._source(token))):
+            hint = "write names with other characters in backquotes, as in `my view`"
+            raise self.wrong(f"expected {what}", hint)
+        self.skip()
+        return token.text
+
+    def _property(self) -> tuple[str, str]:
+        key = self.string() if self.at_string() else ".".join(self.parts("a property's name"))
+        if not self.take("=") and self.word() in {",", ")"}:
+            return key, ""
+        return key, self.string() if self.at_string() else self._literal()
+
+    def _literal(self) -> str:
+        sign = "-" if self.take("-") else ""
+        if self.done:
+            raise self.wrong("expected a value")
+        token = self._tokens[self._at]
+        self.skip()
+        return sign + self._source(token)
+
+    def _identifier_clause(self) -> tuple[str, ...]:
+        self.take("IDENTIFIER (")
+        parts = name_parts(self.string())
+        self.expect(")")
+        return parts
+
+    def _doubled_quote_after(self, token: Token) -> bool:
+        return (
+            self.at_string()
+            and self._tokens[self._at].start == token.end + 1
+            and self._source(self._tokens[self._at])[0] == self._source(token)[-1]
+        )
+
+    def _unread(self) -> int:
+        after = self._tokens[-1].end + 1 if self._tokens else 0
+        return after + len(self.text[after:]) - len(self.text[after:].lstrip())
+
+    def _at_offset(self, offset: int, message: str, hint: str = "") -> Invalid:
+        line, column = position(self.text, offset)
+        near = self.text[offset : offset + 40].split("\n")[0].strip()
+        detail = f"line {line}, column {column}" + (f", at: {near}" if near else "")
+        return Invalid(message, detail=detail, hint=hint)
+
+
+def _plain(token: Token, source: str) -> bool:
+    """Whether an unquoted token may stand for a name: any word, since Spark reserves none."""
+    return token.token_type != TokenType.NUMBER and all(c.isalnum() or c == "_" for c in source)
