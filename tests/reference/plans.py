@@ -1,0 +1,198 @@
+"""Random plans over the whole algebra, and random tables with random changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from sqlglot import exp, parse_one
+
+from belvedere.algebra.relations import (
+    Agg,
+    Aggregate,
+    Distinct,
+    Except,
+    Field,
+    Filter,
+    Intersect,
+    Join,
+    Kind,
+    Order,
+    Output,
+    Project,
+    Rel,
+    Scan,
+    TopK,
+    Union,
+    Window,
+)
+from belvedere.algebra.scalars import Scalar, col, every
+from reference.interpreter import Bag, Database
+
+TABLES = {"r": ("a", "b"), "s": ("a", "b", "c"), "t": ("x",)}
+
+values = st.sampled_from([None, 0, 0, 1, 1, 2])
+
+
+@st.composite
+def bags(draw: st.DrawFn, width: int, most: int = 5) -> Bag:
+    """A few rows, often equal, often NULL."""
+    return Counter(draw(st.lists(st.tuples(*[values] * width), max_size=most)))
+
+
+@st.composite
+def databases(draw: st.DrawFn) -> Database:
+    """Two states of each table: unrelated, emptied, refilled, nudged or the same."""
+    old, new = {}, {}
+    for table, columns in TABLES.items():
+        before = draw(bags(len(columns)))
+        match draw(st.sampled_from(["nudge", "nudge", "nudge", "same", "empty", "other"])):
+            case "same":
+                after = before
+            case "empty":
+                after = Counter()
+            case "other":
+                after = draw(bags(len(columns)))
+            case _:
+                gone = (
+                    draw(st.lists(st.sampled_from(sorted(before, key=str)), max_size=2))
+                    if before
+                    else []
+                )
+                after = before - Counter(gone) + draw(bags(len(columns), most=2))
+        old[table], new[table] = before, after
+    return Database(TABLES, old, new)
+
+
+@dataclass
+class _Plans:
+    """Draws plans with column names of their own."""
+
+    draw: st.DrawFn
+    count: int = 0
+    scans: int = 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"c{self.count}"
+
+    def plan(self, depth: int) -> Rel:
+        if depth == 0 or self.scans >= 5:
+            return self.scan()
+        makers = [self.filter, self.project, self.join, self.join, self.aggregate]
+        makers += [self.distinct, self.set_operation, self.window, self.top]
+        return self.draw(st.sampled_from(makers))(depth - 1)
+
+    def scan(self) -> Rel:
+        self.scans += 1
+        table = self.draw(st.sampled_from(sorted(TABLES)))
+        fields = tuple(Field(self.name(), c, "int") for c in TABLES[table])
+        return Scan(table, fields)
+
+    def column(self, q: Rel) -> str:
+        return self.draw(st.sampled_from(q.columns))
+
+    def some(self, q: Rel, least: int, most: int) -> tuple[str, ...]:
+        chosen = self.draw(
+            st.lists(st.sampled_from(q.columns), unique=True, min_size=least, max_size=most)
+        )
+        return tuple(chosen)
+
+    def compare(self, left: Rel, right: Rel) -> Scalar:
+        op = self.draw(
+            st.sampled_from([exp.EQ, exp.EQ, exp.EQ, exp.LT, exp.GTE, exp.NEQ, exp.NullSafeEQ])
+        )
+        a, b = col(self.column(left)), col(self.column(right))
+        return Scalar(op(this=a.expr, expression=b.expr))
+
+    def filter(self, depth: int) -> Rel:
+        child = self.plan(depth)
+        a = self.column(child)
+        texts = [f"`{a}` > 0", f"`{a}` IS NULL", f"`{a}` = 1 OR `{a}` IS NULL", f"NOT `{a}` = 0"]
+        predicate = Scalar(parse_one(self.draw(st.sampled_from(texts)), dialect="spark"))
+        return Filter(child, self.draw(st.sampled_from([predicate, self.compare(child, child)])))
+
+    def project(self, depth: int) -> Rel:
+        return self.narrow(self.plan(depth), self.draw(st.integers(1, 3)))
+
+    def narrow(self, child: Rel, width: int) -> Rel:
+        outputs = []
+        for _ in range(width):
+            a, b = self.column(child), self.column(child)
+            texts = [f"`{a}`", f"`{a}`", f"`{a}` + `{b}`", f"COALESCE(`{a}`, 0)"]
+            texts.append(f"CASE WHEN `{a}` = 1 THEN `{b}` ELSE 0 END")
+            text = self.draw(st.sampled_from(texts))
+            outputs.append(Output(self.name(), Scalar(parse_one(text, dialect="spark"))))
+        return Project(child, tuple(outputs))
+
+    def join(self, depth: int) -> Rel:
+        left, right = self.plan(depth), self.plan(self.draw(st.integers(0, depth)))
+        kind = self.draw(st.sampled_from(list(Kind)))
+        conditions = [self.compare(left, right) for _ in range(self.draw(st.integers(0, 2)))]
+        joined = Join(left, right, kind, every(conditions))
+        if len(joined.columns) <= 4:
+            return joined
+        kept = self.some(joined, 1, 3)
+        return Project(joined, tuple(Output(c, col(c)) for c in kept))
+
+    def aggregate(self, depth: int) -> Rel:
+        child = self.plan(depth)
+        keys = self.some(child, 0, 2)
+        aggs = [Agg(self.name(), "count")]
+        for _ in range(self.draw(st.integers(0, 2))):
+            function = self.draw(st.sampled_from(["sum", "count", "min", "max"]))
+            distinct = self.draw(st.sampled_from([False, False, function in ("sum", "count")]))
+            aggs.append(Agg(self.name(), function, (col(self.column(child)),), distinct))
+        return Aggregate(child, keys, tuple(aggs))
+
+    def distinct(self, depth: int) -> Rel:
+        return Distinct(self.plan(depth))
+
+    def set_operation(self, depth: int) -> Rel:
+        left, right = self.plan(depth), self.plan(self.draw(st.integers(0, depth)))
+        width = min(len(left.columns), len(right.columns), 2)
+        left, right = self.narrow(left, width), self.narrow(right, width)
+        columns = tuple(self.name() for _ in range(width))
+        match self.draw(st.sampled_from(["union", "except", "intersect"])):
+            case "union":
+                return Union((left, right), columns)
+            case "except":
+                return Except(left, right, columns, all=self.draw(st.booleans()))
+            case _:
+                return Intersect(left, right, columns, all=self.draw(st.booleans()))
+
+    def window(self, depth: int) -> Rel:
+        child = self.plan(depth)
+        partition = self.some(child, 0, 2)
+        functions = [self.windowed(child, partition) for _ in range(self.draw(st.integers(1, 2)))]
+        return Window(child, partition, tuple(functions))
+
+    def windowed(self, child: Rel, partition: tuple[str, ...]) -> Output:
+        a, o = self.column(child), self.column(child)
+        by = ", ".join(f"`{p}`" for p in partition)
+        by = f"PARTITION BY {by} " if by else ""
+        every_column = ", ".join(f"`{c}` NULLS FIRST" for c in child.columns)
+        texts = [
+            f"SUM(`{a}`) OVER ({by})",
+            f"COUNT(`{a}`) OVER ({by}ORDER BY `{o}` NULLS FIRST)",
+            f"MAX(`{a}`) OVER ({by}ORDER BY `{o}` DESC NULLS LAST)",
+            f"RANK() OVER ({by}ORDER BY `{o}` NULLS FIRST)",
+            f"DENSE_RANK() OVER ({by}ORDER BY `{o}` DESC NULLS LAST)",
+            f"ROW_NUMBER() OVER ({by}ORDER BY {every_column})",
+            f"LAG(`{a}`) OVER ({by}ORDER BY {every_column})",
+        ]
+        text = self.draw(st.sampled_from(texts))
+        return Output(self.name(), Scalar(parse_one(text, dialect="spark")))
+
+    def top(self, depth: int) -> Rel:
+        child = self.plan(depth)
+        descending = self.draw(st.booleans())
+        order = tuple(Order(c, descending, not descending) for c in self.some(child, 1, 2))
+        return TopK(child, order, self.draw(st.integers(1, 3)), self.draw(st.integers(0, 1)))
+
+
+@st.composite
+def plans(draw: st.DrawFn, most_depth: int = 5) -> Rel:
+    """A plan of any operators, self joins included."""
+    return _Plans(draw).plan(draw(st.integers(1, most_depth)))
