@@ -50,9 +50,9 @@ specs: $(READY) ## rewrite the golden files under tests/specs; read the diff bef
 
 lock: ## resolve pyproject.toml into requirements.lock again (needs uv)
 	@$(UV) --version >/dev/null 2>&1 || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
-	$(UV) pip compile --universal --python-version 3.11 --generate-hashes \
+	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-header --no-emit-index-url --no-annotate --group dev pyproject.toml -o requirements.lock
 
 clean: ## remove caches, builds and the demo's lake; .venv stays
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis dist demo-lake
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
