@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from belvedere.algebra.scalars import TRUE, Scalar
+from sqlglot import exp
+
+from belvedere.algebra.scalars import TRUE, Scalar, call
 from belvedere.errors import Internal
 
 
@@ -59,6 +61,22 @@ class Agg:
     function: str
     args: tuple[Scalar, ...] = ()
     distinct: bool = False
+
+    @property
+    def call(self) -> Scalar:
+        """The aggregate as SQL writes it.
+
+        >>> from belvedere.algebra.scalars import col
+        >>> str(Agg("n", "count").call), str(Agg("d", "count", (col("a"),), distinct=True).call)
+        ('COUNT(*)', 'COUNT(DISTINCT `a`)')
+        """
+        if self.function == "count" and not self.args:
+            return Scalar(exp.Count(this=exp.Star()))
+        if not self.distinct:
+            return call(self.function, *self.args)
+        several = len(self.args) if self.function == "count" else 1
+        first = exp.Distinct(expressions=[a.expr.copy() for a in self.args[:several]])
+        return call(self.function, Scalar(first), *self.args[several:])
 
 
 @dataclass(frozen=True)

@@ -371,13 +371,7 @@ def _group_by(query: exp.Select, keys: list[exp.Expr]) -> exp.Select:
 def _aggregate_call(a: Agg, block: _Block) -> exp.Expr:
     if block.sign is not None:
         return _signed_call(a, block, block.sign)
-    args = [block.put(arg) for arg in a.args]
-    if a.function == "count" and not args:
-        return exp.Count(this=exp.Star())
-    if a.distinct:
-        distinct = exp.Distinct(expressions=args[:1] if a.function != "count" else args)
-        return exp.func(a.function, distinct, *args[len(distinct.expressions) :], dialect="spark")
-    return exp.func(a.function, *args, dialect="spark")
+    return block.put(a.call)
 
 
 def _signed_call(a: Agg, block: _Block, sign: exp.Expr) -> exp.Expr:

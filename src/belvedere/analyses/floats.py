@@ -1,0 +1,49 @@
+"""Which values depend on the order of additions: a floating-point sum computed again may differ.
+
+A keyed change subtracts values it computes again. For such a value the old row would not be
+found, so a plan in which one lies below a keyed operator cannot be maintained by its change.
+"""
+
+from __future__ import annotations
+
+from belvedere.algebra.relations import Agg, Aggregate, Rel, Window
+from belvedere.algebra.walks import nodes
+from belvedere.analyses.types import Types
+
+FLOATING = ("double", "float")
+
+# computed in floating point whatever they are given, by updates that depend on the order
+_ALWAYS = frozenset(
+    "variance var_samp var_pop stddev std stddev_samp stddev_pop skewness kurtosis corr covar_pop "
+    "covar_samp regr_avgx regr_avgy regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy".split()
+)
+# exact on integers and decimals
+_ON_FLOATS = frozenset(("sum", "avg", "mean", "try_sum", "try_avg"))
+
+
+def order_dependent(a: Agg, types: Types) -> bool:
+    """Whether an aggregate's value depends on the order of its rows."""
+    if a.function in _ALWAYS:
+        return True
+    return a.function in _ON_FLOATS and _is_floating(a, types)
+
+
+def unstable(q: Rel, types: Types) -> tuple[str, ...]:
+    """Columns of nested aggregates and windows whose recomputed value may differ in its last bits."""
+    found: list[str] = []
+    for node in nodes(q):
+        if isinstance(node, Aggregate):
+            found += [a.name for a in node.aggregates if order_dependent(a, types)]
+        if isinstance(node, Window):
+            found += [f.name for f in node.functions if types.get(f.name) in FLOATING]
+    return tuple(dict.fromkeys(found))
+
+
+def _is_floating(a: Agg, types: Types) -> bool:
+    """Whether it adds floating-point numbers: a float argument, or a float result that is no mean of integers."""
+    argument = a.args[0]
+    if argument.column is not None:
+        return types.get(argument.column) in FLOATING
+    if a.function in ("avg", "mean", "try_avg"):
+        return any(types.get(c) in FLOATING for c in argument.columns) or "/" in argument.sql()
+    return types.get(a.name) in FLOATING

@@ -1,0 +1,42 @@
+"""Whether inserts into its tables can only insert into a plan."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from belvedere.algebra.relations import (
+    Aggregate,
+    Change,
+    Distinct,
+    Empty,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    Kind,
+    Negate,
+    Project,
+    Rel,
+    Restrict,
+    Scan,
+    Support,
+    TopK,
+    Union,
+    Window,
+)
+from belvedere.algebra.walks import children
+
+
+def monotone(q: Rel) -> bool:
+    """True where D ⊆ D′ implies Q(D) ⊆ Q(D′), as bags."""
+    match q:
+        case Join(kind=Kind.INNER | Kind.SEMI):
+            return all(monotone(c) for c in children(q))
+        case Scan() | Filter() | Project() | Union() | Distinct() | Intersect() | Empty():
+            return all(monotone(c) for c in children(q))
+        case Join() | Aggregate() | Except() | Window() | TopK():
+            return False
+        case Change() | Negate() | Support() | Restrict():
+            return False
+        case _:
+            assert_never(q)
