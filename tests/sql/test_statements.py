@@ -191,7 +191,7 @@ def test_everything_else_goes_to_spark_untouched(text: str) -> None:
 
 
 def test_the_query_is_kept_to_the_letter() -> None:
-    query = "SELECT  a, -- first\n  ';' AS `b;c`, \"x\" /* ; */\nFROM t -- last"
+    query = "/* why */ SELECT  a, -- first\n  ';' AS `b;c`, \"x\" /* ; */\nFROM t -- last"
     text = f"CREATE MATERIALIZED VIEW v AS\n{query}\n; -- after"
     parsed = parse_statement(text)
     assert isinstance(parsed, CreateView)

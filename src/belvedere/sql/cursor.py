@@ -175,14 +175,15 @@ class Cursor:
         self.expect(")")
         return tuple(properties)
 
-    def rest(self, what: str) -> str:
-        """All text from here to the end of the statement, exactly as written."""
+    def rest(self, what: str) -> tuple[str, int]:
+        """All text from here to the end of the statement, exactly as written, and where it begins."""
         self.single()
         if self.done:
             raise self.wrong(f"expected {what}")
         after = self._tokens[self._at - 1].end + 1 if self._at else 0
         self._at = len(self._tokens)
-        return self.text[after : self._stop].strip()
+        text = self.text[after : self._stop].lstrip()
+        return text.rstrip(), self._stop - len(text)
 
     def end(self) -> None:
         """Nothing may follow."""

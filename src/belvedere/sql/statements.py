@@ -208,8 +208,7 @@ def _create_view(c: Cursor, replace: bool = False) -> CreateView:
             properties = c.properties()
         else:
             raise _no_clause(c)
-    offset = c.offset
-    query = c.rest("a query")
+    query, offset = c.rest("a query")
     return CreateView(
         name,
         query,
