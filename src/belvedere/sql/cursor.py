@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import ClassVar
 
+from sqlglot import Token, TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
-from sqlglot import Token, TokenType
 
 from belvedere.errors import Invalid
 
