@@ -24,6 +24,7 @@ from belvedere.algebra.relations import (
     Join,
     Kind,
     Negate,
+    Net,
     Order,
     Project,
     Rel,
@@ -101,6 +102,8 @@ class Database:
                 place = [q.child.columns.index(k) for k in q.key]
                 rows = self.bag(q.child).items()
                 return Counter({r: m for r, m in rows if tuple(r[i] for i in place) in keys})
+            case Net():
+                return self.bag(q.child)
             case Negate():
                 return Counter({r: -m for r, m in self.bag(q.child).items()})
             case Empty():

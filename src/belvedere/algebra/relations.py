@@ -2,7 +2,7 @@
 
 A relation denotes a bag with signed multiplicities (a Z-set). A definition is built of the
 operators SQL has; a plan that a rule derives from it may also use the signed ones
-(`Change`, `Negate`, `Support`, `Restrict`). Nodes are immutable, check themselves when
+(`Change`, `Negate`, `Net`, `Support`, `Restrict`). Nodes are immutable, check themselves when
 built, and never point at their parents. Column names are unique among joined relations,
 without regard to case; the set operations are positional and name their own output.
 """
@@ -314,6 +314,17 @@ class Negate:
 
 
 @dataclass(frozen=True)
+class Net:
+    """The same rows with their counts summed: what cancels is gone. No count may pass one."""
+
+    child: Rel
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True)
 class Support:
     """Each row whose net multiplicity is not zero, once."""
 
@@ -346,6 +357,7 @@ Rel: TypeAlias = (
     | TopK
     | Restrict
     | Negate
+    | Net
     | Support
     | Empty
 )

@@ -18,6 +18,7 @@ from belvedere.algebra.relations import (
     Join,
     Keys,
     Negate,
+    Net,
     Project,
     Rel,
     Restrict,
@@ -36,7 +37,7 @@ def children(q: Rel) -> tuple[Rel, ...]:
             return ()
         case Filter() | Project() | Aggregate() | Distinct() | Window() | TopK():
             return (q.child,)
-        case Negate() | Support():
+        case Negate() | Net() | Support():
             return (q.child,)
         case Join() | Except() | Intersect():
             return (q.left, q.right)
@@ -55,7 +56,7 @@ def with_children(q: Rel, new: Sequence[Rel]) -> Rel:
             return q
         case Filter() | Project() | Aggregate() | Distinct() | Window() | TopK():
             return replace(q, child=new[0])
-        case Negate() | Support():
+        case Negate() | Net() | Support():
             return replace(q, child=new[0])
         case Join() | Except() | Intersect():
             return replace(q, left=new[0], right=new[1])

@@ -11,6 +11,7 @@ from belvedere.algebra.relations import (
     Filter,
     Join,
     Negate,
+    Net,
     Project,
     Rel,
     Restrict,
@@ -53,7 +54,7 @@ def _field(q: Rel, column: str) -> Field | None:
             return _field(q.child, value.column) if value is not None and value.column else None
         case Aggregate() if column not in q.keys:
             return None
-        case Distinct() | Restrict() | Negate() | TopK():
+        case Distinct() | Restrict() | Negate() | Net() | TopK():
             return _field(q.child, column)
         case Aggregate() | Filter() | Window() | Join():
             below = (c for c in children(q) if column in c.columns)

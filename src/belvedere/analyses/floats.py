@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from belvedere.algebra.relations import Agg, Aggregate, Rel, Window
 from belvedere.algebra.walks import nodes
-from belvedere.analyses.types import Types
+from belvedere.analyses.types import Types, argument
 
 FLOATING = ("double", "float")
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 # computed in floating point whatever they are given, by updates that depend on the order
 _ALWAYS = frozenset(
@@ -25,7 +26,7 @@ def order_dependent(a: Agg, types: Types) -> bool:
     """Whether an aggregate's value depends on the order of its rows."""
     if a.function in _ALWAYS:
         return True
-    return a.function in _ON_FLOATS and _is_floating(a, types)
+    return a.function in _ON_FLOATS and not _exact(types[argument(a)])
 
 
 def unstable(q: Rel, types: Types) -> tuple[str, ...]:
@@ -39,11 +40,5 @@ def unstable(q: Rel, types: Types) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _is_floating(a: Agg, types: Types) -> bool:
-    """Whether it adds floating-point numbers: a float argument, or a float result that is no mean of integers."""
-    argument = a.args[0]
-    if argument.column is not None:
-        return types.get(argument.column) in FLOATING
-    if a.function in ("avg", "mean", "try_avg"):
-        return any(types.get(c) in FLOATING for c in argument.columns) or "/" in argument.sql()
-    return types.get(a.name) in FLOATING
+def _exact(kind: str) -> bool:
+    return kind in INTEGERS or kind.startswith("decimal")

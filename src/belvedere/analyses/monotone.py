@@ -15,6 +15,7 @@ from belvedere.algebra.relations import (
     Join,
     Kind,
     Negate,
+    Net,
     Project,
     Rel,
     Restrict,
@@ -36,7 +37,7 @@ def monotone(q: Rel) -> bool:
             return all(monotone(c) for c in children(q))
         case Join() | Aggregate() | Except() | Window() | TopK():
             return False
-        case Change() | Negate() | Support() | Restrict():
+        case Change() | Negate() | Net() | Support() | Restrict():
             return False
         case _:
             assert_never(q)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from belvedere.algebra.relations import (
+    Agg,
     Aggregate,
     Change,
     Distinct,
@@ -15,6 +16,7 @@ from belvedere.algebra.relations import (
     Intersect,
     Join,
     Negate,
+    Net,
     Project,
     Rel,
     Restrict,
@@ -45,16 +47,24 @@ def types(q: Rel, ask: Ask) -> dict[str, str]:
             _learn(known, {o.name: o.value for o in q.outputs}, ask)
         case Aggregate():
             _learn(known, {a.name: a.call for a in q.aggregates}, ask)
+            _learn(known, {argument(a): a.args[0] for a in q.aggregates if a.args}, ask)
         case Window():
             _learn(known, {f.name: f.value for f in q.functions}, ask)
         case Union() | Except() | Intersect():
             sides = zip(q.columns, *(c.columns for c in children(q)), strict=True)
             _learn(known, {name: _widest(parts) for name, *parts in sides}, ask)
-        case Filter() | Join() | Distinct() | TopK() | Restrict() | Negate() | Support() | Empty():
+        case Filter() | Join() | Distinct() | TopK() | Restrict() | Empty():
+            pass
+        case Negate() | Net() | Support():
             pass
         case _:
             assert_never(q)
     return known
+
+
+def argument(a: Agg) -> str:
+    """Under which name the type of an aggregate's first argument is known."""
+    return f"{a.name}()"
 
 
 def _widest(parts: list[str]) -> Scalar:

@@ -20,6 +20,9 @@ linear in its left side; then, with the left side already NEW, only the left row
 changed right row can gain or lose a partner. So no key is needed, inequalities and NULL keys are
 no special case, and NOT IN (bound as two anti joins) falls under D4.
 
+Where Q has each row once (aggregates, DISTINCT), Net drops the rows that did not change after
+all: a group recomputed to the same values, a scalar subquery whose answer stood still.
+
 The keyed rule subtracts values it computes again from OLD: exact for every type but floating
 point, whose sums depend on order (`analyses/floats.py` finds the plans where that matters).
 """
@@ -45,6 +48,7 @@ from belvedere.algebra.relations import (
     Keys,
     Kind,
     Negate,
+    Net,
     Output,
     Project,
     Rel,
@@ -111,18 +115,22 @@ class Delta:
                 half = self.of(replace(q, kind=Kind.LEFT))
                 return union([half, self._pad(self.of(lonely), q.columns)], q.columns)
             # D6  Δ(Q) = Q₁|K − Q₀|K
-            case Aggregate(keys=key) | Window(partition=key) if key:
-                return self._on_keys(q, key)
+            case Aggregate(keys=key) if key:
+                return Net(self._on_keys(q, key))
             case Distinct():
-                return self._on_keys(q, q.columns)
+                return Net(self._on_keys(q, q.columns))
+            case Window(partition=key) if key:
+                return self._on_keys(q, key)
             case Except() | Intersect():
                 return self._on_rows(q)
             # D7  Δ(Q) = Q₁ − Q₀
-            case Aggregate() | Window() | TopK():
+            case Aggregate():
+                return Net(union([self.new(q), Negate(self.old(q))], q.columns))
+            case Window() | TopK():
                 return union([self.new(q), Negate(self.old(q))], q.columns)
             case Empty():
                 return q
-            case Change() | Negate() | Support() | Restrict():
+            case Change() | Negate() | Net() | Support() | Restrict():
                 raise Internal(f"{type(q).__name__} has no place in a definition")
             case Join():
                 raise Internal(f"a join of kind {q.kind}")

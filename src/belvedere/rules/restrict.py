@@ -37,6 +37,7 @@ from belvedere.algebra.relations import (
     Keys,
     Kind,
     Negate,
+    Net,
     Output,
     Project,
     Rel,
@@ -58,7 +59,7 @@ def push(q: Restrict) -> Rel:
     child, key, by = q.child, q.key, q.by
     match child:
         # R1  K(σ(Q)) = σ(K(Q)); a sign, another restriction and a sort-free top likewise
-        case Filter() | Negate() | Distinct():
+        case Filter() | Negate() | Net() | Distinct():
             return replace(child, child=push(Restrict(child.child, key, by)))
         case Restrict():
             return replace(child, child=push(Restrict(child.child, key, by)))

@@ -27,6 +27,7 @@ from belvedere.algebra.relations import (
     Join,
     Kind,
     Negate,
+    Net,
     Project,
     Rel,
     Restrict,
@@ -58,7 +59,7 @@ def render(q: Rel, source: Source) -> exp.Query:
 def is_signed(q: Rel) -> bool:
     """Whether multiplicities of a plan can be negative."""
     match q:
-        case Change() | Negate():
+        case Change() | Negate() | Net():
             return True
         case Filter() | Project():
             return is_signed(q.child)
@@ -131,8 +132,8 @@ class _Renderer:
             case Distinct():
                 block = self._unsigned(q.child)
                 return block.select(q.columns, sign=False).distinct(copy=False)
-            case Support():
-                return self._support(q)
+            case Support() | Net():
+                return self._counted(q)
             case Window():
                 return self._window(q)
             case TopK():
@@ -279,13 +280,16 @@ class _Renderer:
         query = block.over(outputs)
         return _group_by(query, [block.columns[k] for k in q.keys])
 
-    def _support(self, q: Support) -> exp.Query:
+    def _counted(self, q: Support | Net) -> exp.Query:
         block = self._grouped(q.child, q.columns)
         query = block.select(q.columns, sign=False)
         if block.sign is None:
             return query.distinct(copy=False)
-        net = exp.NEQ(this=exp.Sum(this=block.sign.copy()), expression=exp.Literal.number(0))
-        return _group_by(query, [block.columns[c] for c in q.columns]).having(net, copy=False)
+        count = exp.Sum(this=block.sign.copy())
+        if isinstance(q, Net):
+            query = query.select(exp.alias_(count.copy(), SIGN), copy=False)
+        some = exp.NEQ(this=count, expression=exp.Literal.number(0))
+        return _group_by(query, [block.columns[c] for c in q.columns]).having(some, copy=False)
 
     def _window(self, q: Window) -> exp.Query:
         block = self._unsigned(q.child)
