@@ -96,8 +96,17 @@ def lit(value: str | int | float | bool | None) -> Scalar:
 
 
 def call(function: str, *args: Scalar) -> Scalar:
-    """A function applied, in Spark's vocabulary."""
-    return Scalar(exp.func(function, *(a.expr.copy() for a in args), dialect="spark"))
+    """A function applied, in Spark's vocabulary.
+
+    Only functions every dialect writes the same are understood; sqlglot would rewrite others.
+    """
+    parts = [a.expr.copy() for a in args]
+    if function in _UNDERSTOOD:
+        return Scalar(exp.func(function, *parts, dialect="spark"))
+    return Scalar(exp.Anonymous(this=function, expressions=parts))
+
+
+_UNDERSTOOD = frozenset(("count", "sum", "avg", "min", "max", "coalesce", "greatest", "least"))
 
 
 def equal(a: Scalar, b: Scalar) -> Scalar:

@@ -1,0 +1,250 @@
+"""M: the plan that brings stored rows from one vector to another, and how its rows are written.
+
+    merge          Grouped   γ(Δ child): what each touched group's parts gain
+                   Bag       ΔQ, net per row value; equal rows are numbered on from those held
+    replace keys   Grouped   the touched groups K beside γ(child₁|K); a group that is gone has no parts
+    rebuild        the core over the new versions
+
+The source of a write has one row per stored row it may touch, under the stored names; `t` is the
+stored row and `s` the source row in the expressions of a `Merge`. A count that would fall below
+zero raises: the stored rows would not be what their vector says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from belvedere.algebra.relations import (
+    Aggregate,
+    Filter,
+    Join,
+    Keys,
+    Kind,
+    Output,
+    Project,
+    Rel,
+    Restrict,
+    Window,
+)
+from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
+from belvedere.analyses.types import Types
+from belvedere.rules.delta import Delta
+from belvedere.rules.restrict import push
+from belvedere.sql.render import SIGN, Source, render
+from belvedere.views.state import COUNT, ROW, Bag, Combine, Grouped, Part, State, coalesce, physical
+
+IN = "__in"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """How source rows `s` change stored rows `t`: conditions and values as scalars."""
+
+    on: Scalar
+    insert: dict[str, Scalar]
+    insert_when: Scalar | None = None
+    update: dict[str, Scalar] | None = None
+    update_when: Scalar | None = None
+    delete_when: Scalar | None = None
+
+
+def fill(state: State, source: Source) -> exp.Query:
+    """The query of all stored rows, for creation and rebuild."""
+    names = physical(state)
+    plan: Rel = Project(state.plan, tuple(Output(names[c], col(c)) for c in state.columns))
+    if isinstance(state, Bag):
+        plan = _numbered(plan)
+    return render(plan, source)
+
+
+def additive(
+    state: Grouped, moving: Collection[str], types: Types, source: Source
+) -> tuple[exp.Query, Merge]:
+    """Merge: what each touched group gains, and how that joins the stored parts."""
+    gained = Aggregate(
+        Delta(moving, types).of(state.child), state.keys, tuple(p.agg for p in state.parts)
+    )
+    names = physical(state)
+    some = Filter(gained, _any(_gains(p) for p in state.parts))
+    plan = Project(some, tuple(Output(names[c], col(c)) for c in state.columns))
+    left = _plus(_t(COUNT), _s(COUNT))
+    update = {names[p.agg.name]: _joined(p, names[p.agg.name]) for p in state.parts}
+    merge = Merge(
+        on=_same_keys(state, names),
+        delete_when=_is(left, 0) if state.keys else None,
+        update={**update, COUNT: _not_negative(left)},
+        insert={**_copied(state, names), COUNT: _not_negative(_s(COUNT))},
+        insert_when=_not(_is(_s(COUNT), 0)),
+    )
+    return render(plan, source), merge
+
+
+def keyed(
+    state: Grouped, moving: Collection[str], types: Types, source: Source
+) -> tuple[exp.Query, Merge]:
+    """Replace keys: touched groups recomputed; those without rows go."""
+    names = physical(state)
+    changes = Delta(moving, types)
+    parts = tuple(p.agg for p in state.parts)
+    child = changes.new(state.child)
+    if state.keys:
+        touched = changes.keys(state.child, state.keys)
+        again = Aggregate(push(Restrict(child, state.keys, Keys(touched))), state.keys, parts)
+        renamed = {k: f"__k{i}" for i, k in enumerate(state.keys)}
+        keys = Project(touched, tuple(Output(renamed[k], col(k)) for k in state.keys))
+        on = every(same(col(renamed[k]), col(k)) for k in state.keys)
+        plan: Rel = Join(keys, again, Kind.LEFT, on)
+    else:
+        renamed, plan = {}, Aggregate(child, (), parts)
+    outputs = tuple(Output(names[c], col(renamed.get(c, c))) for c in state.columns)
+    absent = _is_null(_s(COUNT))
+    stored = [names[p.agg.name] for p in state.parts]
+    merge = Merge(
+        on=_same_keys(state, names),
+        delete_when=absent if state.keys else None,
+        update={c: _s(c) for c in stored},
+        update_when=_not(every(same(_t(c), _s(c)) for c in stored)),
+        insert=_copied(state, names),
+        insert_when=_not(absent),
+    )
+    return render(Project(plan, outputs), source), merge
+
+
+def counted(
+    state: Bag, moving: Collection[str], types: Types, source: Source, stored: exp.Table
+) -> tuple[exp.Query, Merge]:
+    """Merge of a bag: each touched row value's copies to add or take away, by number."""
+    names = physical(state)
+    change = Delta(moving, types).of(state.plan)
+    renamed = Project(change, tuple(Output(names[c], col(c)) for c in state.columns))
+    columns = [names[c] for c in state.columns]
+    query = _numbers(_held(render(renamed, source), stored, columns), columns)
+    on = every(same(_t(c), _s(c)) for c in (*columns, ROW))
+    merge = Merge(
+        on=on,
+        delete_when=_not(_s(IN)),
+        insert={c: _s(c) for c in (*columns, ROW)},
+        insert_when=_s(IN),
+    )
+    return query, merge
+
+
+def _numbered(plan: Rel) -> Rel:
+    """Equal rows numbered from 1."""
+    by = [col(c).expr for c in plan.columns]
+    order = exp.Order(expressions=[exp.Ordered(this=by[0].copy(), nulls_first=True)])
+    number = exp.Window(this=exp.RowNumber(), partition_by=by, order=order)
+    return Window(plan, plan.columns, (Output(ROW, Scalar(number)),))
+
+
+def _held(change: exp.Query, stored: exp.Table, columns: list[str]) -> exp.Select:
+    """Each changed row value with its net change and the number of copies now held."""
+    own = [exp.column(c, table="d", quoted=True) for c in columns]
+    sign = exp.column(SIGN, table="d")
+    some = exp.NEQ(this=exp.Sum(this=sign.copy()), expression=exp.Literal.number(0))
+    net = (
+        exp.select(*own, exp.alias_(exp.Sum(this=sign), SIGN))
+        .from_(change.subquery("d"))
+        .group_by(*own)
+        .having(some)
+    )
+    kept = [exp.column(c, table="n", quoted=True) for c in columns]
+    on = exp.and_(
+        *(
+            exp.NullSafeEQ(this=k.copy(), expression=exp.column(c, table="t", quoted=True))
+            for k, c in zip(kept, columns, strict=True)
+        )
+    )
+    held = exp.alias_(exp.Count(this=exp.column(ROW, table="t")), "__held")
+    moved = exp.column(SIGN, table="n")
+    return (
+        exp.select(*kept, moved, held)
+        .from_(net.subquery("n"))
+        .join(exp.alias_(stored, "t", table=True), on=on, join_type="left")
+        .group_by(*kept, moved)
+    )
+
+
+def _numbers(held: exp.Select, columns: list[str]) -> exp.Select:
+    """One row per copy to add (`__in`) or take away, with its number."""
+    have, move = col("__held"), col(SIGN)
+    after = _plus(have, move)
+    one = lit(1)
+    grown = call("sequence", _plus(have, one), _not_negative(after))
+    shrunk = call("sequence", _plus(_not_negative(after), one), have)
+    up = Scalar(exp.GT(this=move.expr.copy(), expression=lit(0).expr))
+    numbers = exp.Case(ifs=[exp.If(this=up.expr.copy(), true=grown.expr)], default=shrunk.expr)
+    return exp.select(
+        *(col(c).expr for c in columns),
+        exp.alias_(up.expr.copy(), IN),
+        exp.alias_(exp.Anonymous(this="explode", expressions=[numbers]), ROW),
+    ).from_(held.subquery("h"))
+
+
+def _joined(part: Part, name: str) -> Scalar:
+    """The stored part with its change in."""
+    match part.combine:
+        case Combine.ADD:
+            return _plus(coalesce(_t(name), lit(0)), coalesce(_s(name), lit(0)))
+        case Combine.LEAST:
+            return call("least", _t(name), _s(name))
+        case Combine.GREATEST:
+            return call("greatest", _t(name), _s(name))
+        case Combine.NEVER:
+            raise AssertionError(f"{part.agg.function} does not add")
+
+
+def _gains(part: Part) -> Scalar:
+    """Whether a group's part changes at all."""
+    value = col(part.agg.name)
+    if part.combine is not Combine.ADD:
+        return _not(_is_null(value))
+    zero = exp.NEQ(this=coalesce(value, lit(0)).expr, expression=lit(0).expr)
+    return Scalar(zero)
+
+
+def _copied(state: Grouped, names: dict[str, str]) -> dict[str, Scalar]:
+    return {names[c]: _s(names[c]) for c in state.columns}
+
+
+def _same_keys(state: Grouped, names: dict[str, str]) -> Scalar:
+    return every(same(_t(names[k]), _s(names[k])) for k in state.keys)
+
+
+def _not_negative(count: Scalar) -> Scalar:
+    """The count; below zero it raises, for then stored rows and vector disagree."""
+    negative = exp.LT(this=exp.Paren(this=count.expr.copy()), expression=lit(0).expr)
+    wrong = exp.Anonymous(this="raise_error", expressions=[lit("belvedere: STATE_MISMATCH").expr])
+    branch = exp.If(this=negative, true=exp.cast(wrong, "bigint"))
+    return Scalar(exp.Case(ifs=[branch], default=count.expr.copy()))
+
+
+def _t(name: str) -> Scalar:
+    return Scalar(exp.column(name, table="t", quoted=True))
+
+
+def _s(name: str) -> Scalar:
+    return Scalar(exp.column(name, table="s", quoted=True))
+
+
+def _plus(a: Scalar, b: Scalar) -> Scalar:
+    return Scalar(exp.Add(this=a.expr.copy(), expression=b.expr.copy()))
+
+
+def _is(a: Scalar, number: int) -> Scalar:
+    return Scalar(exp.EQ(this=a.expr.copy(), expression=lit(number).expr))
+
+
+def _is_null(a: Scalar) -> Scalar:
+    return Scalar(exp.Is(this=a.expr.copy(), expression=exp.null()))
+
+
+def _not(a: Scalar) -> Scalar:
+    return Scalar(exp.Not(this=exp.Paren(this=a.expr.copy())))
+
+
+def _any(parts: Iterable[Scalar]) -> Scalar:
+    return Scalar(exp.or_(*(p.expr for p in parts)))
