@@ -1,0 +1,112 @@
+"""Items: the SELECT list, with stars expanded and names resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from belvedere.algebra.scalars import col
+from belvedere.errors import Invalid
+from belvedere.sql.context import Context
+from belvedere.sql.expressions import Resolver, refuse_hidden, rewrite
+from belvedere.sql.naming import did_you_mean
+from belvedere.sql.scopes import Scope
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An item of a SELECT list: the name it shows, its value, and whether the user named it."""
+
+    name: str
+    value: exp.Expr
+    aliased: bool = False
+
+
+def choose(ctx: Context, select: exp.Select, scope: Scope) -> list[Chosen]:
+    """The items of a SELECT list; an item may use the aliases of those before it."""
+    items: list[Chosen] = []
+    aliases: dict[str, exp.Expr] = {}
+    for node in select.expressions:
+        if _is_star(node):
+            items += _star(ctx, node, scope)
+            continue
+        value = Resolver(ctx, scope, dict(aliases))(with_named_windows(select, _value(node)))
+        name = node.alias if isinstance(node, exp.Alias) else shown_name(node)
+        items.append(Chosen(name, value, isinstance(node, exp.Alias)))
+        if isinstance(node, exp.Alias):
+            aliases[name.lower()] = value
+    return items
+
+
+def _value(node: exp.Expr) -> exp.Expr:
+    inner: exp.Expr = node.this if isinstance(node, exp.Alias) else node
+    return inner
+
+
+def shown_name(node: exp.Expr) -> str:
+    """The name of an item without an alias: the column's or field's, else its text."""
+    match node:
+        case exp.Column():
+            return node.name
+        case exp.Dot(expression=exp.Identifier() as field):
+            return field.name
+        case _:
+            return node.sql(dialect="spark").lower()
+
+
+def _is_star(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Star) or (
+        isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+    )
+
+
+def _star(ctx: Context, node: exp.Expr, scope: Scope) -> list[Chosen]:
+    star = node if isinstance(node, exp.Star) else node.this
+    qualifier = tuple(p.name for p in node.parts[:-1]) if isinstance(node, exp.Column) else ()
+    for key in ("replace", "rename"):
+        if star.args.get(key):
+            raise ctx.unsupported(f"* {key.upper()}", node, "name the columns")
+    columns = scope.star(qualifier)
+    if not columns and scope.find(qualifier or ("*",)) is not None:
+        raise ctx.unsupported("a star over a struct", node, "name the fields")
+    if not columns:
+        known = [".".join(v.qualifier) for v in scope.columns if v.qualifier]
+        written = ".".join(qualifier)
+        raise Invalid(
+            f"no relation {written!r} ({ctx.at(node)})", hint=did_you_mean(written, known)
+        )
+    dropped = {c.name.lower() for c in star.args.get("except_") or ()}
+    missing = dropped - {v.name.lower() for v in columns}
+    if missing:
+        raise scope.unknown((min(missing),), ctx.at(node))
+    shown = [v for v in columns if v.name.lower() not in dropped]
+    for v in shown:
+        refuse_hidden(v.name, ctx.at(node))
+    return [Chosen(v.name, col(v.column).expr) for v in shown]
+
+
+def with_named_windows(select: exp.Select, node: exp.Expr) -> exp.Expr:
+    """OVER w with the definition of w put in."""
+    named = {w.this.name.lower(): w for w in select.args.get("windows") or ()}
+
+    def one(n: exp.Expr) -> exp.Expr | None:
+        if not isinstance(n, exp.Window) or not n.args.get("alias"):
+            return None
+        name = n.args["alias"].name
+        base = named.get(name.lower())
+        if base is None:
+            raise Invalid(f"no window {name!r}", hint=did_you_mean(name, named))
+        base = one(base) or base
+        args = {
+            k: _copy(n.args.get(k) or base.args.get(k)) for k in ("partition_by", "order", "spec")
+        }
+        return exp.Window(this=n.this.copy(), over="OVER", **args)
+
+    return rewrite(node, one) if named or node.find(exp.Window) else node
+
+
+def _copy(value: object) -> object:
+    if isinstance(value, list):
+        return [v.copy() for v in value]
+    return value.copy() if isinstance(value, exp.Expr) else value

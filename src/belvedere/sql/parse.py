@@ -1,0 +1,52 @@
+"""Parse: one SELECT from text, or an error that says where the text went wrong."""
+
+from __future__ import annotations
+
+import logging
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from belvedere.errors import Invalid
+from belvedere.sql.dialect import SparkAsWritten
+
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+def parse_query(text: str) -> exp.Query:
+    """The syntax tree of the one query in the text."""
+    try:
+        parsed = [s for s in sqlglot.parse(text, dialect=SparkAsWritten) if s is not None]
+    except ParseError as e:
+        raise _syntax(text, e) from None
+    except TokenError as e:
+        raise Invalid("the SQL text cannot be read", detail=str(e)[:200]) from None
+    if not parsed:
+        raise Invalid("there is no query in the text", hint="a view is defined by a SELECT")
+    if len(parsed) > 1:
+        raise Invalid(
+            f"the text has {len(parsed)} statements, a view is defined by one",
+            hint="remove everything after the first ';'",
+        )
+    if not isinstance(parsed[0], exp.Query) or isinstance(parsed[0], exp.Table):
+        raise Invalid(
+            "the text is not a SELECT",
+            detail=f"it reads: {text.strip()[:60]}",
+            hint="a view is defined by SELECT …, WITH … SELECT … or a set operation of these",
+        )
+    return parsed[0]
+
+
+def _syntax(text: str, error: ParseError) -> Invalid:
+    first = error.errors[0] if error.errors else {}
+    line, column = first.get("line"), first.get("col")
+    what = str(first.get("description", "not understood")).rstrip(".").split(" for <class")[0]
+    near = str(first.get("highlight") or "")
+    before = len(near) - 1 if near else 0
+    where = f"line {line}, column {max(1, int(column) - before)}" if line and column else ""
+    return Invalid(
+        f"syntax error at {where or 'an unknown place'}: {what[:1].lower()}{what[1:]}",
+        detail=f"near {near!r}" if near else f"in {text.strip()[:60]!r}",
+        hint="the text is read as Spark SQL",
+    )

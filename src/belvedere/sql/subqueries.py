@@ -1,0 +1,350 @@
+"""Subqueries in expressions become joins.
+
+    WHERE EXISTS (Q)      L ⋉ Q             on the correlation; uncorrelated: on TRUE, Q made Distinct
+    WHERE x IN (Q.y)      L ⋉ Q             on x = y and the correlation
+    WHERE x NOT IN (Q.y)  (L ▷ Q) ▷ N       N = the distinct (correlation, y IS NULL): NULLs decide
+    elsewhere             L ⟕ γ_k(Q)        a mark: EXISTS is count > 0, IN is three-valued
+    (SELECT agg …)        L ⟕ γ_k(Q)        the expression over the aggregates stands above the join
+    (SELECT x …)          L ⟕ γ_k(Q)        count and max; more than one row raises
+
+k are the inner sides of the equalities that correlate Q with L; without any, γ is global, always
+one row, and the join is a product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from belvedere.algebra.relations import (
+    Agg,
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Kind,
+    Output,
+    Project,
+    Rel,
+)
+from belvedere.algebra.scalars import TRUE, Scalar, both, call, col, equal, every, lit
+from belvedere.errors import BelvedereError, Invalid
+from belvedere.sql.conjuncts import filtered, sides
+from belvedere.sql.context import Context, Env, Query
+from belvedere.sql.expressions import bare, has_subquery, is_subquery, rewrite
+from belvedere.sql.scopes import Scope
+from belvedere.sql.vocabulary import COUNTS
+
+
+@dataclass
+class Place:
+    """A plan under construction, to which the subqueries of expressions are joined."""
+
+    ctx: Context
+    plan: Rel
+    env: Env
+    scope: Scope
+    correlated: list[Scalar] = field(default_factory=list)
+
+    def filter(self, part: exp.Expr) -> None:
+        """Keep the rows that satisfy one conjunct."""
+        match part:
+            case exp.Exists() if is_subquery(part):
+                self._exists(part, Kind.SEMI)
+            case exp.Not(this=exp.Exists() as inner) if is_subquery(inner):
+                self._exists(inner, Kind.ANTI)
+            case exp.In() if is_subquery(part):
+                self._in(part)
+            case exp.Not(this=exp.In() as inner) if is_subquery(inner):
+                self._not_in(inner)
+            case _ if has_subquery(part):
+                self._keep(self.embed(part))
+            case _:
+                self._keep(Scalar(part))
+
+    def _keep(self, part: Scalar) -> None:
+        if part.columns <= set(self.plan.columns):
+            self.plan = filtered(self.plan, part)
+        else:
+            self.correlated.append(part)
+
+    def embed(self, node: exp.Expr) -> Scalar:
+        """The expression with each subquery joined in and replaced by its value."""
+
+        def value(n: exp.Expr) -> exp.Expr | None:
+            match n:
+                case exp.Exists() if is_subquery(n):
+                    return exp.paren(self._mark_exists(n).expr)
+                case exp.In() if is_subquery(n):
+                    return self._mark_in(n).expr
+                case exp.Subquery() | exp.Query():
+                    return self._scalar(n).expr
+                case _:
+                    return None
+
+        return Scalar(rewrite(node, value)) if has_subquery(node) else Scalar(node)
+
+    def _exists(self, node: exp.Expr, kind: Kind) -> None:
+        query = self._bind(node.this)
+        if query.one_row and query.correlated:
+            self.plan = self.plan if kind is Kind.SEMI else Filter(self.plan, lit(False))
+            return
+        right = query.plan if query.correlated else self._emptiness(query.plan)
+        self.plan = Join(self.plan, right, kind, every(query.correlated))
+
+    def _emptiness(self, plan: Rel) -> Rel:
+        return Distinct(Project(plan, (Output(self.ctx.names.fresh("one"), lit(1)),)))
+
+    def _in(self, node: exp.In) -> None:
+        query, pairs = self._compared(node)
+        if query.one_row and query.correlated:
+            self.filter(self._as_equality(node, pairs))
+            return
+        matches = [equal(x, y) for x, y in pairs]
+        self.plan = Join(self.plan, query.plan, Kind.SEMI, every([*query.correlated, *matches]))
+
+    def _not_in(self, node: exp.In) -> None:
+        query, pairs = self._compared(node)
+        if query.one_row and query.correlated:
+            self.filter(exp.Not(this=exp.paren(self._as_equality(node, pairs))))
+            return
+        if len(pairs) > 1:
+            maybe = [_any(equal(x, y), _is_null(x), _is_null(y)) for x, y in pairs]
+            on = every([*query.correlated, *maybe])
+            self.plan = Join(self.plan, query.plan, Kind.ANTI, on)
+            return
+        ((x, y),) = pairs
+        on = every([*query.correlated, equal(x, y)])
+        self.plan = Join(self.plan, query.plan, Kind.ANTI, on)
+        self._unless_unknown(node, x)
+
+    def _unless_unknown(self, node: exp.In, x: Scalar) -> None:
+        """Drop the rows for which NOT IN is NULL: x is NULL, or Q has a NULL, and Q is not empty."""
+        query, ((_, y),) = self._compared(node)
+        self._own(query, y, node)
+        name = self.ctx.names.fresh("is_null")
+        inner = _inner_columns(query)
+        outputs = [Output(c, col(c)) for c in inner] + [Output(name, _is_null(y))]
+        states = Distinct(Project(query.plan, tuple(outputs)))
+        on = both(*query.correlated, _any(_is_null(x), col(name)))
+        self.plan = Join(self.plan, states, Kind.ANTI, on)
+
+    def _as_equality(self, node: exp.In, pairs: list[tuple[Scalar, Scalar]]) -> exp.Expr:
+        if len(pairs) > 1:
+            raise self.ctx.unsupported(
+                "IN with several columns of a correlated aggregate", node, "compare one column"
+            )
+        inner = node.args["query"]
+        return exp.EQ(this=pairs[0][0].expr.copy(), expression=inner.copy())
+
+    def _compared(self, node: exp.In) -> tuple[Query, list[tuple[Scalar, Scalar]]]:
+        """The subquery of an IN, and each value beside the one it is compared with."""
+        left = bare(node.this)
+        values = list(left.expressions) if isinstance(left, exp.Tuple) else [left]
+        scalars = [self.embed(v) for v in values]
+        if any(not s.columns <= set(self.plan.columns) for s in scalars):
+            raise self._several_levels(node)
+        query = self._bind(node.args["query"])
+        if len(query.items) != len(scalars):
+            raise Invalid(
+                f"IN compares {len(scalars)} values with {len(query.items)} columns "
+                f"({self.ctx.at(node)})"
+            )
+        return query, [(x, i.value) for x, i in zip(scalars, query.items, strict=True)]
+
+    def _mark_exists(self, node: exp.Expr) -> Scalar:
+        query = self._bind(node.this)
+        if query.one_row and query.correlated:
+            return TRUE
+        count = Agg(self.ctx.names.fresh("matches"), "count")
+        self._join_groups(query, (count,), node)
+        counted = call("coalesce", col(count.name), lit(0))
+        return Scalar(exp.GT(this=counted.expr, expression=exp.Literal.number(0)))
+
+    def _mark_in(self, node: exp.In) -> Scalar:
+        query, pairs = self._compared(node)
+        if query.one_row and query.correlated:
+            return self.embed(exp.paren(self._as_equality(node, pairs)))
+        if len(pairs) > 1:
+            raise self.ctx.unsupported(
+                "IN with several columns outside a WHERE conjunct", node, "write EXISTS"
+            )
+        ((x, y),) = pairs
+        matches = Agg(self.ctx.names.fresh("matches"), "count")
+        matching = replace(query, correlated=(*query.correlated, equal(y, x)))
+        self._join_groups(matching, (matches,), node)
+        total, nulls = self._totals(node)
+        found = Scalar(exp.GT(this=col(matches.name).expr, expression=exp.Literal.number(0)))
+        empty = equal(call("coalesce", col(total), lit(0)), lit(0))
+        some_null = Scalar(exp.GT(this=col(nulls).expr, expression=exp.Literal.number(0)))
+        unknown = exp.cast(exp.null(), "boolean")
+        return _case(
+            [(found, exp.true()), (empty, exp.false()), (_any(_is_null(x), some_null), unknown)],
+            exp.false(),
+        )
+
+    def _totals(self, node: exp.In) -> tuple[str, str]:
+        """Join the number of rows and of NULLs the subquery of an IN has."""
+        query, ((_, y),) = self._compared(node)
+        self._own(query, y, node)
+        total = Agg(self.ctx.names.fresh("total"), "count")
+        one_if_null = _case([(_is_null(y), exp.Literal.number(1))], None)
+        nulls = Agg(self.ctx.names.fresh("nulls"), "count", (one_if_null,))
+        self._join_groups(query, (total, nulls), node)
+        return total.name, nulls.name
+
+    def _scalar(self, node: exp.Expr) -> Scalar:
+        query = self._bind(node)
+        if len(query.items) != 1:
+            raise Invalid(
+                f"a subquery used as a value has {len(query.items)} columns ({self.ctx.at(node)})",
+                hint="select exactly one",
+            )
+        value = query.items[0].value
+        if query.one_row and not query.correlated:
+            closed = self.ctx.close(query)
+            self.plan = Join(self.plan, closed.plan, Kind.INNER)
+            return closed.items[0].value
+        if query.one_row and isinstance(query.plan, Aggregate):
+            return self._padded(query, query.plan, node)
+        self._own(query, value, node)
+        return self._at_most_one(query, value, node)
+
+    def _padded(self, query: Query, plan: Aggregate, node: exp.Expr) -> Scalar:
+        """A correlated aggregate: evaluated above the join, as over no rows where none match."""
+        self._reachable(query, node)
+        if not query.items[0].value.columns <= {*plan.columns, *self.plan.columns}:
+            raise self._several_levels(node)
+        zero_if_none = {
+            a.name: call("coalesce", col(a.name), lit(0))
+            for a in plan.aggregates
+            if a.function in COUNTS
+        }
+        self.plan = Join(self.plan, plan, Kind.LEFT, every(query.correlated))
+        value = query.items[0].value.substitute(zero_if_none)
+        return Scalar(exp.paren(value.expr)) if isinstance(value.expr, exp.Binary) else value
+
+    def _at_most_one(self, query: Query, value: Scalar, node: exp.Expr) -> Scalar:
+        rows = Agg(self.ctx.names.fresh("rows"), "count")
+        only = Agg(self.ctx.names.fresh("value"), "max", (value,))
+        self._join_groups(query, (rows, only), node)
+        many = Scalar(exp.GT(this=col(rows.name).expr, expression=exp.Literal.number(1)))
+        message = lit(f"a subquery used as a value gave more than one row ({self.ctx.at(node)})")
+        error = exp.Anonymous(this="raise_error", expressions=[message.expr])
+        return _case([(many, error)], col(only.name).expr)
+
+    def _join_groups(self, query: Query, aggregates: tuple[Agg, ...], node: exp.Expr) -> None:
+        """L ⟕ γ_k(Q), k the inner sides of the correlating equalities."""
+        self._reachable(query, node)
+        if not query.correlated:
+            self.plan = Join(self.plan, Aggregate(query.plan, (), aggregates), Kind.INNER)
+            return
+        plan, keys, on = group_keys(self.ctx, query, node)
+        self.plan = Join(self.plan, Aggregate(plan, keys, aggregates), Kind.LEFT, every(on))
+
+    def _bind(self, node: exp.Expr) -> Query:
+        inner = node.this if isinstance(node, exp.Subquery) and not node.args.get("joins") else node
+        while isinstance(inner, exp.Subquery):
+            inner = inner.this
+        scope = replace(self.scope, outer=self.env.outer)
+        query = self.ctx.bind_query(self.ctx, inner, replace(self.env, outer=scope))
+        self._reachable(query, node)
+        return query
+
+    def _reachable(self, query: Query, node: exp.Expr) -> None:
+        known = {*query.plan.columns, *self.plan.columns}
+        read = {c for part in query.correlated for c in part.columns}
+        for item in query.items:
+            read |= item.value.columns
+        if read <= known:
+            return
+        mine = {v.column for v in self.scope.columns}
+        if read - known <= mine:
+            raise Invalid(
+                f"the subquery reads a column that is not grouped ({self.ctx.at(node)})",
+                detail=f"not in GROUP BY: {', '.join(sorted(read - known))}",
+            )
+        raise self._several_levels(node)
+
+    def _several_levels(self, node: exp.Expr) -> BelvedereError:
+        return self.ctx.unsupported(
+            "a subquery that refers to a query more than one level out",
+            node,
+            "join the outer table again inside",
+            reason="CORRELATION",
+        )
+
+    def _own(self, query: Query, value: Scalar, node: exp.Expr) -> None:
+        if not value.columns <= set(query.plan.columns):
+            raise self.ctx.unsupported(
+                "an outer column in the SELECT list of a subquery",
+                node,
+                "compare with it outside the subquery",
+                reason="CORRELATION",
+            )
+
+
+def group_keys(
+    ctx: Context, query: Query, node: exp.Expr
+) -> tuple[Rel, tuple[str, ...], list[Scalar]]:
+    """The subquery with its correlation keys as columns, and the join conditions on these."""
+    mine = set(query.plan.columns)
+    outputs = [Output(c, col(c)) for c in query.plan.columns]
+    keys: list[str] = []
+    on: list[Scalar] = []
+    for part in query.correlated:
+        inner, outer = correlating_sides(ctx, part, mine, node)
+        name = inner.column
+        if name is None:
+            name = ctx.names.fresh("key")
+            outputs.append(Output(name, inner))
+        keys.append(name)
+        on.append(Scalar(type(part.expr)(this=col(name).expr, expression=outer.expr.copy())))
+    plan = query.plan if len(outputs) == len(mine) else Project(query.plan, tuple(outputs))
+    return plan, tuple(dict.fromkeys(keys)), on
+
+
+def correlating_sides(
+    ctx: Context, part: Scalar, mine: set[str], node: exp.Expr
+) -> tuple[Scalar, Scalar]:
+    """The inner and the outer side of a correlating equality; anything else is refused."""
+    others = set(part.columns - mine)
+    found = sides(part, mine, others)
+    if found is None and isinstance(part.expr, exp.EQ | exp.NullSafeEQ):
+        a, b = Scalar(bare(part.expr.this)), Scalar(bare(part.expr.expression))
+        found = next(
+            ((x, y) for x, y in ((a, b), (b, a)) if x.columns <= mine and not y.columns & mine),
+            None,
+        )
+    if found is None:
+        raise ctx.unsupported(
+            "a subquery correlated by something other than an equality",
+            node,
+            "correlate with inner = outer, or use EXISTS in WHERE",
+            reason="CORRELATION",
+            detail=f"the condition {part}",
+        )
+    return found
+
+
+def _inner_columns(query: Query) -> list[str]:
+    read = {c for part in query.correlated for c in part.columns}
+    return [c for c in query.plan.columns if c in read]
+
+
+def _is_null(x: Scalar) -> Scalar:
+    inner = x.expr.copy()
+    loose = isinstance(inner, exp.Binary | exp.Not | exp.Between | exp.In)
+    return Scalar(
+        exp.Is(this=exp.paren(inner, copy=False) if loose else inner, expression=exp.null())
+    )
+
+
+def _any(*parts: Scalar) -> Scalar:
+    return Scalar(exp.paren(exp.or_(*(p.expr for p in parts)), copy=False))
+
+
+def _case(branches: list[tuple[Scalar, exp.Expr]], default: exp.Expr | None) -> Scalar:
+    ifs = [exp.If(this=when.expr.copy(), true=then.copy()) for when, then in branches]
+    return Scalar(exp.Case(ifs=ifs, default=default.copy() if default is not None else None))
