@@ -1,0 +1,132 @@
+"""What Spark's catalog must be told: the tables of an embedded lake, catalog views, drops.
+
+An embedded lake's catalog lives in memory, so a new process registers what the directory holds.
+Spark's session catalog takes only names of letters a-z, digits and _ for permanent tables and
+views: other names become temporary views of the lake's session.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deltalake.exceptions import DeltaError
+
+from belvedere.errors import Invalid
+from belvedere.lake import remote, tables
+from belvedere.lake.names import (
+    STORED_PREFIX,
+    admissible,
+    dotted,
+    literal,
+    parts,
+    quote,
+)
+from belvedere.lake.tables import Table
+
+if TYPE_CHECKING:
+    from belvedere.lake.door import Door
+
+VIEW_PROPERTY = "belvedere.view"
+
+
+def register(door: Door) -> None:
+    """Make every Delta table of the lake's directory known to Spark by its name."""
+    if door.directory is None:
+        return
+    known = {row["tableName"].lower() for row in door.spark.sql("SHOW TABLES").collect()}
+    for name, root in tables.table_directories(door.directory).items():
+        door.registered.add(name)
+        if name.lower() not in known:
+            _register(door, name, root)
+
+
+def _register(door: Door, name: str, root: Path) -> None:
+    if admissible(name):
+        door.sql(
+            f"CREATE TABLE IF NOT EXISTS {quote(name)} USING delta LOCATION {literal(str(root))}"
+        )
+    else:
+        frame = door.spark.read.format("delta").load(str(root))
+        frame.createOrReplaceTempView(quote(name))
+
+
+def create_view(door: Door, name: str, sql: str) -> None:
+    """Put a query under a name, in place of a view of that name; Invalid over a table."""
+    if door.directory is not None and tables.table_directory(door.directory, name) is not None:
+        raise Invalid(f"{name!r} is a table", hint="choose another name for the view")
+    door.sql(f"CREATE OR REPLACE {_kind(name)}VIEW {_view_name(name)} AS {sql}")
+
+
+def drop_view(door: Door, name: str) -> None:
+    """Take a view away; nothing happens if there is none."""
+    if _kind(name):
+        door.spark.catalog.dropTempView(name)
+    else:
+        door.sql(f"DROP VIEW IF EXISTS {_view_name(name)}")
+
+
+def drop_table(door: Door, name: str) -> None:
+    """Take a table away, in an embedded lake with its files: they would come back otherwise."""
+    if door.directory is None:
+        door.sql(f"DROP TABLE {dotted(name)}")
+        return
+    root = tables.table_directory(door.directory, name)
+    if root is None:
+        if not door.exists(name):
+            raise door.unknown(name)
+        door.sql(f"DROP TABLE {dotted(name)}")
+        return
+    if admissible(root.name):
+        door.sql(f"DROP TABLE IF EXISTS {quote(root.name)}")
+    else:
+        door.spark.catalog.dropTempView(root.name)
+    shutil.rmtree(root, ignore_errors=True)
+    door.registered.discard(root.name)
+
+
+def stored(door: Door) -> list[Table]:
+    """The tables that hold the state of views, by name."""
+    if door.directory is not None:
+        return stored_in(door.directory)
+    rows = door.spark.sql(f"SHOW TABLES LIKE '{STORED_PREFIX}*'").collect()
+    found = [
+        remote.describe(door.spark, _qualified(row["namespace"], row["tableName"]))
+        for row in rows
+        if not row["isTemporary"]
+    ]
+    return [table for table in found if VIEW_PROPERTY in table.properties]
+
+
+def stored_in(directory: Path | str) -> list[Table]:
+    """The tables of a lake's directory that hold the state of views; starts no Spark."""
+    found: list[Table] = []
+    for name, root in tables.table_directories(Path(directory)).items():
+        if name.startswith(STORED_PREFIX):
+            try:
+                table = tables.read(name, root)
+            except (DeltaError, FileNotFoundError):
+                continue
+            if VIEW_PROPERTY in table.properties:
+                found.append(table)
+    return found
+
+
+def _qualified(namespace: str, name: str) -> str:
+    return f"{dotted(namespace)}.{quote(name)}" if namespace else quote(name)
+
+
+def _view_name(name: str) -> str:
+    return dotted(name) if admissible(name.replace(".", "").replace("`", "")) else quote(name)
+
+
+def _kind(name: str) -> str:
+    return "" if all(admissible(part) for part in _parts(name)) else "TEMPORARY "
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    try:
+        return parts(name)
+    except Invalid:
+        return (name,)

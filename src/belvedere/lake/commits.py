@@ -1,0 +1,222 @@
+"""All writes of stored tables: every commit carries its stamp and a fence.
+
+The fence is a Delta transaction (view id, refresh number): Spark skips a replayed number without
+a word, so the number is checked before a write and the stamp is read back after it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake.exceptions import DeltaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+from belvedere.errors import Internal
+from belvedere.lake import log, stamps
+from belvedere.lake.door import Door
+from belvedere.lake.locks import Conflict, lock
+from belvedere.lake.names import dotted, literal, quote
+from belvedere.lake.stamps import VECTOR_PROPERTY, Stamp, StampState
+from belvedere.lake.tables import CHANGE_FEED, Table
+from belvedere.lake.trouble import as_invalid, is_conflict
+from belvedere.lake.work import Work
+
+ATTEMPTS = 5
+
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_APP = "spark.databricks.delta.write.txnAppId"
+_APP_VERSION = "spark.databricks.delta.write.txnVersion"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A MERGE in Spark SQL over aliases t (stored) and s (source); delete comes before update."""
+
+    on: str
+    delete_when: str | None = None
+    update: Mapping[str, str] | None = None
+    update_when: str | None = None
+    insert: Mapping[str, str] = field(default_factory=dict)
+    insert_when: str | None = None
+
+    def sql(self, target: str, source_sql: str) -> str:
+        """The statement."""
+        clauses = [f"MERGE INTO {target} AS t USING ({source_sql}) AS s ON {self.on}"]
+        if self.delete_when is not None:
+            clauses.append(f"WHEN MATCHED AND ({self.delete_when}) THEN DELETE")
+        if self.update:
+            sets = ", ".join(f"t.{quote(c)} = {value}" for c, value in self.update.items())
+            clauses.append(f"WHEN MATCHED{_and(self.update_when)} THEN UPDATE SET {sets}")
+        if self.insert:
+            names = ", ".join(quote(c) for c in self.insert)
+            values = ", ".join(self.insert.values())
+            clauses.append(
+                f"WHEN NOT MATCHED{_and(self.insert_when)} THEN INSERT ({names}) VALUES ({values})"
+            )
+        return "\n".join(clauses)
+
+
+def create(
+    w: Work, name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str] | None = None
+) -> None:
+    """A new stored table with a query's rows and columns, stamped."""
+    chosen = {
+        CHANGE_FEED: "true",
+        "delta.enableDeletionVectors": "false",
+        VECTOR_PROPERTY: stamp.to_json(),
+        **(properties or {}),
+    }
+    pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in chosen.items())
+    home = w.door.directory / name.lower() if w.door.directory is not None else None
+    with lock(home) if home is not None else nullcontext():
+        if home is not None:
+            _sweep(home)
+        with _stamping(w.spark, stamp):
+            w.query(
+                f"CREATE TABLE {dotted(name)} USING delta TBLPROPERTIES ({pairs}) AS {query_sql}"
+            )
+        if home is not None:
+            w.door.registered.add(home.name)
+        _read_back(w.door, name, stamp)
+
+
+def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
+    """All rows replaced by a query's in one commit; the table stays the same table."""
+    _write(w, name, stamp, f"INSERT OVERWRITE {dotted(name)} {query_sql}")
+
+
+def merge(w: Work, name: str, source_sql: str, change: Merge, stamp: Stamp) -> int:
+    """Rows merged in one commit; the number of rows that changed."""
+    rows = _write(w, name, stamp, change.sql(dotted(name), source_sql))
+    return int(rows[0]["num_affected_rows"]) if rows else 0
+
+
+def move(w: Work, name: str, stamp: Stamp) -> None:
+    """A commit without rows that moves the vector."""
+    table = w.door.table(name)
+    with _locked(table):
+        _check_fence(w.door, name, stamp)
+        if table.root is None or not _move_local(table.root, stamp):
+            with _stamping(w.spark, stamp):
+                pair = f"{literal(VECTOR_PROPERTY)} = {literal(stamp.to_json())}"
+                w.query(f"ALTER TABLE {table.reference} SET TBLPROPERTIES ({pair})")
+        _read_back(w.door, name, stamp)
+
+
+def read_stamp(door: Door, name: str) -> StampState:
+    """The vector in force at the newest version of a stored table, or why there is none."""
+    table = door.table(name)
+    if table.root is not None:
+        return stamps.read_local(table.root)
+    rows = door.spark.sql(f"DESCRIBE HISTORY {table.reference}").collect()
+    entries = stamps.history_entries(row.asDict() for row in rows)
+    return stamps.in_force(entries, table.version)
+
+
+def _write(w: Work, name: str, stamp: Stamp, statement: str) -> list[Mapping[str, int]]:
+    table = w.door.table(name)
+    with _locked(table):
+        _check_fence(w.door, name, stamp)
+        with _stamping(w.spark, stamp):
+            rows = _retried(
+                lambda: [row.asDict() for row in w.spark.sql(statement).collect()],
+                lambda: read_stamp(w.door, name).stamp == stamp,
+            )
+        _read_back(w.door, name, stamp)
+    return rows
+
+
+def _retried(
+    run: Callable[[], list[Mapping[str, int]]], done: Callable[[], bool]
+) -> list[Mapping[str, int]]:
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return run()
+        except AnalysisException as error:
+            raise as_invalid(error) from error
+        except PySparkException as error:
+            if not is_conflict(error) or attempt == ATTEMPTS:
+                raise
+            if done():
+                return []
+            time.sleep(0.1 * 2**attempt)
+    raise Internal("retries ended without a result")
+
+
+def _check_fence(door: Door, name: str, stamp: Stamp) -> None:
+    """A refresh number is used once: whoever comes second has read an old vector."""
+    found = read_stamp(door, name).stamp
+    if found is not None and found.view_id == stamp.view_id and found.refresh >= stamp.refresh:
+        raise Conflict(
+            f"{name} was refreshed by someone else meanwhile",
+            detail=f"refresh {found.refresh} is recorded, this is refresh {stamp.refresh}",
+            hint="refresh again",
+            reason="CONCURRENT_REFRESH",
+        )
+
+
+def _read_back(door: Door, name: str, stamp: Stamp) -> None:
+    found = read_stamp(door, name)
+    if found.stamp != stamp:
+        raise Internal(
+            f"a write of {name} did not record its vector",
+            detail=f"wrote {stamp.to_json()}, found {found}",
+            hint="refresh it in full",
+        )
+
+
+def _move_local(root: Path, stamp: Stamp) -> bool:
+    """The empty commit through delta-rs; False if it does not write tables like this one."""
+    try:
+        table = DeltaTable(str(root))
+        table.create_write_transaction(
+            [],
+            mode="append",
+            schema=table.schema(),
+            commit_properties=CommitProperties(
+                custom_metadata={"userMetadata": stamp.to_json()},
+                app_transactions=[Transaction(stamp.view_id, stamp.refresh)],
+            ),
+            post_commithook_properties=PostCommitHookProperties(
+                create_checkpoint=True, cleanup_expired_logs=False
+            ),
+        )
+    except DeltaError:
+        return False
+    return True
+
+
+@contextmanager
+def _stamping(spark: SparkSession, stamp: Stamp) -> Iterator[None]:
+    """Commits of this session carry the stamp while the block runs."""
+    confs = {_METADATA: stamp.to_json(), _APP: stamp.view_id, _APP_VERSION: str(stamp.refresh)}
+    try:
+        for key, value in confs.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key in confs:
+            spark.conf.unset(key)
+
+
+@contextmanager
+def _locked(table: Table) -> Iterator[None]:
+    with lock(table.root) if table.root is not None else nullcontext():
+        yield
+
+
+def _sweep(home: Path) -> None:
+    """Remove what a killed create left: files without a version."""
+    if home.exists() and not log.is_table(home):
+        shutil.rmtree(home)
+
+
+def _and(condition: str | None) -> str:
+    return "" if condition is None else f" AND ({condition})"

@@ -1,0 +1,195 @@
+"""The door to a lake: a directory of Delta tables, or a session that the user has."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from deltalake.exceptions import DeltaError
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from belvedere.errors import Invalid, Unsupported
+from belvedere.lake import catalog, ranges, remote, tables
+from belvedere.lake.names import admissible, dotted, hidden, literal, parts, quote
+from belvedere.lake.session import lake_session
+from belvedere.lake.tables import Table
+from belvedere.lake.trouble import as_invalid, is_missing, translated
+from belvedere.lake.typetext import columns_of
+from belvedere.lake.work import Work, branch, release
+
+
+class Door:
+    """One lake: its tables by name, and sessions to work in."""
+
+    def __init__(self, spark: SparkSession, directory: Path | None) -> None:
+        self.spark = spark
+        self.directory = directory
+        self.registered: set[str] = set()
+        self._analysts: dict[tuple[tuple[str, str], ...], SparkSession] = {}
+        self._analysing = threading.Lock()
+
+    def sql(self, text: str) -> DataFrame:
+        """Run a statement, or analyse a query, as Spark does."""
+        with translated():
+            return self.spark.sql(text)
+
+    def names(self) -> list[str]:
+        """The tables and views a user sees, in order."""
+        rows = self.spark.sql("SHOW TABLES").collect()
+        return sorted({r["tableName"] for r in rows if not hidden(r["tableName"])})
+
+    def exists(self, name: str) -> bool:
+        """Whether a table or view of this name can be read."""
+        if self._home(name) is not None:
+            return True
+        try:
+            _ = self.spark.table(dotted(name)).schema
+        except AnalysisException as error:
+            if is_missing(error):
+                return False
+            raise as_invalid(error) from error
+        return True
+
+    def table(self, name: str) -> Table:
+        """A Delta table at its newest version."""
+        home = self._home(name)
+        if home is not None:
+            # What delta-rs cannot read, Spark may.
+            try:
+                return tables.read(name, home, reference=self._reference(home))
+            except DeltaError:
+                pass
+        try:
+            return remote.describe(self.spark, name)
+        except AnalysisException as error:
+            raise self._not_a_table(name, error) from error
+
+    def newest(self, table: Table) -> int:
+        """A table's newest version, without a scan."""
+        return tables.newest(table) if table.root else remote.newest(self.spark, table)
+
+    def feed_problem(
+        self, table: Table, known_id: str, old: int, new: int, columns: Mapping[str, str]
+    ) -> str | None:
+        """Why the changes after `old` up to `new` cannot be read; None if they can."""
+        if table.root is not None:
+            return ranges.feed_problem(table, known_id, old, new, columns)
+        return remote.feed_problem(self.spark, table, known_id, old, new, columns)
+
+    def enable_change_feed(self, table: Table) -> None:
+        """From its next version on, the table's changes are recorded."""
+        self.set_properties(table, {tables.CHANGE_FEED: "true"})
+
+    def set_properties(self, table: Table, properties: Mapping[str, str]) -> None:
+        """Set properties of a table, whatever characters they hold."""
+        pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())
+        self.sql(f"ALTER TABLE {table.reference} SET TBLPROPERTIES ({pairs})")
+
+    def types(
+        self,
+        expressions: Mapping[str, str],
+        columns: Mapping[str, str],
+        settings: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """The type Spark gives each expression over columns of the given types; runs no job."""
+        if not expressions:
+            return {}
+        row = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns.items())
+        asked = ", ".join(
+            f"{text} AS {quote(f'c{i}')}" for i, text in enumerate(expressions.values())
+        )
+        found = self.output_schema(f"SELECT {asked} FROM (SELECT {row or '1 AS one'})", settings)
+        return dict(zip(expressions, (kind for _, kind in found), strict=True))
+
+    def output_schema(
+        self, sql: str, settings: Mapping[str, str] | None = None
+    ) -> list[tuple[str, str]]:
+        """The names and types of a query's columns, in order; runs no job."""
+        with translated(), self._analyst(settings or {}) as spark:
+            return list(columns_of(spark.sql(sql).schema.jsonValue()))
+
+    @contextmanager
+    def work(self, settings: Mapping[str, str] | None = None) -> Iterator[Work]:
+        """A session of its own for one refresh, with these settings; closed at the end."""
+        work = Work(self, branch(self.spark), settings or {})
+        try:
+            yield work
+        finally:
+            work.close()
+
+    def close(self) -> None:
+        """Let go of the lake's sessions; a session that the user gave stays as it was."""
+        with self._analysing:
+            for spark in self._analysts.values():
+                release(spark)
+            self._analysts.clear()
+
+    @contextmanager
+    def _analyst(self, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+        """The session that answers questions under some settings."""
+        if not settings:
+            yield self.spark
+            return
+        key = tuple(sorted(settings.items()))
+        with self._analysing:
+            if key not in self._analysts:
+                spark = branch(self.spark)
+                for name, value in key:
+                    spark.conf.set(name, value)
+                self._analysts[key] = spark
+            yield self._analysts[key]
+
+    def _home(self, name: str) -> Path | None:
+        """Where a table of an embedded lake is, if it is one."""
+        if self.directory is None:
+            return None
+        found = tables.table_directory(self.directory, name)
+        if found is not None and found.name not in self.registered:
+            # Another process made it after this one connected.
+            catalog.register(self)
+        return found
+
+    def _reference(self, home: Path) -> str:
+        return quote(home.name) if admissible(home.name) else tables.path_reference(home)
+
+    def _not_a_table(self, name: str, error: AnalysisException) -> Exception:
+        if is_missing(error):
+            return self.unknown(name)
+        if "EXPECT_TABLE_NOT_VIEW" in str(error):
+            return Unsupported(
+                f"{name!r} is a view, not a Delta table",
+                hint="name the tables that the view reads",
+                reason="NOT_A_DELTA_TABLE",
+            )
+        return as_invalid(error)
+
+    def unknown(self, name: str) -> Invalid:
+        """The error for a name nothing has, with the nearest one that something has."""
+        known = self.names()
+        near = difflib.get_close_matches(parts(name)[-1].lower(), known, n=1)
+        listed = ", ".join(known[:20]) or "none"
+        hint = f"did you mean {near[0]!r}?" if near else f"tables here: {listed}"
+        return Invalid(f"no table or view {name!r}", hint=hint, reason="UNKNOWN_TABLE")
+
+
+def open_directory(path: Path | str) -> Door:
+    """The lake in a directory, created if need be, with an embedded Spark session."""
+    directory = Path(path).expanduser().resolve()
+    if directory.exists() and not directory.is_dir():
+        raise Invalid(f"{path} is not a directory")
+    directory.mkdir(parents=True, exist_ok=True)
+    door = Door(lake_session(directory), directory)
+    catalog.register(door)
+    return door
+
+
+def open_session(spark: Any) -> Door:
+    """The lake that a session sees: classic or Spark Connect, any catalog."""
+    if not callable(getattr(spark, "sql", None)):
+        raise Invalid(f"{spark!r} is neither a directory nor a Spark session")
+    return Door(spark, None)

@@ -1,0 +1,116 @@
+"""The change feed, net: each row value that changed, with its signed count.
+
+    net(old, new) = { row -> inserts and new images - deletes and old images },  counts not 0
+
+so that a MERGE that rewrites rows as they were, or a row deleted and inserted again, shows
+nothing. Rows are the same if every value is the same to the bit (0.0 is not -0.0): whoever
+compares rows by SQL equality nets once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from belvedere.errors import Invalid, Unsupported
+from belvedere.lake import log, remote
+from belvedere.lake.names import quote
+from belvedere.lake.smallfeed import all_inserts, is_small, net_arrow
+from belvedere.lake.tables import Table
+
+if TYPE_CHECKING:
+    from belvedere.lake.work import Work
+
+COUNT = "__m"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A temporary view of net changes; what is not known without a scan is None."""
+
+    view: str
+    rows: int | None
+    inserts_only: bool | None
+
+
+def changes(work: Work, table: Table, old: int, new: int, columns: Sequence[str]) -> Changes:
+    """The net changes of some columns after version `old` up to version `new`."""
+    kinds = _kinds(table, columns)
+    if old == new:
+        return _empty(work, kinds)
+    commits = None if table.root is None else log.commits(table.root, range(old + 1, new + 1))
+    if commits is not None and not any(c.changes_data for c in commits):
+        return _empty(work, kinds)
+    if commits is not None and is_small(table, commits, list(kinds.values())):
+        return _from_arrow(work, table, old, new, kinds)
+    inserts = True if commits is not None and all_inserts(commits) else None
+    frame = work.keep(_net_spark(work, table, old, new, kinds))
+    return Changes(work.register(work.fresh_name("changes"), frame), None, inserts)
+
+
+def _kinds(table: Table, columns: Sequence[str]) -> dict[str, str]:
+    known = dict(table.columns)
+    unknown = [c for c in columns if c not in known]
+    if unknown:
+        raise Invalid(
+            f"{table.name!r} has no column {unknown[0]!r}", hint=f"its columns: {', '.join(known)}"
+        )
+    return {c: known[c] for c in columns}
+
+
+def _empty(work: Work, kinds: dict[str, str]) -> Changes:
+    return Changes(work.register(work.fresh_name("changes"), _shape(work, kinds)), 0, True)
+
+
+def _shape(work: Work, kinds: dict[str, str]) -> DataFrame:
+    """No changes: a relation that Spark sees to be empty, so that plans over it vanish."""
+    row = [f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in kinds.items()]
+    return work.query(f"SELECT {', '.join([*row, f'CAST(NULL AS BIGINT) AS {COUNT}'])} WHERE false")
+
+
+def _from_arrow(work: Work, table: Table, old: int, new: int, kinds: dict[str, str]) -> Changes:
+    net = net_arrow(table, old, new, list(kinds))
+    if net.num_rows == 0:
+        return _empty(work, kinds)
+    frame = work.spark.createDataFrame(net, schema=_shape(work, kinds).schema)
+    inserts_only = min(net.column(COUNT).to_pylist()) > 0
+    view = work.register(work.fresh_name("changes"), frame)
+    return Changes(view, net.num_rows, inserts_only)
+
+
+def _net_spark(work: Work, table: Table, old: int, new: int, kinds: dict[str, str]) -> DataFrame:
+    raw = work.register(work.fresh_name("feed"), remote.feed(work.spark, table, old, new))
+    shown = [f"{_value(name, kind)} AS {quote(name)}" for name, kind in kinds.items()]
+    keys = [key for name, kind in kinds.items() for key in _keys(name, kind)]
+    sign = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
+    grouping = f"GROUP BY {', '.join(keys)}" if keys else ""
+    return work.query(
+        f"SELECT {', '.join([*shown, f'sum({sign}) AS {COUNT}'])} FROM {quote(raw)} "
+        f"{grouping} HAVING sum({sign}) <> 0"
+    )
+
+
+def _value(name: str, kind: str) -> str:
+    """A column of the result: Spark's grouping rewrites floats (-0.0 to 0.0), so take a member."""
+    return f"any_value({quote(name)})" if _rewritten(kind) else quote(name)
+
+
+def _keys(name: str, kind: str) -> list[str]:
+    """What must agree for two values to be the same to the bit."""
+    if "variant" in kind:
+        raise Unsupported(f"changes of column {name!r}: values of type {kind} cannot be compared")
+    column = quote(name)
+    if kind in ("float", "double"):
+        return [column, f"IF({column} = 0, CAST({column} AS STRING), NULL)"]
+    if kind.startswith("string collate"):
+        return [f"collate({column}, 'UTF8_BINARY')"]
+    if _rewritten(kind):
+        return [column, f"to_json(struct({column}))"]
+    return [column]
+
+
+def _rewritten(kind: str) -> bool:
+    return any(word in kind for word in ("float", "double", "collate", "map<"))

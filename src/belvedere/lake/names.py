@@ -1,0 +1,91 @@
+"""Names and texts as Spark SQL spells them: quoted identifiers, string literals, dotted names."""
+
+from __future__ import annotations
+
+import re
+
+from belvedere.errors import Invalid
+
+STORED_PREFIX = "__bv_"
+
+_ADMISSIBLE = re.compile(r"[A-Za-z0-9_]+")
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
+_PLAIN = frozenset(
+    'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _,.:{}[]()"-+*/=<>'
+)
+
+
+def quote(name: str) -> str:
+    """An identifier in backticks.
+
+    >>> quote("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A string literal that means `text` under every setting of the parser's variables.
+
+    Anything but plain characters is escaped: `${x}` in SQL text is substituted before parsing.
+
+    >>> literal("it's ${x}")
+    "'it\\\\u0027s \\\\u0024{x}'"
+    """
+    return "'" + "".join(c if c in _PLAIN else _escape(c) for c in text) + "'"
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def parts(name: str) -> tuple[str, ...]:
+    """The identifiers of a dotted name; backticks keep a dot inside one.
+
+    >>> parts("main.`a.b`")
+    ('main', 'a.b')
+    """
+    found: list[str] = []
+    position = 0
+    while match := _PART.match(name, position):
+        found.append(match[1].replace("``", "`") if match[1] else match[2])
+        position = match.end()
+        if position == len(name):
+            return tuple(found)
+        if name[position] != ".":
+            break
+        position += 1
+    raise Invalid(f"{name!r} is not a name", hint="quote special characters with backticks")
+
+
+def dotted(name: str) -> str:
+    """A possibly dotted name, every part quoted; a name that cannot be split is one part."""
+    try:
+        return ".".join(quote(part) for part in parts(name))
+    except Invalid:
+        return quote(name)
+
+
+def admissible(name: str) -> bool:
+    """Whether Spark's session catalog takes it for a permanent table or view.
+
+    >>> admissible("select"), admissible("a b"), admissible("naïve")
+    (True, False, False)
+    """
+    return _ADMISSIBLE.fullmatch(name) is not None
+
+
+def stored_name(view: str) -> str:
+    """The name of the table that holds a view's state; inadmissible characters as hex.
+
+    >>> stored_name("visits"), stored_name("a b")
+    ('__bv_visits', '__bv_a_x20_b')
+    """
+    safe = "".join(c if admissible(c) else f"_x{ord(c):x}_" for c in view)
+    return STORED_PREFIX + safe.lower()
+
+
+def hidden(name: str) -> bool:
+    """Whether a table or view is ours and not shown to users."""
+    return name.lower().startswith(STORED_PREFIX)

@@ -1,0 +1,98 @@
+"""Tables whose log cannot be read from here: the same questions, asked through Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from belvedere.errors import Unsupported
+from belvedere.lake import log, tables
+from belvedere.lake.names import dotted
+from belvedere.lake.ranges import NO_CHANGE_FEED, VERSION_GONE, identity_problem
+from belvedere.lake.tables import Table
+from belvedere.lake.typetext import columns_of
+
+
+def describe(spark: SparkSession, name: str) -> Table:
+    """A table by its name in the session's catalog, from the log itself where it is local."""
+    reference = dotted(name)
+    detail = spark.sql(f"DESCRIBE DETAIL {reference}").collect()[0]
+    if detail["format"] != "delta":
+        raise Unsupported(
+            f"{name!r} is not a Delta table",
+            detail=f"its format is {detail['format']}",
+            hint="copy it with CREATE TABLE … USING delta AS SELECT …",
+            reason="NOT_A_DELTA_TABLE",
+        )
+    return _local(name, reference, detail) or Table(
+        name=name,
+        id=detail["id"],
+        location=detail["location"],
+        version=_newest(spark, reference),
+        columns=columns_of(spark.table(reference).schema.jsonValue()),
+        properties=MappingProxyType(dict(detail["properties"])),
+        partition_columns=tuple(detail["partitionColumns"]),
+        reference=reference,
+    )
+
+
+def _local(name: str, reference: str, detail: Any) -> Table | None:
+    root = log.local_root(detail["location"])
+    if root is None or not log.is_table(root):
+        return None
+    try:
+        found = tables.read(name, root, reference=reference)
+    except DeltaError:
+        return None
+    # The path may mean another disk here than on the server.
+    return found if found.id == detail["id"] else None
+
+
+def newest(spark: SparkSession, table: Table) -> int:
+    """The newest version, from the history."""
+    return _newest(spark, table.reference)
+
+
+def _newest(spark: SparkSession, reference: str) -> int:
+    row = spark.sql(f"DESCRIBE HISTORY {reference} LIMIT 1").collect()[0]
+    return int(row["version"])
+
+
+def feed(spark: SparkSession, table: Table, old: int, new: int) -> DataFrame:
+    """Spark's change feed of the versions after `old` up to `new`."""
+    reader = spark.read.option("readChangeFeed", "true")
+    reader = reader.option("startingVersion", old + 1).option("endingVersion", new)
+    if table.reference.startswith("delta.`"):
+        return reader.format("delta").load(table.location)
+    return reader.table(table.reference)
+
+
+def feed_problem(
+    spark: SparkSession,
+    table: Table,
+    known_id: str,
+    old: int,
+    new: int,
+    columns: Mapping[str, str],
+) -> str | None:
+    """As `ranges.feed_problem`; files that VACUUM removed show only when they are read."""
+    problem = identity_problem(table, known_id, columns)
+    if problem or old == new:
+        return problem
+    if old > new:
+        return VERSION_GONE
+    if not table.change_feed:
+        return NO_CHANGE_FEED
+    try:
+        # Delta plans the feed when asked for its columns' execution: no row is read.
+        feed(spark, table, old, new).select("_change_type").limit(0).collect()
+        _ = spark.sql(f"SELECT * FROM {table.at(old)}").schema
+    except PySparkException as error:
+        text = str(error)
+        return NO_CHANGE_FEED if "DELTA_MISSING_CHANGE_DATA" in text else VERSION_GONE
+    return None

@@ -1,0 +1,119 @@
+"""Small changes without Spark: delta-rs reads the feed, Arrow nets it.
+
+delta-rs is silently wrong for commits that remove or restore a file with a deletion vector, so
+it is asked only for commits that add files without vectors, that have change files, that re-add
+the same files with larger vectors, or that touch no vector at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deltalake import DeltaTable
+
+from belvedere.lake import log
+from belvedere.lake.log import Action, Commit
+from belvedere.lake.tables import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_AT_MOST = 200_000
+BYTES_AT_MOST = 64_000_000
+
+_COUNT = "__m"
+_EXACT = re.compile(
+    r"boolean|tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)|string|binary|date"
+    r"|timestamp|timestamp_ntz"
+)
+
+
+def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str]) -> bool:
+    """Whether Arrow may read these commits: right, exact, and of bounded size."""
+    root = table.root
+    if root is None or table.column_mapped:
+        return False
+    if not all(_EXACT.fullmatch(kind) for kind in kinds):
+        return False
+    if any(c.metadata is not None for c in commits) or not all(map(delta_rs_is_right, commits)):
+        return False
+    size = sum(_bytes(c) for c in commits)
+    return size <= BYTES_AT_MOST and sum(_rows(root, c) for c in commits) <= ROWS_AT_MOST
+
+
+def delta_rs_is_right(commit: Commit) -> bool:
+    """Whether delta-rs's feed of a commit can be trusted."""
+    if commit.cdcs or not commit.changes_data:
+        return True
+    if all(log.vector_of(a) is None for a in (*commit.adds, *commit.removes)):
+        return True
+    return _only_grows_vectors(commit)
+
+
+def all_inserts(commits: Sequence[Commit]) -> bool:
+    """Whether the commits that change rows only add files."""
+    return all(not c.changes_data or not (c.removes or c.cdcs) for c in commits)
+
+
+def net_arrow(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table:
+    """The net changes as an Arrow table of the columns and their signed count."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    handle = DeltaTable(table.location, version=new)
+    reader = handle.load_cdf(
+        starting_version=old + 1, ending_version=new, columns=[*columns, "_change_type"]
+    )
+    raw = _without_views(pa.table(reader))
+    plus = pc.is_in(raw["_change_type"], pa.array(["insert", "update_postimage"]))
+    signs = pc.if_else(plus, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))
+    signed = raw.select(list(columns)).append_column(_COUNT, signs)
+    net = signed.group_by(list(columns), use_threads=False).aggregate([(_COUNT, "sum")])
+    net = net.rename_columns([*net.column_names[:-1], _COUNT]).select([*columns, _COUNT])
+    return net.filter(pc.not_equal(net[_COUNT], 0))
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """delta-rs hands out string views, which Arrow's kernels do not take."""
+    import pyarrow as pa
+
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return table.cast(pa.schema([f.with_type(plain.get(f.type, f.type)) for f in table.schema]))
+
+
+def _only_grows_vectors(commit: Commit) -> bool:
+    before = {a["path"]: _deleted(a) for a in commit.removes}
+    after = {a["path"]: _deleted(a) for a in commit.adds}
+    return before.keys() == after.keys() and all(after[p] > before[p] for p in before)
+
+
+def _deleted(action: Action) -> int:
+    vector = log.vector_of(action)
+    return 0 if vector is None else int(vector["cardinality"])
+
+
+def _bytes(commit: Commit) -> int:
+    if commit.cdcs:
+        return sum(int(a.get("size") or 0) for a in commit.cdcs)
+    actions = (*commit.adds, *commit.removes)
+    return sum(int(a.get("size") or 0) for a in actions if a.get("dataChange", True))
+
+
+def _rows(root: Path, commit: Commit) -> int:
+    """How many rows the feed of a commit has, from vectors and the files' footers."""
+    if commit.cdcs:
+        return sum(_file_rows(root, a) for a in commit.cdcs)
+    if not commit.changes_data:
+        return 0
+    if _only_grows_vectors(commit):
+        return sum(map(_deleted, commit.adds)) - sum(map(_deleted, commit.removes))
+    return sum(_file_rows(root, a) for a in (*commit.adds, *commit.removes))
+
+
+def _file_rows(root: Path, action: Action) -> int:
+    import pyarrow.parquet as pq
+
+    return int(pq.read_metadata(log.data_file(root, action["path"])).num_rows)

@@ -1,0 +1,154 @@
+"""Stamps: which state of its tables a stored table was computed from, and how that is found.
+
+A stamp is the user metadata of the commit that wrote the rows. The newest stamp is in force
+unless a later commit changed rows without one. Checkpoints forget commits' metadata, so the
+first stamp also stands in a table property, in force as long as no refresh followed it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from deltalake import DeltaTable
+
+from belvedere.errors import Invalid
+from belvedere.lake import log
+
+VECTOR_PROPERTY = "belvedere.vector"
+FOREIGN_WRITE = "FOREIGN_WRITE"
+VECTOR_LOST = "VECTOR_LOST"
+
+# Operations that leave rows and columns as they were.
+_HARMLESS = frozenset(
+    {
+        "OPTIMIZE",
+        "REORG",
+        "VACUUM START",
+        "VACUUM END",
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "UPGRADE PROTOCOL",
+        "ADD CONSTRAINT",
+        "DROP CONSTRAINT",
+        "CLUSTER BY",
+        "COMPUTE STATS",
+        "SET TABLE COMMENT",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Position:
+    """A version of a table, with the identity a replaced table does not share."""
+
+    id: str
+    version: int
+
+
+Vector: TypeAlias = dict[str, Position]
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Which view, which of its refreshes, at which state of its tables."""
+
+    view_id: str
+    refresh: int
+    vector: Vector
+
+    def to_json(self) -> str:
+        """The text that a commit carries.
+
+        >>> s = Stamp("v", 1, {"log": Position("id", 7)})
+        >>> Stamp.from_json(s.to_json()) == s
+        True
+        """
+        vector = {name: [p.id, p.version] for name, p in sorted(self.vector.items())}
+        return json.dumps(
+            {"belvedere": 1, "view": self.view_id, "refresh": self.refresh, "vector": vector}
+        )
+
+    @staticmethod
+    def from_json(text: str | None) -> Stamp | None:
+        """The stamp in a commit's metadata; None if it is not one."""
+        try:
+            found: Any = json.loads(text or "")
+            vector = {k: Position(str(i), int(v)) for k, (i, v) in found["vector"].items()}
+            return Stamp(str(found["view"]), int(found["refresh"]), vector)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+@dataclass(frozen=True)
+class StampState:
+    """The stamp in force at a version of a stored table, or the reason why there is none."""
+
+    stamp: Stamp | None
+    version: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a commit says about stamps."""
+
+    version: int
+    user_metadata: str | None
+    harmless: bool
+
+
+def in_force(entries: Iterable[Entry], newest: int) -> StampState:
+    """The stamp in force, from commits newest first."""
+    for entry in entries:
+        stamp = Stamp.from_json(entry.user_metadata)
+        if stamp is not None:
+            return StampState(stamp, newest)
+        if not entry.harmless:
+            return StampState(None, newest, FOREIGN_WRITE)
+    return StampState(None, newest, VECTOR_LOST)
+
+
+def read_local(root: Path) -> StampState:
+    """The stamp in force of a stored table on local disk; starts no Spark."""
+    newest = log.newest_version(root)
+    state = in_force(_local_entries(root), newest)
+    return _remembered(root, newest) or state if state.reason == VECTOR_LOST else state
+
+
+def history_entries(rows: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+    """Commits as DESCRIBE HISTORY shows them, newest first."""
+    for row in rows:
+        harmless = row["operation"] in _HARMLESS
+        yield Entry(int(row["version"]), row["userMetadata"], harmless)
+
+
+def _local_entries(root: Path) -> Iterator[Entry]:
+    for version in reversed(log.commit_versions(root)):
+        commit = log.commit(root, version)
+        keeps_columns = commit.metadata is None or commit.operation in _HARMLESS
+        harmless = not commit.changes_data and keeps_columns
+        yield Entry(version, commit.info.get("userMetadata"), harmless)
+
+
+def _remembered(root: Path, newest: int) -> StampState | None:
+    """The stamp in the table's properties, if the fence says that no refresh followed it."""
+    table = DeltaTable(str(root))
+    stamp = Stamp.from_json(table.metadata().configuration.get(VECTOR_PROPERTY))
+    if stamp is None or table.transaction_version(stamp.view_id) != stamp.refresh:
+        return None
+    return StampState(stamp, newest)
+
+
+def require(state: StampState, name: str) -> Stamp:
+    """The stamp, or Invalid with the reason why there is none."""
+    if state.stamp is None:
+        raise Invalid(
+            f"the state of {name!r} has no recorded versions",
+            hint="refresh it in full",
+            reason=state.reason or VECTOR_LOST,
+        )
+    return state.stamp

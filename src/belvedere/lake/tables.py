@@ -1,0 +1,156 @@
+"""Tables and their versions, read from the Delta log; nothing here starts Spark.
+
+Everything works for tables on local disk alone; `door` asks Spark for tables elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from belvedere.lake import log
+from belvedere.lake.names import quote
+from belvedere.lake.typetext import columns_of
+
+CHANGE_FEED = "delta.enableChangeDataFeed"
+COLUMN_MAPPING = "delta.columnMapping.mode"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Delta table at one version; `reference` is how SQL names it in any session of its lake."""
+
+    name: str
+    id: str
+    location: str
+    version: int
+    columns: tuple[tuple[str, str], ...]
+    properties: Mapping[str, str] = field(hash=False)
+    partition_columns: tuple[str, ...]
+    reference: str
+
+    @property
+    def change_feed(self) -> bool:
+        """Whether versions from now on have a change feed."""
+        return feed_enabled(self.properties)
+
+    @property
+    def root(self) -> Path | None:
+        """Its directory, if that is on local disk."""
+        found = log.local_root(self.location)
+        return found if found is not None and log.is_table(found) else None
+
+    @property
+    def column_mapped(self) -> bool:
+        """Whether its files name columns otherwise than its schema does."""
+        return self.properties.get(COLUMN_MAPPING, "none") != "none"
+
+    def at(self, version: int) -> str:
+        """SQL that reads one version of it."""
+        return f"{self.reference} VERSION AS OF {version}"
+
+
+@dataclass(frozen=True)
+class Look:
+    """A table as `look` lists it: without Spark."""
+
+    table: Table
+    history: tuple[Mapping[str, Any], ...]
+
+
+def read(name: str, root: Path, version: int | None = None, reference: str = "") -> Table:
+    """The table in a local directory; DeltaError or FileNotFoundError if it cannot be read."""
+    wanted = log.newest_version(root) if version is None else version
+    found = _read(str(root), wanted, *log.fingerprint(root, wanted))
+    return replace(found, name=name, reference=reference or path_reference(root))
+
+
+@lru_cache(maxsize=512)
+def _read(root: str, version: int, _modified: int, _inode: int) -> Table:
+    handle = DeltaTable(root, version=version)
+    metadata = handle.metadata()
+    return Table(
+        name="",
+        id=str(metadata.id),
+        location=root,
+        version=handle.version(),
+        columns=columns_of(json.loads(handle.schema().to_json())),
+        properties=MappingProxyType(dict(metadata.configuration)),
+        partition_columns=tuple(metadata.partition_columns),
+        reference="",
+    )
+
+
+def path_reference(root: Path) -> str:
+    """SQL that names a table by its directory."""
+    return f"delta.{quote(str(root))}"
+
+
+def look(directory: Path | str, history: int = 20) -> list[Look]:
+    """The Delta tables of a directory with their latest history, in order of name."""
+    found = []
+    for name, root in table_directories(Path(directory)).items():
+        table = read(name, root)
+        entries = DeltaTable(str(root)).history(history)
+        found.append(Look(table, tuple(entries)))
+    return found
+
+
+def table_directories(directory: Path) -> dict[str, Path]:
+    """The subdirectories that hold Delta tables, by name; a lake nests no deeper."""
+    if not directory.is_dir():
+        return {}
+    return {
+        child.name: child
+        for child in sorted(directory.iterdir())
+        if child.is_dir() and log.is_table(child)
+    }
+
+
+def table_directory(directory: Path, name: str) -> Path | None:
+    """The table of a lake directory that a name means; names have no case, directories do."""
+    plain = name[1:-1].replace("``", "`") if len(name) > 2 and name[0] == name[-1] == "`" else name
+    if "/" in plain:
+        return None
+    for candidate in (plain.lower(), plain):
+        if log.is_table(directory / candidate):
+            return directory / candidate
+    same = (d for d in directory.iterdir() if d.name.lower() == plain.lower() and log.is_table(d))
+    return next(same, None)
+
+
+def newest(table: Table) -> int:
+    """The newest version of a table on local disk."""
+    root = table.root
+    if root is None:
+        raise FileNotFoundError(table.location)
+    return log.newest_version(root)
+
+
+def version_exists(table: Table, version: int) -> bool:
+    """Whether a version of a table on local disk can still be reconstructed from the log."""
+    if table.root is None:
+        return False
+    try:
+        DeltaTable(str(table.root), version=version)
+    except DeltaError:
+        return False
+    return True
+
+
+def feed_enabled(properties: Mapping[str, str]) -> bool:
+    """Whether a table's properties say that its changes are recorded."""
+    return properties.get(CHANGE_FEED, "false").lower() == "true"
+
+
+def is_local(table: Table) -> bool:
+    """Whether the table's log can be read from here."""
+    return table.root is not None

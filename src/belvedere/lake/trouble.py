@@ -1,0 +1,61 @@
+"""Spark's errors as ours: what the user wrote wrong is Invalid, with Spark's own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import AnalysisException, PySparkException
+
+from belvedere.errors import Invalid
+
+_CONFLICT = re.compile(
+    r"DELTA_CONCURRENT|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|Concurrent\w+Exception"
+)
+_GONE = re.compile(
+    r"FAILED_READ_FILE\.FILE_NOT_EXIST|DELTA_CHANGE_DATA_FILE_NOT_FOUND|DELTA_FILE_NOT_FOUND"
+    r"|DELTA_VERSION_NOT_FOUND|DELTA_VERSIONS_NOT_CONTIGUOUS|DELTA_TRUNCATED_TRANSACTION_LOG"
+    r"|DELTA_LOG_FILE_NOT_FOUND|FileNotFoundException|VersionNotFound"
+)
+_NAME = "INVALID_SCHEMA_OR_RELATION_NAME"
+_MISSING = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"})
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Spark's analysis errors leave this block as Invalid."""
+    try:
+        yield
+    except AnalysisException as error:
+        raise as_invalid(error) from error
+
+
+def as_invalid(error: PySparkException) -> Invalid:
+    """What Spark said, in one line, with the rest as detail."""
+    text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", str(error)).split("\n\nJVM stacktrace")[0].strip()
+    head, _, rest = text.partition("\n")
+    hint = ""
+    if condition(error) == _NAME:
+        hint = "tables and permanent views have names of letters a-z, digits and _"
+    return Invalid(head, detail=rest.strip(), hint=hint, reason=condition(error))
+
+
+def condition(error: BaseException) -> str:
+    """Spark's name for the error, or nothing."""
+    return (error.getCondition() or "") if isinstance(error, PySparkException) else ""
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether a table or view was not found."""
+    return condition(error) in _MISSING
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether another writer came first and the same write may be tried again."""
+    return _CONFLICT.search(str(error)) is not None
+
+
+def is_gone(error: BaseException) -> bool:
+    """Whether files or versions that a read needs were cleaned away: reason VERSION_GONE."""
+    return _GONE.search(str(error)) is not None

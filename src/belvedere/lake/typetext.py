@@ -1,0 +1,50 @@
+"""Types as text that Spark's parser reads back, from the JSON form that Spark and Delta share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+_SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def type_text(type_json: Any, metadata: Mapping[str, Any] | None = None, path: str = "") -> str:
+    """Spark's simple string of a type; odd field names of structs are quoted, so it parses.
+
+    >>> type_text({"type": "array", "elementType": "long", "containsNull": True})
+    'array<bigint>'
+    """
+    if isinstance(type_json, str):
+        collation = ((metadata or {}).get("__COLLATIONS") or {}).get(path)
+        if type_json == "string" and collation:
+            return f"string collate {collation.rsplit('.', 1)[-1]}"
+        return _NAMES.get(type_json, type_json)
+    match type_json["type"]:
+        case "array":
+            return f"array<{type_text(type_json['elementType'], metadata, f'{path}.element')}>"
+        case "map":
+            key = type_text(type_json["keyType"], metadata, f"{path}.key")
+            value = type_text(type_json["valueType"], metadata, f"{path}.value")
+            return f"map<{key},{value}>"
+        case "struct":
+            return f"struct<{','.join(_field(f) for f in type_json['fields'])}>"
+        case "udt":
+            return type_text(type_json["sqlType"])
+        case other:
+            return str(other)
+
+
+def columns_of(schema_json: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The columns of a struct in JSON form: names and type texts, in order."""
+    return tuple(
+        (f["name"], type_text(f["type"], f.get("metadata"), f["name"]))
+        for f in schema_json["fields"]
+    )
+
+
+def _field(field: Mapping[str, Any]) -> str:
+    name = field["name"]
+    quoted = name if _SIMPLE.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+    return f"{quoted}:{type_text(field['type'], field.get('metadata'), name)}"

@@ -1,0 +1,41 @@
+"""One Spark session for a test run, bounded, and a lake of its own for each test that asks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from belvedere.lake.door import Door
+
+# In the environment, so that processes which tests start are bounded too.
+os.environ.setdefault(
+    "BELVEDERE_SPARK",
+    "spark.master=local[2] spark.driver.memory=3g spark.sql.shuffle.partitions=2"
+    " spark.driver.extraJavaOptions=-XX:+UseSerialGC",
+)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The embedded session that all lakes of the run share."""
+    from belvedere.lake import session
+
+    yield session.embedded()
+    session.stop()
+
+
+@pytest.fixture
+def door(spark: SparkSession, tmp_path: Path) -> Iterator[Door]:
+    """An empty lake in a directory of its own."""
+    from belvedere.lake.door import open_directory
+
+    opened = open_directory(tmp_path / "lake")
+    yield opened
+    opened.close()

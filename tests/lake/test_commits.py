@@ -1,0 +1,144 @@
+"""Stored tables: every write carries its vector, and whatever else wrote them is noticed."""
+
+from __future__ import annotations
+
+import pytest
+
+from belvedere.lake.commits import Merge, create, merge, move, overwrite, read_stamp
+from belvedere.lake.door import Door
+from belvedere.lake.locks import Conflict
+from belvedere.lake.stamps import FOREIGN_WRITE, VECTOR_LOST, Position, Stamp
+
+pytestmark = pytest.mark.spark
+
+BY_KEY = Merge(
+    on="t.k <=> s.k",
+    delete_when="s.n = 0",
+    update={"n": "s.n"},
+    insert={"k": "s.k", "n": "s.n"},
+    insert_when="s.n <> 0",
+)
+
+
+def stamp(refresh: int, version: int = 0) -> Stamp:
+    return Stamp("view-1", refresh, {"log": Position("an id", version)})
+
+
+@pytest.fixture
+def stored(door: Door) -> Door:
+    with door.work() as w:
+        create(w, "__bv_v", "SELECT id AS k, id * 2 AS n FROM range(1, 4)", stamp(1), {"a": "b"})
+    return door
+
+
+def rows(door: Door) -> list[tuple[int, int]]:
+    return sorted(tuple(r) for r in door.sql("SELECT k, n FROM __bv_v").collect())
+
+
+def test_a_new_stored_table_has_its_feed_its_stamp_and_no_vectors(stored: Door) -> None:
+    table = stored.table("__bv_v")
+    assert table.change_feed
+    assert table.properties["delta.enableDeletionVectors"] == "false"
+    assert table.properties["a"] == "b"
+    assert read_stamp(stored, "__bv_v").stamp == stamp(1)
+    assert stored.names() == []
+
+
+def test_merge_deletes_updates_inserts_and_stamps_in_one_commit(stored: Door) -> None:
+    before = stored.table("__bv_v")
+    source = (
+        "SELECT 1L AS k, 0L AS n UNION ALL SELECT 2, 9 UNION ALL SELECT 7, 1 UNION ALL SELECT 8, 0"
+    )
+    with stored.work() as w:
+        assert merge(w, "__bv_v", source, BY_KEY, stamp(2, 5)) == 3
+    assert rows(stored) == [(2, 9), (3, 6), (7, 1)]
+    state = read_stamp(stored, "__bv_v")
+    assert (state.stamp, state.version) == (stamp(2, 5), before.version + 1)
+
+
+def test_an_empty_merge_still_moves_the_vector(stored: Door) -> None:
+    with stored.work() as w:
+        source = "SELECT 1L AS k, 0L AS n WHERE false"
+        assert merge(w, "__bv_v", source, BY_KEY, stamp(2, 5)) == 0
+    assert read_stamp(stored, "__bv_v").stamp == stamp(2, 5)
+
+
+def test_a_move_changes_the_vector_and_no_row(stored: Door) -> None:
+    before, id_ = rows(stored), stored.table("__bv_v").id
+    with stored.work() as w:
+        move(w, "__bv_v", stamp(2, 6))
+        move(w, "__bv_v", stamp(3, 7))
+        merge(w, "__bv_v", "SELECT 3L AS k, 1L AS n", BY_KEY, stamp(4, 8))
+    assert read_stamp(stored, "__bv_v").stamp == stamp(4, 8)
+    assert rows(stored) == [*before[:2], (3, 1)]
+    assert stored.table("__bv_v").id == id_
+
+
+def test_overwrite_replaces_rows_and_keeps_the_table(stored: Door) -> None:
+    id_ = stored.table("__bv_v").id
+    with stored.work() as w:
+        overwrite(w, "__bv_v", "SELECT 10L, 20L", stamp(2))
+        overwrite(w, "__bv_v", "SELECT 10L, 20L WHERE false", stamp(3))
+        overwrite(w, "__bv_v", "SELECT 10L, 20L WHERE false", stamp(4))
+    assert rows(stored) == []
+    assert stored.table("__bv_v").id == id_
+    assert read_stamp(stored, "__bv_v").stamp == stamp(4)
+
+
+def test_a_refresh_number_is_used_once(stored: Door) -> None:
+    with stored.work() as w:
+        merge(w, "__bv_v", "SELECT 3L AS k, 1L AS n", BY_KEY, stamp(2))
+        with pytest.raises(Conflict, match="refreshed by someone else"):
+            merge(w, "__bv_v", "SELECT 3L AS k, 5L AS n", BY_KEY, stamp(2, 9))
+    assert (3, 1) in rows(stored)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO __bv_v VALUES (9, 9)",
+        "DELETE FROM __bv_v WHERE k = 1",
+        "UPDATE __bv_v SET n = 0 WHERE k = 1",
+        "RESTORE __bv_v TO VERSION AS OF 0",
+        "ALTER TABLE __bv_v ADD COLUMN z INT",
+    ],
+)
+def test_a_write_that_is_not_ours_is_noticed(stored: Door, statement: str) -> None:
+    with stored.work() as w:
+        merge(w, "__bv_v", "SELECT 3L AS k, 1L AS n", BY_KEY, stamp(2))
+    stored.sql(statement)
+    state = read_stamp(stored, "__bv_v")
+    assert (state.stamp, state.reason) == (None, FOREIGN_WRITE)
+
+
+def test_upkeep_leaves_the_vector_in_force(stored: Door) -> None:
+    with stored.work() as w:
+        merge(w, "__bv_v", "SELECT 3L AS k, 1L AS n", BY_KEY, stamp(2))
+    stored.sql("OPTIMIZE __bv_v")
+    stored.sql("VACUUM __bv_v")
+    stored.sql("ALTER TABLE __bv_v SET TBLPROPERTIES ('x' = 'y')")
+    assert read_stamp(stored, "__bv_v").stamp == stamp(2)
+
+
+def test_the_first_vector_survives_log_cleanup_and_a_later_one_is_missed(stored: Door) -> None:
+    root = stored.table("__bv_v").root
+    assert root is not None
+    _clean_log(stored, keep_from=1)
+    assert read_stamp(stored, "__bv_v").stamp == stamp(1)
+    with stored.work() as w:
+        merge(w, "__bv_v", "SELECT 3L AS k, 1L AS n", BY_KEY, stamp(2))
+    _clean_log(stored, keep_from=stored.table("__bv_v").version + 1)
+    assert read_stamp(stored, "__bv_v").reason == VECTOR_LOST
+
+
+def _clean_log(door: Door, keep_from: int) -> None:
+    """What Delta does after the log's retention: commits before a checkpoint go."""
+    from deltalake import DeltaTable
+
+    door.sql("ALTER TABLE __bv_v SET TBLPROPERTIES ('x' = 'y')")
+    root = door.table("__bv_v").root
+    assert root is not None
+    DeltaTable(str(root)).create_checkpoint()
+    for path in (root / "_delta_log").glob("*.json"):
+        if int(path.stem) < keep_from:
+            path.unlink()
