@@ -7,7 +7,6 @@ found, so a plan in which one lies below a keyed operator cannot be maintained b
 from __future__ import annotations
 
 from belvedere.algebra.relations import Agg, Aggregate, Rel, Window
-from belvedere.algebra.walks import nodes
 from belvedere.analyses.types import Types, argument
 
 FLOATING = ("double", "float")
@@ -29,15 +28,11 @@ def order_dependent(a: Agg, types: Types) -> bool:
     return a.function in _ON_FLOATS and not _exact(types[argument(a)])
 
 
-def unstable(q: Rel, types: Types) -> tuple[str, ...]:
-    """Columns of nested aggregates and windows whose recomputed value may differ in its last bits."""
-    found: list[str] = []
-    for node in nodes(q):
-        if isinstance(node, Aggregate):
-            found += [a.name for a in node.aggregates if order_dependent(a, types)]
-        if isinstance(node, Window):
-            found += [f.name for f in node.functions if types.get(f.name) in FLOATING]
-    return tuple(dict.fromkeys(found))
+def unstable(q: Rel, types: Types) -> bool:
+    """Whether a node computes values that may differ in their last bits when computed again."""
+    if isinstance(q, Aggregate):
+        return any(order_dependent(a, types) for a in q.aggregates)
+    return isinstance(q, Window) and any(types[f.name] in FLOATING for f in q.functions)
 
 
 def _exact(kind: str) -> bool:

@@ -6,7 +6,7 @@
     rebuild        the core over the new versions
 
 The source of a write has one row per stored row it may touch, under the stored names; `t` is the
-stored row and `s` the source row in the expressions of a `Merge`. A count that would fall below
+stored row and `s` the source row in the expressions of a `Write`. A count that would fall below
 zero raises: the stored rows would not be what their vector says.
 """
 
@@ -40,7 +40,7 @@ IN = "__in"
 
 
 @dataclass(frozen=True)
-class Merge:
+class Write:
     """How source rows `s` change stored rows `t`: conditions and values as scalars."""
 
     on: Scalar
@@ -62,7 +62,7 @@ def fill(state: State, source: Source) -> exp.Query:
 
 def additive(
     state: Grouped, moving: Collection[str], types: Types, source: Source
-) -> tuple[exp.Query, Merge]:
+) -> tuple[exp.Query, Write]:
     """Merge: what each touched group gains, and how that joins the stored parts."""
     gained = Aggregate(
         Delta(moving, types).of(state.child), state.keys, tuple(p.agg for p in state.parts)
@@ -72,19 +72,19 @@ def additive(
     plan = Project(some, tuple(Output(names[c], col(c)) for c in state.columns))
     left = _plus(_t(COUNT), _s(COUNT))
     update = {names[p.agg.name]: _joined(p, names[p.agg.name]) for p in state.parts}
-    merge = Merge(
+    write = Write(
         on=_same_keys(state, names),
         delete_when=_is(left, 0) if state.keys else None,
         update={**update, COUNT: _not_negative(left)},
         insert={**_copied(state, names), COUNT: _not_negative(_s(COUNT))},
         insert_when=_not(_is(_s(COUNT), 0)),
     )
-    return render(plan, source), merge
+    return render(plan, source), write
 
 
 def keyed(
     state: Grouped, moving: Collection[str], types: Types, source: Source
-) -> tuple[exp.Query, Merge]:
+) -> tuple[exp.Query, Write]:
     """Replace keys: touched groups recomputed; those without rows go."""
     names = physical(state)
     changes = Delta(moving, types)
@@ -102,7 +102,7 @@ def keyed(
     outputs = tuple(Output(names[c], col(renamed.get(c, c))) for c in state.columns)
     absent = _is_null(_s(COUNT))
     stored = [names[p.agg.name] for p in state.parts]
-    merge = Merge(
+    write = Write(
         on=_same_keys(state, names),
         delete_when=absent if state.keys else None,
         update={c: _s(c) for c in stored},
@@ -110,12 +110,12 @@ def keyed(
         insert=_copied(state, names),
         insert_when=_not(absent),
     )
-    return render(Project(plan, outputs), source), merge
+    return render(Project(plan, outputs), source), write
 
 
 def counted(
     state: Bag, moving: Collection[str], types: Types, source: Source, stored: exp.Table
-) -> tuple[exp.Query, Merge]:
+) -> tuple[exp.Query, Write]:
     """Merge of a bag: each touched row value's copies to add or take away, by number."""
     names = physical(state)
     change = Delta(moving, types).of(state.plan)
@@ -123,13 +123,13 @@ def counted(
     columns = [names[c] for c in state.columns]
     query = _numbers(_held(render(renamed, source), stored, columns), columns)
     on = every(same(_t(c), _s(c)) for c in (*columns, ROW))
-    merge = Merge(
+    write = Write(
         on=on,
         delete_when=_not(_s(IN)),
         insert={c: _s(c) for c in (*columns, ROW)},
         insert_when=_s(IN),
     )
-    return query, merge
+    return query, write
 
 
 def _numbered(plan: Rel) -> Rel:

@@ -1,0 +1,211 @@
+"""A lake as its user holds it: SQL, views, refreshes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from belvedere.errors import Invalid
+from belvedere.lake import catalog as lake_catalog
+from belvedere.lake import keys as lake_keys
+from belvedere.lake.door import Door, open_directory, open_session
+from belvedere.sql.statements import (
+    CreateView,
+    DropTable,
+    DropView,
+    Refresh,
+    Statement,
+    parse_statement,
+)
+from belvedere.views import create as creation
+from belvedere.views.catalog import all_views, canonical_name, find_view, stored_of, the_view
+from belvedere.views.definition import View
+from belvedere.views.refresh import Pins, Refreshed, refresh
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def connect(where: str | Path | SparkSession) -> Lake:
+    """A lake: a directory of Delta tables with a local Spark session, or the session you have."""
+    door = open_directory(where) if isinstance(where, str | Path) else open_session(where)
+    return Lake(door)
+
+
+class Lake:
+    """Delta tables and the views over them."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        for view in all_views(door):
+            creation.show(door, view)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session."""
+        return self._door.spark
+
+    def sql(self, text: str) -> DataFrame:
+        """Run a statement: Belvedere's own, or any of Spark's."""
+        statement = parse_statement(text)
+        for kind, run in self._own().items():
+            if isinstance(statement, kind):
+                return run(statement)
+        self._check(statement)
+        return self._door.sql(text)
+
+    def refresh(
+        self, name: str | None = None, *, full: bool = False
+    ) -> Refreshed | list[Refreshed]:
+        """Bring a view, and the views it reads, to the newest versions; without a name, every view."""
+        pins = Pins(self._door)
+        if name is None:
+            return [
+                refresh(self._door, v.name, full=full, pins=pins) for v in all_views(self._door)
+            ]
+        view = the_view(self._door, name)
+        for below in self._below(view):
+            refresh(self._door, below.name, pins=pins)
+        return refresh(self._door, name, full=full, pins=pins)
+
+    def advance(self, name: str, *tables: str) -> Refreshed:
+        """Apply only some tables' pending changes to a view; the others' stay pending."""
+        view = the_view(self._door, name)
+        only = [self._input(view, t) for t in tables]
+        if not only:
+            raise Invalid("advance needs a table", hint=f"it reads {', '.join(view.tables)}")
+        return refresh(self._door, name, only=only)
+
+    def view(self, name: str) -> ViewHandle:
+        """A view by name."""
+        return ViewHandle(self, the_view(self._door, name))
+
+    def enable_change_feed(self, table: str) -> None:
+        """Record a table's changes from now on, so that views over it can be refreshed from them."""
+        self._door.enable_change_feed(self._door.table(canonical_name(self._door, table)))
+
+    def declare_key(self, table: str, columns: Iterable[str]) -> None:
+        """Declare, and verify, that no two rows of a table agree on these columns."""
+        lake_keys.declare_key(self._door, table, list(columns))
+
+    def declare_foreign_key(
+        self, table: str, columns: Iterable[str], parent: str, parent_columns: Iterable[str]
+    ) -> None:
+        """Declare, and verify, that these columns of a table refer to rows of another."""
+        lake_keys.declare_foreign_key(
+            self._door, table, list(columns), parent, list(parent_columns)
+        )
+
+    def close(self) -> None:
+        """Let go of the lake; a Spark session that you gave stays open."""
+        self._door.close()
+
+    def __enter__(self) -> Lake:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _own(self) -> dict[type, Callable[[Any], DataFrame]]:
+        """Belvedere's statements and what runs them."""
+        return {
+            CreateView: self._create,
+            Refresh: self._refresh,
+            DropView: self._drop,
+            DropTable: self._drop_table,
+        }
+
+    def _create(self, statement: CreateView) -> DataFrame:
+        creation.create_view(self._door, statement)
+        return self._nothing()
+
+    def _refresh(self, statement: Refresh) -> DataFrame:
+        done = self.refresh(statement.name, full=statement.full)
+        assert isinstance(done, Refreshed)
+        row = (done.view, done.strategy, done.reason, done.rows_changed, done.seconds)
+        schema = "view string, strategy string, reason string, rows_changed bigint, seconds double"
+        return self.spark.createDataFrame([row], schema)
+
+    def _drop(self, statement: DropView) -> DataFrame:
+        creation.drop_view(self._door, statement.name, if_exists=statement.if_exists)
+        return self._nothing()
+
+    def _drop_table(self, statement: DropTable) -> DataFrame:
+        name = canonical_name(self._door, statement.name)
+        if find_view(self._door, name) is not None:
+            raise Invalid(
+                f"{statement.name!r} is a materialized view",
+                hint=f"DROP MATERIALIZED VIEW {statement.name}",
+            )
+        creation.refuse_if_read(self._door, name, statement.name)
+        if statement.if_exists and not self._door.exists(name):
+            return self._nothing()
+        if statement.view:
+            lake_catalog.drop_view(self._door, name)
+        else:
+            lake_catalog.drop_table(self._door, name)
+        return self._nothing()
+
+    def _check(self, statement: Statement) -> None:
+        """Refuse what would break a view, before Spark sees it."""
+
+    def _below(self, view: View) -> list[View]:
+        """The views that a view reads, directly or not, in the order to refresh them."""
+        wanted: set[str] = set()
+        every = {v.stored: v for v in all_views(self._door)}
+
+        def visit(v: View) -> None:
+            for table in v.tables:
+                if table in every and table not in wanted:
+                    wanted.add(table)
+                    visit(every[table])
+
+        visit(view)
+        return [v for stored, v in every.items() if stored in wanted]
+
+    def _input(self, view: View, table: str) -> str:
+        """The table of a view's plan that a user's name means: a view stands for its state."""
+        canonical = canonical_name(self._door, table)
+        for candidate in (canonical, stored_of(canonical)):
+            if candidate in view.tables:
+                return candidate
+        raise Invalid(
+            f"{view.name!r} does not read {table!r}", hint=f"it reads {', '.join(view.tables)}"
+        )
+
+    def _nothing(self) -> DataFrame:
+        return self.spark.createDataFrame([], "result string")
+
+
+class ViewHandle:
+    """A view of a lake."""
+
+    def __init__(self, lake: Lake, view: View) -> None:
+        self._lake = lake
+        self._view = view
+
+    @property
+    def name(self) -> str:
+        return self._view.name
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """The declared columns with their types."""
+        return self._view.definition.columns
+
+    def df(self) -> DataFrame:
+        """The view's rows as of its vector: exactly the declared columns."""
+        return self._lake.spark.sql(creation.read_sql(self._lake._door, self._view))
+
+    def refresh(self, *, full: bool = False) -> Refreshed:
+        """Bring it to the newest versions."""
+        done = self._lake.refresh(self.name, full=full)
+        assert isinstance(done, Refreshed)
+        return done

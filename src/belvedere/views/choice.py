@@ -1,0 +1,85 @@
+"""Which strategy a refresh takes, and why.
+
+nothing        no table has a new version
+merge          the change is added to what is stored
+replace keys   touched groups are computed again
+rebuild        everything is computed again; always with a reason code
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+
+from belvedere.algebra.relations import Rel, TopK, Window
+from belvedere.algebra.walks import nodes, tables
+from belvedere.analyses.floats import unstable
+from belvedere.analyses.monotone import monotone
+from belvedere.analyses.types import Types
+from belvedere.views.state import Bag, Combine, State
+
+
+class Strategy(Enum):
+    """How a refresh brings a view to new versions."""
+
+    NOTHING = "nothing"
+    MERGE = "merge"
+    REPLACE = "replace keys"
+    REBUILD = "rebuild"
+
+
+REASONS = {
+    "REQUESTED": "a full refresh was asked for",
+    "POLICY_FULL": "the view's refresh policy is FULL",
+    "FLOAT_KEY": "a floating-point sum below another operator cannot be subtracted exactly",
+    "GLOBAL_WINDOW": "a window function without PARTITION BY: any change can touch every row",
+    "NESTED_LIMIT": "ORDER BY … LIMIT below another operator: any change can touch its rows",
+    "NO_CHANGE_FEED": "a table did not record its changes",
+    "VERSION_GONE": "a version or change file that the refresh needs was cleaned away",
+    "TABLE_REPLACED": "a table was dropped and created again, or replaced",
+    "SCHEMA_CHANGED": "a column that the view uses changed",
+    "VERSION_BEHIND": "a table was put back before the version the view was computed from",
+    "FOREIGN_WRITE": "someone else wrote to the view's stored table",
+    "VECTOR_LOST": "the versions the view was computed from are not recorded any more",
+    "LOST_EXTREMUM": "a minimum or maximum may have been deleted",
+    "NOT_ADDITIVE": "an aggregate that cannot be added to is computed again for touched groups",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A strategy and its reason code, empty where it needs none."""
+
+    strategy: Strategy
+    reason: str = ""
+
+
+def choose(state: State, types: Types, moving: Collection[str], *, inserts_only: bool) -> Choice:
+    """The strategy for changes of the moving tables."""
+    reason = blocked(state, types, moving)
+    if reason:
+        return Choice(Strategy.REBUILD, reason)
+    if isinstance(state, Bag):
+        return Choice(Strategy.MERGE)
+    if state.adds(inserts_only=inserts_only and monotone(state.child)):
+        return Choice(Strategy.MERGE)
+    never = any(p.combine is Combine.NEVER for p in state.parts)
+    return Choice(Strategy.REPLACE, "NOT_ADDITIVE" if never else "LOST_EXTREMUM")
+
+
+def blocked(state: State, types: Types, moving: Collection[str]) -> str:
+    """Why a plan's change cannot be used for these tables; empty if it can."""
+    maintained = state.plan if isinstance(state, Bag) else state.child
+    for node in nodes(maintained):
+        if _moves(node, moving) and unstable(node, types):
+            return "FLOAT_KEY"
+        if isinstance(node, Window) and not node.partition and _moves(node, moving):
+            return "GLOBAL_WINDOW"
+        if isinstance(node, TopK) and _moves(node, moving):
+            return "NESTED_LIMIT"
+    return ""
+
+
+def _moves(q: Rel, moving: Collection[str]) -> bool:
+    return not set(moving).isdisjoint(tables(q))

@@ -1,0 +1,187 @@
+"""Create and drop views: everything is checked before anything is written."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from belvedere.algebra.relations import Output, Project
+from belvedere.algebra.scalars import col
+from belvedere.analyses.types import types as types_of
+from belvedere.errors import Internal, Invalid, Unsupported
+from belvedere.lake import catalog as lake_catalog
+from belvedere.lake import commits
+from belvedere.lake.door import Door
+from belvedere.lake.stamps import Position, Stamp
+from belvedere.sql.bind import bind
+from belvedere.sql.render import render
+from belvedere.sql.statements import CreateView, Policy
+from belvedere.views.catalog import (
+    Names,
+    canonical_name,
+    find_view,
+    readers,
+    stored_of,
+    the_view,
+)
+from belvedere.views.choice import REASONS, blocked
+from belvedere.views.definition import Definition, View
+from belvedere.views.maintenance import fill
+from belvedere.views.sources import Versions, reference
+from belvedere.views.state import Bag
+
+SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
+
+
+def plan_view(door: Door, statement: CreateView) -> View:
+    """The view a statement declares, compiled and checked; nothing is written."""
+    name = canonical_name(door, statement.name)
+    settings = {key: str(door.spark.conf.get(key)) for key in SETTINGS}
+    if settings["spark.sql.caseSensitive"] == "true":
+        raise Unsupported(
+            "views in a case-sensitive session",
+            hint="SET spark.sql.caseSensitive = false before creating the view",
+            reason="CASE_SENSITIVE",
+        )
+    bound = bind(statement.query, Names(door, creating=name))
+    columns = _declared(door, statement.query, settings)
+    if len(columns) != len(bound.columns):
+        raise Internal(f"Spark sees {len(columns)} columns, the plan has {len(bound.columns)}")
+    types = types_of(bound.plan, lambda asked, known: door.types(asked, known, settings))
+    definition = Definition(
+        id=str(uuid.uuid4()),
+        name=statement.name,
+        query=statement.query,
+        policy=statement.policy.value,
+        settings=settings,
+        columns=columns,
+        types=types,
+        comment=statement.comment,
+    )
+    view = View(definition, bound, stored_of(name))
+    _refuse_maps(view)
+    _refuse_if_strict(view)
+    return view
+
+
+def create_view(door: Door, statement: CreateView) -> View | None:
+    """Create a view and fill it; None if it exists and that was allowed."""
+    name = canonical_name(door, statement.name)
+    existing = find_view(door, name)
+    if existing is not None and statement.if_not_exists:
+        return None
+    if existing is None and door.exists(name):
+        raise Invalid(
+            f"{statement.name!r} exists already and is not a materialized view",
+            hint="choose another name",
+            reason="NAME_TAKEN",
+        )
+    if existing is not None and not statement.replace:
+        raise Invalid(
+            f"materialized view {statement.name!r} exists already",
+            hint="CREATE OR REPLACE MATERIALIZED VIEW, or DROP MATERIALIZED VIEW first",
+            reason="NAME_TAKEN",
+        )
+    view = plan_view(door, statement)
+    if existing is not None:
+        _drop(door, existing)
+    _fill(door, view)
+    show(door, view)
+    return view
+
+
+def drop_view(door: Door, name: str, *, if_exists: bool = False) -> bool:
+    """Drop a view with its state; False if there was none and that was allowed."""
+    canonical = canonical_name(door, name)
+    stored = stored_of(canonical)
+    if if_exists and not door.exists(stored):
+        return False
+    if not door.exists(stored):
+        the_view(door, name)
+    refuse_if_read(door, stored, name)
+    lake_catalog.drop_view(door, canonical)
+    lake_catalog.drop_table(door, stored)
+    return True
+
+
+def refuse_if_read(door: Door, table: str, name: str) -> None:
+    """Invalid if a view reads the table."""
+    by = readers(door, table)
+    if by:
+        raise Invalid(
+            f"{name!r} is needed by {', '.join(by)}",
+            hint=f"DROP MATERIALIZED VIEW {by[0]} first",
+            reason="NEEDED",
+        )
+
+
+def show(door: Door, view: View) -> None:
+    """Put the view under its name: exactly the declared columns, read from the stored table."""
+    lake_catalog.create_view(door, canonical_name(door, view.name), read_sql(door, view))
+
+
+def read_sql(door: Door, view: View) -> str:
+    """The query of the catalog view."""
+    declared = (
+        Output(name, col(plan))
+        for (name, _), (_, plan) in zip(view.definition.columns, view.bound.columns, strict=True)
+    )
+    stored = reference(door.table(view.stored))
+    return render(Project(view.read, tuple(declared)), lambda _: stored.copy()).sql(dialect="spark")
+
+
+def _fill(door: Door, view: View) -> None:
+    tables = {t: door.table(t) for t in view.tables}
+    vector = {t: Position(table.id, table.version) for t, table in tables.items()}
+    stamp = Stamp(view.definition.id, 1, vector)
+    newest = {t: table.version for t, table in tables.items()}
+    versions = Versions({t: reference(table) for t, table in tables.items()}, newest, newest)
+    properties = {lake_catalog.VIEW_PROPERTY: view.definition.to_json()}
+    with door.work(view.definition.settings) as work:
+        query = fill(view.state, versions).sql(dialect="spark")
+        commits.create(work, view.stored, query, stamp, properties)
+
+
+def _drop(door: Door, view: View) -> None:
+    lake_catalog.drop_view(door, canonical_name(door, view.name))
+    lake_catalog.drop_table(door, view.stored)
+
+
+def _declared(door: Door, query: str, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The columns Spark gives the query, refused where they cannot be stored."""
+    columns = tuple(door.output_schema(query, settings))
+    for name, kind in columns:
+        if "interval" in kind or kind == "void" or "variant" in kind:
+            raise Unsupported(
+                f"column {name!r} of type {kind} cannot be stored in a Delta table",
+                hint="cast it to another type",
+                reason="UNSTORABLE_TYPE",
+            )
+    return columns
+
+
+def _refuse_maps(view: View) -> None:
+    """Rows are told apart by their values; values of type MAP cannot be compared."""
+    state, types = view.state, view.definition.types
+    compared = state.columns if isinstance(state, Bag) else state.keys
+    for column in compared:
+        if "map<" in types[column]:
+            raise Unsupported(
+                f"column {column!r} of type {types[column]} cannot be compared",
+                hint="select the entries you need, or map_entries(…), instead of the map",
+                reason="UNCOMPARABLE_TYPE",
+            )
+
+
+def _refuse_if_strict(view: View) -> None:
+    """A STRICT view that could never be refreshed from changes is refused at once."""
+    if Policy(view.definition.policy) is not Policy.STRICT:
+        return
+    reason = blocked(view.state, view.definition.types, view.tables)
+    if reason:
+        raise Unsupported(
+            f"{view.name!r} could not be refreshed from its changes: {REASONS[reason]}",
+            detail=f"reason {reason}; the policy is INCREMENTAL STRICT",
+            hint="REFRESH POLICY INCREMENTAL would rebuild it when needed",
+            reason=reason,
+        )

@@ -1,0 +1,104 @@
+"""A view's definition: what its stored table remembers, and what is compiled from that.
+
+The record is a property of the stored table. It holds the text, the settings the text means, the
+declared columns, and the types Spark gave every column of the plan when the view was created, so
+that a plan can be compiled again without Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from belvedere.algebra.relations import Output, Project, Rel, Scan
+from belvedere.algebra.scalars import col
+from belvedere.algebra.walks import nodes, tables
+from belvedere.errors import Invalid
+from belvedere.sql.bind import Bound
+from belvedere.sql.statements import Policy
+from belvedere.views.state import State, cast, state_of, stored_scan
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a user declared, and what was found out about it then."""
+
+    id: str
+    name: str
+    query: str
+    policy: str
+    settings: Mapping[str, str]
+    columns: tuple[tuple[str, str], ...]
+    types: Mapping[str, str] = field(repr=False)
+    comment: str | None = None
+
+    def to_json(self) -> str:
+        """The record."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, ensure_ascii=False)
+
+    @staticmethod
+    def from_json(text: str, stored: str) -> Definition:
+        """The definition in a record; Invalid if it is not one."""
+        try:
+            found: dict[str, Any] = json.loads(text)
+            if found.pop("format") != FORMAT:
+                raise ValueError("written by another release")
+            columns = tuple((str(n), str(t)) for n, t in found.pop("columns"))
+            Policy(found["policy"])
+            return Definition(columns=columns, **found)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Invalid(
+                f"the definition recorded in {stored!r} cannot be read",
+                detail=str(error),
+                hint="drop the view and create it again",
+                reason="CORRUPT_DEFINITION",
+            ) from error
+
+
+@dataclass(frozen=True)
+class View:
+    """A definition compiled: its plan, what is stored, how that is read."""
+
+    definition: Definition
+    bound: Bound
+    stored: str
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def plan(self) -> Rel:
+        return self.bound.plan
+
+    @cached_property
+    def state(self) -> State:
+        """What is stored."""
+        return state_of(self.plan, self.definition.types)
+
+    @cached_property
+    def tables(self) -> tuple[str, ...]:
+        """The tables it reads, stored tables of other views among them."""
+        return tables(self.plan)
+
+    @cached_property
+    def read(self) -> Rel:
+        """The view over its stored table: the declared columns, with the declared types."""
+        rows = self.state.read(stored_scan(self.state, self.stored, self.definition.types))
+        outputs = tuple(
+            Output(plan, cast(col(plan), kind))
+            for (_, plan), (_, kind) in zip(
+                self.bound.columns, self.definition.columns, strict=True
+            )
+        )
+        return Project(rows, outputs)
+
+    def used(self, table: str) -> dict[str, str]:
+        """The columns of a table that the plan reads, with their types."""
+        scans = (n for n in nodes(self.plan) if isinstance(n, Scan) and n.table == table)
+        return {f.source: f.type for scan in scans for f in scan.fields}

@@ -1,0 +1,240 @@
+"""Refresh: bring a view's stored rows from the vector they have to the one that is pinned.
+
+The target is pinned before anything is read; a table that is not advanced stays at its recorded
+version. What is written carries the new vector in the same commit, so a refresh that dies
+anywhere leaves the old rows with the old vector, or the new rows with the new one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from belvedere.errors import Internal, Unsupported
+from belvedere.lake import commits
+from belvedere.lake.door import Door
+from belvedere.lake.feed import Changes, changes
+from belvedere.lake.locks import Conflict
+from belvedere.lake.names import quote
+from belvedere.lake.stamps import Position, Stamp, Vector
+from belvedere.lake.tables import Table
+from belvedere.lake.work import Work
+from belvedere.sql.render import SIGN
+from belvedere.sql.statements import Policy
+from belvedere.views.catalog import the_view
+from belvedere.views.choice import REASONS, Choice, Strategy, blocked, choose
+from belvedere.views.definition import View
+from belvedere.views.maintenance import Write, additive, counted, fill, keyed
+from belvedere.views.sources import Versions, reference
+from belvedere.views.state import Bag
+
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What a refresh did."""
+
+    view: str
+    strategy: str
+    reason: str
+    rows_changed: int | None
+    seconds: float
+    vector_before: Mapping[str, int]
+    vector_after: Mapping[str, int]
+    sql: tuple[str, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        why = f" ({self.reason}: {REASONS[self.reason]})" if self.reason else ""
+        rows = "" if self.rows_changed is None else f", {self.rows_changed} rows changed"
+        return f"{self.view}: {self.strategy}{why}{rows}, {self.seconds:.2f} s"
+
+
+@dataclass
+class Pins:
+    """One state of every table for a whole call: each table is looked at once."""
+
+    door: Door
+    seen: dict[str, Table] = field(default_factory=dict)
+
+    def table(self, name: str) -> Table:
+        if name not in self.seen:
+            self.seen[name] = self.door.table(name)
+        return self.seen[name]
+
+    def forget(self, name: str) -> None:
+        """A stored table that was just written is looked at again."""
+        self.seen.pop(name, None)
+
+
+def refresh(
+    door: Door,
+    name: str,
+    *,
+    full: bool = False,
+    only: Collection[str] | None = None,
+    pins: Pins | None = None,
+) -> Refreshed:
+    """Bring a view to the newest version of its tables, or of only some of them."""
+    pins = pins or Pins(door)
+    for attempt in range(1, ATTEMPTS + 1):
+        view = the_view(door, name)
+        try:
+            return _Refresh(door, view, pins, full, only).run()
+        except Conflict:
+            if attempt == ATTEMPTS:
+                raise
+    raise Internal("a refresh ended without a result")
+
+
+@dataclass
+class _Refresh:
+    door: Door
+    view: View
+    pins: Pins
+    full: bool
+    only: Collection[str] | None
+    started: float = field(default_factory=time.monotonic)
+    ran: list[str] = field(default_factory=list)
+
+    def run(self) -> Refreshed:
+        found = commits.read_stamp(self.door, self.view.stored)
+        before = found.stamp.vector if found.stamp else {}
+        reason = self._wanted() or found.reason or ""
+        target = self._target(before, everything=not found.stamp)
+        moving = [t for t in self.view.tables if target[t] != before.get(t)]
+        if not moving and not reason:
+            return self._done(Choice(Strategy.NOTHING), 0, before, before)
+        reason = reason or self._unreadable(before, target, moving)
+        if reason in _OLD_STATE_GONE:
+            target = self._target({}, everything=True)
+        reason = reason or blocked(self.view.state, self.view.definition.types, moving)
+        number = (found.stamp.refresh if found.stamp else 0) + 1
+        stamp = Stamp(self.view.definition.id, number, target)
+        with self.door.work(self.view.definition.settings) as work:
+            if reason:
+                self._refuse_if_strict(reason)
+                rows = self._rebuild(work, stamp)
+                return self._done(Choice(Strategy.REBUILD, reason), rows, before, target)
+            choice, rows = self._advance(work, before, stamp, moving)
+        return self._done(choice, rows, before, target)
+
+    def _wanted(self) -> str:
+        if self.full:
+            return "REQUESTED"
+        return "POLICY_FULL" if Policy(self.view.definition.policy) is Policy.FULL else ""
+
+    def _target(self, before: Vector, *, everything: bool) -> Vector:
+        """Where each table goes: its pinned version, or where it is if it is not advanced."""
+        target = {}
+        for name in self.view.tables:
+            advances = everything or self.only is None or name in self.only
+            if advances or name not in before:
+                table = self.pins.table(name)
+                target[name] = Position(table.id, table.version)
+            else:
+                target[name] = before[name]
+        return target
+
+    def _unreadable(self, before: Vector, target: Vector, moving: Collection[str]) -> str:
+        """Why the changes of a table cannot be read; empty if all can."""
+        for name in self.view.tables:
+            table, old = self.pins.table(name), before[name]
+            new = target[name].version if name in moving else table.version
+            if name in moving and new < old.version and table.id == old.id:
+                return "VERSION_BEHIND"
+            used = self.view.used(name)
+            problem = self.door.feed_problem(table, old.id, old.version, new, used)
+            if problem and (name in moving or problem != "NO_CHANGE_FEED"):
+                return problem
+        return ""
+
+    def _refuse_if_strict(self, reason: str) -> None:
+        if Policy(self.view.definition.policy) is Policy.STRICT and not self.full:
+            raise Unsupported(
+                f"{self.view.name!r} cannot be refreshed from its changes: {REASONS[reason]}",
+                detail=f"reason {reason}; its policy is INCREMENTAL STRICT",
+                hint=f"REFRESH MATERIALIZED VIEW {self.view.name} FULL",
+                reason=reason,
+            )
+
+    def _rebuild(self, work: Work, stamp: Stamp) -> int | None:
+        query = fill(self.view.state, self._versions({}, stamp.vector)).sql(dialect="spark")
+        self.ran.append(query)
+        commits.overwrite(work, self.view.stored, query, stamp)
+        return None
+
+    def _advance(
+        self, work: Work, before: Vector, stamp: Stamp, moving: list[str]
+    ) -> tuple[Choice, int]:
+        found = {t: self._changes(work, t, before[t], stamp.vector[t]) for t in moving}
+        moving = [t for t in moving if found[t].rows != 0]
+        inserts_only = all(found[t].inserts_only is True for t in moving)
+        state, types = self.view.state, self.view.definition.types
+        choice = choose(state, types, moving, inserts_only=inserts_only)
+        if not moving:
+            commits.move(work, self.view.stored, stamp)
+            return choice, 0
+        versions = self._versions(before, stamp.vector, {t: found[t].view for t in moving})
+        if isinstance(state, Bag):
+            stored = reference(self.door.table(self.view.stored))
+            query, write = counted(state, moving, types, versions, stored)
+        elif choice.strategy is Strategy.MERGE:
+            query, write = additive(state, moving, types, versions)
+        else:
+            query, write = keyed(state, moving, types, versions)
+        text = query.sql(dialect="spark")
+        self.ran.append(text)
+        rows = commits.merge(work, self.view.stored, text, _as_merge(write), stamp)
+        return choice, rows
+
+    def _changes(self, work: Work, name: str, old: Position, new: Position) -> Changes:
+        """The net changes of a table as signs: a count of n stands as n rows."""
+        columns = list(self.view.used(name))
+        net = changes(work, self.pins.table(name), old.version, new.version, columns)
+        listed = ", ".join(quote(c) for c in columns)
+        units = f"explode(array_repeat(IF({SIGN} > 0, 1, -1), CAST(abs({SIGN}) AS INT)))"
+        frame = work.query(f"SELECT {listed}, {units} AS {SIGN} FROM {quote(net.view)}")
+        view = work.register(work.fresh_name("signs"), work.keep(frame))
+        return Changes(view, net.rows, net.inserts_only)
+
+    def _versions(
+        self, before: Vector, after: Vector, views: Mapping[str, str] | None = None
+    ) -> Versions:
+        return Versions(
+            {t: reference(self.pins.table(t)) for t in self.view.tables},
+            {t: p.version for t, p in before.items()},
+            {t: p.version for t, p in after.items()},
+            views or {},
+        )
+
+    def _done(self, choice: Choice, rows: int | None, before: Vector, after: Vector) -> Refreshed:
+        self.pins.forget(self.view.stored)
+        return Refreshed(
+            view=self.view.name,
+            strategy=choice.strategy.value,
+            reason=choice.reason,
+            rows_changed=rows,
+            seconds=time.monotonic() - self.started,
+            vector_before={t: p.version for t, p in before.items()},
+            vector_after={t: p.version for t, p in after.items()},
+            sql=tuple(self.ran),
+        )
+
+
+_OLD_STATE_GONE = frozenset(("VERSION_GONE", "TABLE_REPLACED", "SCHEMA_CHANGED", "VERSION_BEHIND"))
+
+
+def _as_merge(write: Write) -> commits.Merge:
+    def text(values: Mapping[str, object] | None) -> dict[str, str]:
+        return {name: str(value) for name, value in (values or {}).items()}
+
+    return commits.Merge(
+        on=str(write.on),
+        delete_when=None if write.delete_when is None else str(write.delete_when),
+        update=text(write.update) or None,
+        update_when=None if write.update_when is None else str(write.update_when),
+        insert=text(write.insert),
+        insert_when=None if write.insert_when is None else str(write.insert_when),
+    )

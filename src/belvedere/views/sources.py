@@ -1,0 +1,38 @@
+"""What stands in FROM when a plan runs on Spark: versions of tables, and views of their changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from belvedere.algebra.relations import At, Change, Scan
+from belvedere.errors import Internal
+from belvedere.lake.tables import Table
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The leaves of a plan in SQL: OLD and NEW versions of each table, changes by view name."""
+
+    references: Mapping[str, exp.Table]
+    old: Mapping[str, int]
+    new: Mapping[str, int]
+    changes: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, leaf: Scan | Change) -> exp.Table:
+        if isinstance(leaf, Change):
+            return exp.to_table(self.changes[leaf.table], dialect="spark")
+        if isinstance(leaf.at, int):
+            raise Internal(f"a definition reads version {leaf.at} of {leaf.table}")
+        version = (self.old if leaf.at is At.OLD else self.new)[leaf.table]
+        table = self.references[leaf.table].copy()
+        number = exp.Literal.number(version)
+        table.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
+        return table
+
+
+def reference(table: Table) -> exp.Table:
+    """A table as SQL names it."""
+    return exp.to_table(table.reference, dialect="spark")
