@@ -14,6 +14,9 @@ from functools import cached_property
 from sqlglot import exp
 
 
+_LOOSE = (exp.Binary, exp.Not, exp.Neg, exp.BitwiseNot, exp.Between, exp.In)
+
+
 @dataclass(frozen=True)
 class Scalar:
     """A value computed from the columns of one row."""
@@ -61,7 +64,7 @@ class Scalar:
         def swap(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and node.name in by:
                 inner = by[node.name].expr.copy()
-                return exp.paren(inner, copy=False) if isinstance(inner, exp.Binary) else inner
+                return exp.paren(inner, copy=False) if isinstance(inner, _LOOSE) else inner
             return node
 
         return Scalar(self.expr.transform(swap)) if self.columns & by.keys() else self

@@ -29,14 +29,9 @@ def bind(text: str, catalog: Catalog) -> Bound:
     ctx = Context(text, catalog, bind_query)
     query = bind_query(ctx, parse_query(text), Env())
     _check_names(query)
-    if not _is_closed(query):
-        query = ctx.close(query)
+    query = ctx.close(query)
     columns = tuple((i.name, i.value.column or "") for i in query.items)
     return Bound(pruned(query.plan), columns, tuple(ctx.notes))
-
-
-def _is_closed(query: Query) -> bool:
-    return tuple(i.value.column for i in query.items) == query.plan.columns
 
 
 def _check_names(query: Query) -> None:

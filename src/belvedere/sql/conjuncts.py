@@ -81,13 +81,12 @@ def _disjuncts(node: exp.Expr) -> list[exp.Expr]:
 def filtered(q: Rel, part: Scalar) -> Rel:
     """σ of one conjunct, as low as it may go."""
     match q:
-        case Join(left, right, kind) if part.columns:
-            if part.columns <= set(left.columns) and kind is not Kind.FULL:
-                return replace(q, left=filtered(left, part))
-            if kind is Kind.INNER and part.columns <= set(right.columns):
-                return replace(q, right=filtered(right, part))
-            if kind is Kind.INNER:
-                return replace(q, on=both(*q.on.conjuncts, part))
+        case Join(kind=Kind.INNER) if part.columns:
+            relations, parts = _inner_region(q)
+            return inner_join(relations, [*parts, part])
+        case Join(kind=Kind.LEFT | Kind.SEMI | Kind.ANTI) if part.columns:
+            if part.columns <= set(q.left.columns):
+                return replace(q, left=filtered(q.left, part))
             return Filter(q, part)
         case Filter(child, predicate) if isinstance(child, Join):
             return Filter(filtered(child, part), predicate)
@@ -95,6 +94,15 @@ def filtered(q: Rel, part: Scalar) -> Rel:
             return Filter(child, both(*predicate.conjuncts, part))
         case _:
             return Filter(q, part)
+
+
+def _inner_region(q: Rel) -> tuple[list[Rel], list[Scalar]]:
+    """The relations that inner joins hold together, and all their conjuncts."""
+    if not (isinstance(q, Join) and q.kind is Kind.INNER):
+        return [q], []
+    left, left_parts = _inner_region(q.left)
+    right, right_parts = _inner_region(q.right)
+    return left + right, [*left_parts, *right_parts, *q.on.conjuncts]
 
 
 def inner_join(relations: Sequence[Rel], parts: Sequence[Scalar]) -> Rel:

@@ -108,6 +108,8 @@ class Context:
 
     def close(self, query: Query, keep: tuple[str, ...] = ()) -> Query:
         """The query with its items projected, and `keep` columns carried behind them."""
+        if not keep and self._is_closed(query):
+            return query
         outputs, items, used = [], [], set[str]()
         for item in query.items:
             bare = item.value.column
@@ -120,6 +122,10 @@ class Context:
             items.append(replace(item, value=col(name), aliased=False))
         outputs += [Output(name, col(name)) for name in keep if name not in used]
         return replace(query, plan=Project(query.plan, tuple(outputs)), items=tuple(items))
+
+    @staticmethod
+    def _is_closed(query: Query) -> bool:
+        return tuple(i.value.column for i in query.items) == query.plan.columns
 
     def _keep_type(self, name: str, source: str | None) -> None:
         if source in self.types:

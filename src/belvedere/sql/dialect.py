@@ -3,7 +3,7 @@
 sqlglot understands functions by rewriting some into others, which is right between dialects and
 loses meaning within one (`percentile_cont` came back as `percentile_approx`). A view's text goes
 to Spark again, so here only functions whose text comes back unchanged are understood, and every
-other call stays a plain call. Comma joins stay apart from CROSS JOIN: a JOIN binds tighter.
+other call stays a plain call.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ class SparkAsWritten(Spark):
     """Spark SQL whose calls come back as they were written."""
 
     class Parser(SparkParser):
-        JOINS_HAVE_EQUAL_PRECEDENCE = False
-        ADD_JOIN_ON_TRUE = True
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             k: v for k, v in SparkParser.FUNCTIONS.items() if k in _UNDERSTOOD
         }

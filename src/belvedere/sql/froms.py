@@ -38,33 +38,17 @@ class Source:
 
 
 def bind_from(ctx: Context, select: exp.Select, env: Env) -> Source:
-    """The FROM clause of a SELECT; a JOIN binds tighter than a comma."""
+    """The FROM clause of a SELECT; in Spark a comma binds as tightly as JOIN."""
     start = select.args.get("from_")
     if start is None:
         raise ctx.unsupported("SELECT without FROM", select, "select from a table")
     if select.args.get("laterals"):
         lateral = select.args["laterals"][0]
         raise ctx.unsupported("LATERAL VIEW", lateral, "store the exploded rows in a table")
-    groups: list[Source] = [_with_joins(ctx, start.this, env)]
+    source = _with_joins(ctx, start.this, env)
     for join in select.args.get("joins") or ():
-        if _is_comma(join):
-            groups.append(_with_joins(ctx, join.this, env))
-        else:
-            groups[-1] = _join(ctx, groups[-1], join, env)
-    return _side_by_side(groups, env)
-
-
-def _is_comma(join: exp.Join) -> bool:
-    return not any(join.args.get(k) for k in ("kind", "side", "method", "on", "using"))
-
-
-def _side_by_side(groups: list[Source], env: Env) -> Source:
-    return Source(
-        tuple(r for g in groups for r in g.relations),
-        Scope(tuple(v for g in groups for v in g.scope.columns), env.outer),
-        tuple(p for g in groups for p in g.parts),
-        tuple(e for g in groups for e in g.later),
-    )
+        source = _join(ctx, source, join, env)
+    return source
 
 
 def _with_joins(ctx: Context, node: exp.Expr, env: Env) -> Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import sqlglot
 from sqlglot import exp
@@ -38,10 +39,19 @@ def parse_query(text: str) -> exp.Query:
     return parsed[0]
 
 
+def _plain(description: str) -> str:
+    """A parser's message without the parser's own objects in it."""
+    token = re.search(r"<Token token_type: TokenType[.](\w+), text: (.*?), line: ", description)
+    if token:
+        met = "the text ends" if token[1] == "SENTINEL" else f"there is {token[2]!r}"
+        description = description[: token.start()].removesuffix("but got ") + f"but {met}"
+    return description.split(" for <class")[0].rstrip(". ")
+
+
 def _syntax(text: str, error: ParseError) -> Invalid:
     first = error.errors[0] if error.errors else {}
     line, column = first.get("line"), first.get("col")
-    what = str(first.get("description", "not understood")).rstrip(".").split(" for <class")[0]
+    what = _plain(str(first.get("description", "not understood")))
     near = str(first.get("highlight") or "")
     before = len(near) - 1 if near else 0
     where = f"line {line}, column {max(1, int(column) - before)}" if line and column else ""

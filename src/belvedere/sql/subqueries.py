@@ -59,13 +59,20 @@ class Place:
             case exp.Not(this=exp.In() as inner) if is_subquery(inner):
                 self._not_in(inner)
             case _ if has_subquery(part):
-                self._keep(self.embed(part))
+                self._keep_above(self.embed(part))
             case _:
                 self._keep(Scalar(part))
 
     def _keep(self, part: Scalar) -> None:
         if part.columns <= set(self.plan.columns):
             self.plan = filtered(self.plan, part)
+        else:
+            self.correlated.append(part)
+
+    def _keep_above(self, part: Scalar) -> None:
+        """Filter above the join that brought a subquery's value, so that both stay apart."""
+        if part.columns <= set(self.plan.columns):
+            self.plan = Filter(self.plan, part)
         else:
             self.correlated.append(part)
 
