@@ -22,7 +22,7 @@ def fields(text: str) -> tuple[tuple[str, str], ...]:
     """`a int, b string` as pairs; commas inside types do not part."""
     pairs, depth, start = [], 0, 0
     for i, ch in enumerate(text + ","):
-        depth += {"<": 1, ">": -1}.get(ch, 0)
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(ch, 0)
         if ch == "," and depth == 0:
             part = text[start:i].strip()
             name, _, kind = part[1:].partition("` ") if part[0] == "`" else part.partition(" ")
