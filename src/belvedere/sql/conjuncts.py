@@ -87,13 +87,48 @@ def filtered(q: Rel, part: Scalar) -> Rel:
         case Join(kind=Kind.LEFT | Kind.SEMI | Kind.ANTI) if part.columns:
             if part.columns <= set(q.left.columns):
                 return replace(q, left=filtered(q.left, part))
-            return Filter(q, part)
+            inner = without_padding(q, part)
+            return Filter(q, part) if inner is q else filtered(inner, part)
         case Filter(child, predicate) if isinstance(child, Join):
             return Filter(filtered(child, part), predicate)
         case Filter(child, predicate):
             return Filter(child, both(*predicate.conjuncts, part))
         case _:
             return Filter(q, part)
+
+
+def without_padding(q: Rel, part: Scalar) -> Rel:
+    """A LEFT join as an inner one, if the conjunct is never TRUE for a padded row."""
+    if isinstance(q, Join) and q.kind is Kind.LEFT and _needs_some(part, set(q.right.columns)):
+        return replace(q, kind=Kind.INNER)
+    return q
+
+
+def _needs_some(part: Scalar, columns: set[str]) -> bool:
+    """Whether a conjunct is NULL or FALSE when all these columns are NULL."""
+    match part.expr:
+        case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            sides = (part.expr.this, part.expr.expression)
+            return any(_strict_in(s, columns) for s in sides)
+        case exp.Between(this=value) | exp.In(this=value) | exp.Like(this=value):
+            return _strict_in(value, columns)
+        case exp.Not(this=exp.Is(this=value, expression=exp.Null())):
+            return _strict_in(value, columns)
+        case _:
+            return False
+
+
+def _strict_in(node: exp.Expr, columns: set[str]) -> bool:
+    """Whether a value is NULL when all these columns are."""
+    match node:
+        case exp.Column():
+            return node.name in columns
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+            return _strict_in(node.this, columns) or _strict_in(node.expression, columns)
+        case exp.Paren(this=inner) | exp.Neg(this=inner) | exp.Cast(this=inner):
+            return _strict_in(inner, columns)
+        case _:
+            return False
 
 
 def _inner_region(q: Rel) -> tuple[list[Rel], list[Scalar]]:

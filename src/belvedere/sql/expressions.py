@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from belvedere.algebra.scalars import col
 from belvedere.errors import Invalid, Unsupported
+from belvedere.sql.builtins import SPARK_FUNCTIONS
 from belvedere.sql.context import Context
 from belvedere.sql.naming import function_name
 from belvedere.sql.scopes import Scope
@@ -140,6 +141,8 @@ class Resolver:
         name = function_name(node)
         if not isinstance(node, exp.Anonymous):
             return None
+        if name not in SPARK_FUNCTIONS:
+            self.ctx.note(f"{name}() is not one of Spark's own; it is taken to be repeatable")
         args: list[exp.Expr] = list(node.expressions)
         if name in UNIT_FIRST and len(args) == 3 and isinstance(args[0], exp.Column):
             args[0] = exp.var(args[0].name.upper())
@@ -165,14 +168,27 @@ class Resolver:
         raise self.scope.unknown(parts, self.ctx.at(node))
 
     def _find(self, scope: Scope, parts: tuple[str, ...], node: exp.Expr) -> exp.Expr | None:
-        hit = scope.find(parts)
-        if hit is None:
+        try:
+            hit = scope.find(parts)
+        except Invalid as ambiguous:
+            raise located(ambiguous, self.ctx.at(node)) from None
+        if hit is None or (hit[1] and not self._may_have_fields(hit[0].column)):
             return None
         visible, fields = hit
         refuse_hidden(visible.name, self.ctx.at(node))
         new = col(visible.column).expr
         new.meta.update(next((n.meta for n in node.walk() if n.meta), {}))
         return _fields(new, fields)
+
+    def _may_have_fields(self, column: str) -> bool:
+        known = self.ctx.types.get(column)
+        return known is None or known.startswith(("struct", "array", "map", "variant"))
+
+
+def located(error: Invalid, where: str) -> Invalid:
+    """An error with its place in the text."""
+    message = f"{error.message} ({where})"
+    return Invalid(message, detail=error.detail, hint=error.hint, reason=error.reason)
 
 
 def check_call(ctx: Context, node: exp.Expr) -> None:

@@ -15,7 +15,7 @@ from belvedere.algebra.scalars import Scalar, call, col, equal, every
 from belvedere.errors import Internal, Invalid
 from belvedere.sql.conjuncts import inner_join, split
 from belvedere.sql.context import Context, Env
-from belvedere.sql.expressions import Resolver, has_subquery
+from belvedere.sql.expressions import Resolver, has_subquery, located
 from belvedere.sql.freshen import freshen
 from belvedere.sql.scopes import Scope, Visible
 
@@ -98,7 +98,10 @@ def _table(ctx: Context, node: exp.Table, env: Env) -> Source:
         names = _column_aliases(ctx, node, names, common.columns)
         columns = [c for c in (i.value.column for i in query.items) if c]
         return _named(ctx, node, query.plan, names, columns, parts)
-    relation = ctx.catalog.resolve(_dotted(node))
+    try:
+        relation = ctx.catalog.resolve(_dotted(node))
+    except Invalid as unknown:
+        raise located(unknown, ctx.at(node)) from None
     if relation.plan is not None:
         plan = freshen(relation.plan, ctx.names)
     elif relation.table is not None:

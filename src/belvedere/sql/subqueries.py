@@ -30,7 +30,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import TRUE, Scalar, both, call, col, equal, every, lit
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.sql.conjuncts import filtered, sides
+from belvedere.sql.conjuncts import filtered, sides, without_padding
 from belvedere.sql.context import Context, Env, Query
 from belvedere.sql.expressions import bare, has_subquery, is_subquery, rewrite
 from belvedere.sql.scopes import Scope
@@ -72,7 +72,7 @@ class Place:
     def _keep_above(self, part: Scalar) -> None:
         """Filter above the join that brought a subquery's value, so that both stay apart."""
         if part.columns <= set(self.plan.columns):
-            self.plan = Filter(self.plan, part)
+            self.plan = Filter(without_padding(self.plan, part), part)
         else:
             self.correlated.append(part)
 
@@ -93,7 +93,7 @@ class Place:
         return Scalar(rewrite(node, value)) if has_subquery(node) else Scalar(node)
 
     def _exists(self, node: exp.Expr, kind: Kind) -> None:
-        query = self._bind(node.this)
+        query = self._bind(_any_row(node.this))
         if query.one_row and query.correlated:
             self.plan = self.plan if kind is Kind.SEMI else Filter(self.plan, lit(False))
             return
@@ -161,7 +161,7 @@ class Place:
         return query, [(x, i.value) for x, i in zip(scalars, query.items, strict=True)]
 
     def _mark_exists(self, node: exp.Expr) -> Scalar:
-        query = self._bind(node.this)
+        query = self._bind(_any_row(node.this))
         if query.one_row and query.correlated:
             return TRUE
         count = Agg(self.ctx.names.fresh("matches"), "count")
@@ -290,6 +290,20 @@ class Place:
                 "compare with it outside the subquery",
                 reason="CORRELATION",
             )
+
+
+def _any_row(node: exp.Expr) -> exp.Expr:
+    """A query that has a row if this one has: LIMIT n, ORDER BY and DISTINCT do not matter."""
+    bound = node.args.get("limit")
+    count = bound.expression if isinstance(bound, exp.Limit) else None
+    if not isinstance(node, exp.Select) or node.args.get("offset"):
+        return node
+    if bound is not None and (count is None or count.name in ("", "0")):
+        return node
+    plain = node.copy()
+    for key in ("limit", "order", "distinct"):
+        plain.set(key, None)
+    return plain
 
 
 def group_keys(
