@@ -16,12 +16,13 @@ from belvedere.sql.statements import (
     DropTable,
     DropView,
     Refresh,
-    Statement,
     parse_statement,
 )
 from belvedere.views import create as creation
 from belvedere.views.catalog import all_views, canonical_name, find_view, stored_of, the_view
 from belvedere.views.definition import View
+from belvedere.views.explain import Explanation, explain
+from belvedere.views.guard import guard
 from belvedere.views.refresh import Pins, Refreshed, refresh
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Lake:
 
     def __init__(self, door: Door) -> None:
         self._door = door
+        self._last: dict[str, Refreshed] = {}
         for view in all_views(door):
             creation.show(door, view)
 
@@ -53,7 +55,7 @@ class Lake:
         for kind, run in self._own().items():
             if isinstance(statement, kind):
                 return run(statement)
-        self._check(statement)
+        guard(self._door, statement)
         return self._door.sql(text)
 
     def refresh(
@@ -76,7 +78,16 @@ class Lake:
         only = [self._input(view, t) for t in tables]
         if not only:
             raise Invalid("advance needs a table", hint=f"it reads {', '.join(view.tables)}")
-        return refresh(self._door, name, only=only)
+        return self._bring(view, Pins(self._door), only=only)
+
+    def explain(self, name: str) -> Explanation:
+        """A view's plan, how changes reach it, the SQL of a refresh; after one, what ran."""
+        view = the_view(self._door, name)
+        last = self._last.get(view.stored)
+        if last is None:
+            return explain(view)
+        ran = [("SQL that ran", sql) for sql in last.sql]
+        return explain(view, [("Last refresh here", str(last)), *ran])
 
     def view(self, name: str) -> ViewHandle:
         """A view by name."""
@@ -118,6 +129,11 @@ class Lake:
         return {
             CreateView: self._create,
             Refresh: self._refresh,
+            ExplainCreate: self._explain_create,
+            ExplainView: self._explain,
+            ShowViews: self._show,
+            DescribeView: self._describe,
+            AlterPolicy: self._alter,
             DropView: self._drop,
             DropTable: self._drop_table,
         }
@@ -132,6 +148,33 @@ class Lake:
         row = (done.view, done.strategy, done.reason, done.rows_changed, done.seconds)
         schema = "view string, strategy string, reason string, rows_changed bigint, seconds double"
         return self.spark.createDataFrame([row], schema)
+
+    def _explain_create(self, statement: ExplainCreate) -> DataFrame:
+        return self._text(explain(creation.plan_view(self._door, statement.create)))
+
+    def _explain(self, statement: ExplainView) -> DataFrame:
+        return self._text(self.explain(statement.name))
+
+    def _show(self, _: ShowViews) -> DataFrame:
+        rows = [(v.name, v.definition.policy, v.definition.query) for v in all_views(self._door)]
+        return self.spark.createDataFrame(rows, "name string, policy string, query string")
+
+    def _describe(self, statement: DescribeView) -> DataFrame:
+        view = the_view(self._door, statement.name)
+        rows = [(name, kind, "column") for name, kind in view.definition.columns]
+        facts = {
+            "query": view.definition.query,
+            "policy": view.definition.policy,
+            "comment": view.definition.comment,
+            "reads": ", ".join(view.tables),
+            "stored in": view.stored,
+        }
+        rows += [(name, value, "fact") for name, value in facts.items() if value]
+        return self.spark.createDataFrame(rows, "name string, value string, kind string")
+
+    def _alter(self, statement: AlterPolicy) -> DataFrame:
+        creation.alter_policy(self._door, statement.name, statement.policy)
+        return self._nothing()
 
     def _drop(self, statement: DropView) -> DataFrame:
         creation.drop_view(self._door, statement.name, if_exists=statement.if_exists)
@@ -153,8 +196,15 @@ class Lake:
             lake_catalog.drop_table(self._door, name)
         return self._nothing()
 
-    def _check(self, statement: Statement) -> None:
-        """Refuse what would break a view, before Spark sees it."""
+    def _bring(
+        self, view: View, pins: Pins, *, full: bool = False, only: list[str] | None = None
+    ) -> Refreshed:
+        done = refresh(self._door, view.name, full=full, only=only, pins=pins)
+        self._last[view.stored] = done
+        return done
+
+    def _text(self, explanation: Explanation) -> DataFrame:
+        return self.spark.createDataFrame([(str(explanation),)], "plan string")
 
     def _below(self, view: View) -> list[View]:
         """The views that a view reads, directly or not, in the order to refresh them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 
 from belvedere.algebra.relations import Output, Project
 from belvedere.algebra.scalars import col
@@ -102,6 +103,15 @@ def drop_view(door: Door, name: str, *, if_exists: bool = False) -> bool:
     lake_catalog.drop_view(door, canonical)
     lake_catalog.drop_table(door, stored)
     return True
+
+
+def alter_policy(door: Door, name: str, policy: Policy) -> None:
+    """Give a view another refresh policy."""
+    view = the_view(door, name)
+    definition = replace(view.definition, policy=policy.value)
+    _refuse_if_strict(replace(view, definition=definition))
+    stored = door.table(view.stored)
+    door.set_properties(stored, {lake_catalog.VIEW_PROPERTY: definition.to_json()})
 
 
 def refuse_if_read(door: Door, table: str, name: str) -> None:

@@ -1,0 +1,182 @@
+"""Explain: a view as a person reads it; needs no Spark.
+
+The plan with the rule each operator's change follows, the change itself, the SQL a refresh runs
+(`t@old` and `t@new` are versions of t, `Δt` its net change), and what is not incremental and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from belvedere.algebra.printing import line, tree
+from belvedere.algebra.relations import At, Change, Rel, Scan
+from belvedere.algebra.walks import children
+from belvedere.analyses.families import Family, passage
+from belvedere.rules.delta import delta
+from belvedere.views.choice import REASONS, Choice, Strategy, blocked, choose
+from belvedere.views.definition import View
+from belvedere.views.maintenance import additive, counted, keyed
+from belvedere.views.state import Bag, Combine, Grouped
+
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Titled parts, printed one under the other."""
+
+    view: str
+    parts: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{title}\n{_indented(text)}" for title, text in self.parts)
+
+    def part(self, title: str) -> str:
+        """The text under a title."""
+        return dict(self.parts)[title]
+
+    def _repr_html_(self) -> str:
+        escaped = str(self).replace("&", "&amp;").replace("<", "&lt;")
+        return f"<pre>{escaped}</pre>"
+
+
+def explain(view: View, more: Iterable[tuple[str, str]] = ()) -> Explanation:
+    """What a view is, how it is stored and how changes reach it."""
+    parts = [
+        (f"Materialized view {view.name}, refresh policy {view.definition.policy}", _query(view)),
+        ("Stored", _stored(view)),
+        ("Plan, and how a change passes each operator", _passages(view)),
+        ("Incremental", _verdict(view)),
+        ("Change, when every table changes", tree(delta(_core(view), None, _types(view)))),
+    ]
+    parts += [(f"SQL of {c.strategy.value}", _sql(view, c)) for c in _strategies(view)]
+    if view.bound.notes:
+        parts.append(("Notes", "\n".join(view.bound.notes)))
+    return Explanation(view.name, (*parts, *more))
+
+
+def _query(view: View) -> str:
+    return "\n".join(s.strip() for s in view.definition.query.strip().splitlines())
+
+
+def _stored(view: View) -> str:
+    state = view.state
+    if isinstance(state, Bag):
+        return f"{view.stored}: every row, equal rows numbered by __rid"
+    by = ", ".join(state.keys)
+    rows = f"one row per {by}" if by else "one row"
+    parts = "\n".join(
+        f"{p.agg.name} = {str(p.agg.call).replace('`', '').lower()}, {_COMBINED[p.combine]}"
+        for p in state.parts
+    )
+    return f"{view.stored}: {rows}\n{parts}"
+
+
+_COMBINED = {
+    Combine.ADD: "changes are added",
+    Combine.LEAST: "inserts take the least; a delete recomputes the group",
+    Combine.GREATEST: "inserts take the greatest; a delete recomputes the group",
+    Combine.NEVER: "recomputed for touched groups",
+}
+
+
+def _passages(view: View) -> str:
+    """The plan, each line with its rule; above the core, what is applied at read."""
+    rows: list[tuple[str, str]] = []
+
+    def visit(q: Rel, depth: int, *, above: bool) -> None:
+        core = _is_core(q, view)
+        rows.append(("  " * depth + line(q), "at read" if above and not core else _rule(q, view)))
+        for child in children(q):
+            visit(child, depth + 1, above=above and not core)
+
+    visit(view.plan, 0, above=True)
+    width = min(max(len(left) for left, _ in rows), WIDTH) + 2
+    return "\n".join(f"{left:<{width}}{right}" for left, right in rows)
+
+
+def _is_core(q: Rel, view: View) -> bool:
+    state = view.state
+    if isinstance(state, Bag):
+        return q is state.plan
+    return any(child is state.child for child in children(q))
+
+
+def _rule(q: Rel, view: View) -> str:
+    state = view.state
+    if isinstance(state, Grouped) and _is_core(q, view):
+        adds = state.adds(inserts_only=False)
+        how = "additive" if adds else "keyed"
+        return f"{how} on {', '.join(state.keys)}" if state.keys else f"{how}, one row"
+    return str(passage(q))
+
+
+def _verdict(view: View) -> str:
+    """For each table, what a change of it leads to."""
+    lines = []
+    for table in view.tables:
+        reason = blocked(view.state, _types(view), [table])
+        if reason:
+            lines.append(f"{table}: no, rebuild ({reason}: {REASONS[reason]})")
+            continue
+        choices = {
+            i: choose(view.state, _types(view), [table], inserts_only=i) for i in (True, False)
+        }
+        inserts, others = choices[True], choices[False]
+        text = f"{table}: yes, {inserts.strategy.value}"
+        if inserts.strategy is not others.strategy:
+            text += f" for inserts, {others.strategy.value} otherwise ({others.reason}: {REASONS[others.reason]})"
+        elif others.reason:
+            text += f" ({others.reason}: {REASONS[others.reason]})"
+        lines.append(text)
+    wide = _everything(_core(view))
+    lines += [f"any change below can touch everything: {line(q)}" for q in wide]
+    return "\n".join(lines)
+
+
+def _everything(q: Rel) -> list[Rel]:
+    here = [q] if passage(q).family is Family.EVERYTHING else []
+    return here + [found for child in children(q) for found in _everything(child)]
+
+
+def _core(view: View) -> Rel:
+    state = view.state
+    return state.plan if isinstance(state, Bag) else state.child
+
+
+def _types(view: View) -> dict[str, str]:
+    return dict(view.definition.types)
+
+
+def _strategies(view: View) -> list[Choice]:
+    """The incremental strategies a refresh may take when every table changes."""
+    found = {}
+    for inserts_only in (True, False):
+        choice = choose(view.state, _types(view), view.tables, inserts_only=inserts_only)
+        if choice.strategy is not Strategy.REBUILD:
+            found[choice.strategy] = choice
+    return list(found.values())
+
+
+def _sql(view: View, choice: Choice) -> str:
+    state, moving, types = view.state, view.tables, _types(view)
+    if isinstance(state, Bag):
+        query, _ = counted(state, moving, types, _symbolic, exp.to_table(view.stored))
+    elif choice.strategy is Strategy.MERGE:
+        query, _ = additive(state, moving, types, _symbolic)
+    else:
+        query, _ = keyed(state, moving, types, _symbolic)
+    return query.sql(dialect="spark", pretty=True)
+
+
+def _symbolic(leaf: Scan | Change) -> exp.Table:
+    if isinstance(leaf, Change):
+        return exp.table_(f"Δ{leaf.table}", quoted=True)
+    return exp.table_(f"{leaf.table}@{'old' if leaf.at is At.OLD else 'new'}", quoted=True)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {row}" if row else row for row in text.splitlines())
