@@ -12,10 +12,15 @@ from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
 from belvedere.sql.statements import (
+    AlterPolicy,
     CreateView,
+    DescribeView,
     DropTable,
     DropView,
+    ExplainCreate,
+    ExplainView,
     Refresh,
+    ShowViews,
     parse_statement,
 )
 from belvedere.views import create as creation

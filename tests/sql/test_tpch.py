@@ -26,7 +26,7 @@ SIZES = {
     "customer": 20,
     "part": 20,
     "partsupp": 200,
-    "orders": 60,
+    "orders": 300,
     "lineitem": 1500,
 }
 WORDS = {
@@ -68,7 +68,7 @@ def value(rng: random.Random, column: str, kind: str, row: int) -> object:
             "suppkey": 20,
             "custkey": 14,
             "partkey": 20,
-            "orderkey": 60,
+            "orderkey": 300,
         }
         return rng.randrange(target[column.split("_")[1]])
     if column == "n_regionkey":

@@ -189,9 +189,9 @@ def _fallbacks(block: Block) -> dict[str, exp.Expr]:
     """What a column means in HAVING if it is not grouped: an item's alias of the same name."""
     found = {}
     for item in block.items:
-        hit = block.place.scope.find((item.name,)) if item.aliased else None
-        if hit is not None and bare(item.value) != col(hit[0].column).expr:
-            found[hit[0].column] = item.value
+        hits = {v.column for v in block.place.scope.star() if v.name.lower() == item.name.lower()}
+        if item.aliased and len(hits) == 1 and bare(item.value) != col(*hits).expr:
+            found[hits.pop()] = item.value
     return found
 
 
