@@ -89,7 +89,8 @@ def rewrite(node: exp.Expr, f: Callable[[exp.Expr], exp.Expr | None]) -> exp.Exp
 def _fit(new: exp.Expr, old: exp.Expr) -> exp.Expr:
     """Parentheses where a value took the place of an atom."""
     loose = isinstance(new, exp.Binary | exp.Not | exp.Neg | exp.Between | exp.In)
-    return exp.paren(new, copy=False) if loose and isinstance(old, exp.Column | exp.Dot) else new
+    atom = isinstance(old, exp.Column | exp.Dot | exp.Subquery | exp.Exists)
+    return exp.paren(new, copy=False) if loose and atom else new
 
 
 def _children(node: exp.Expr) -> list[exp.Expr]:

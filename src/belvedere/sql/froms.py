@@ -114,10 +114,9 @@ def _table(ctx: Context, node: exp.Table, env: Env) -> Source:
 
 
 def _dotted(node: exp.Table) -> str:
-    return ".".join(
-        p.sql(dialect="spark") if p.args.get("quoted") and "." in p.name else p.name
-        for p in node.parts
-    )
+    """The name as written; backticks around a part that has a dot or a backtick in it."""
+    names = (p.name for p in node.parts)
+    return ".".join(f"`{n.replace('`', '``')}`" if set(n) & set(".`") else n for n in names)
 
 
 def _derived(ctx: Context, node: exp.Subquery, env: Env) -> Source:

@@ -17,10 +17,11 @@ from belvedere.algebra.relations import Agg, Aggregate, Output, Project, Rel
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.errors import Invalid
 from belvedere.sql.context import Context, Query
+from belvedere.sql.correlation import group_keys
 from belvedere.sql.expressions import bare, has_aggregate, is_aggregate, is_subquery, rewrite
 from belvedere.sql.grouping_sets import Sets, expand
 from belvedere.sql.naming import function_name, spoken
-from belvedere.sql.subqueries import Place, group_keys
+from belvedere.sql.subqueries import Place
 
 _SAME = {
     "mean": "avg",

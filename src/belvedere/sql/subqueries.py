@@ -30,10 +30,12 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import TRUE, Scalar, both, call, col, equal, every, lit
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.sql.conjuncts import filtered, sides, without_padding
+from belvedere.sql.conjuncts import filtered, without_padding
 from belvedere.sql.context import Context, Env, Query
+from belvedere.sql.correlation import group_keys
 from belvedere.sql.expressions import bare, has_subquery, is_subquery, rewrite
 from belvedere.sql.scopes import Scope
+from belvedere.sql.values import any_of, case, is_null, operand, over_zero
 from belvedere.sql.vocabulary import COUNTS
 
 
@@ -117,7 +119,7 @@ class Place:
             self.filter(exp.Not(this=exp.paren(self._as_equality(node, pairs))))
             return
         if len(pairs) > 1:
-            maybe = [_any(equal(x, y), _is_null(x), _is_null(y)) for x, y in pairs]
+            maybe = [any_of(equal(x, y), is_null(x), is_null(y)) for x, y in pairs]
             on = every([*query.correlated, *maybe])
             self.plan = Join(self.plan, query.plan, Kind.ANTI, on)
             return
@@ -132,9 +134,9 @@ class Place:
         self._own(query, y, node)
         name = self.ctx.names.fresh("is_null")
         inner = _inner_columns(query)
-        outputs = [Output(c, col(c)) for c in inner] + [Output(name, _is_null(y))]
+        outputs = [Output(c, col(c)) for c in inner] + [Output(name, is_null(y))]
         states = Distinct(Project(query.plan, tuple(outputs)))
-        on = both(*query.correlated, _any(_is_null(x), col(name)))
+        on = both(*query.correlated, any_of(is_null(x), col(name)))
         self.plan = Join(self.plan, states, Kind.ANTI, on)
 
     def _as_equality(self, node: exp.In, pairs: list[tuple[Scalar, Scalar]]) -> exp.Expr:
@@ -158,7 +160,8 @@ class Place:
                 f"IN compares {len(scalars)} values with {len(query.items)} columns "
                 f"({self.ctx.at(node)})"
             )
-        return query, [(x, i.value) for x, i in zip(scalars, query.items, strict=True)]
+        pairs = zip(scalars, query.items, strict=True)
+        return query, [(operand(x), operand(i.value)) for x, i in pairs]
 
     def _mark_exists(self, node: exp.Expr) -> Scalar:
         query = self._bind(_any_row(node.this))
@@ -166,8 +169,7 @@ class Place:
             return TRUE
         count = Agg(self.ctx.names.fresh("matches"), "count")
         self._join_groups(query, (count,), node)
-        counted = call("coalesce", col(count.name), lit(0))
-        return Scalar(exp.GT(this=counted.expr, expression=exp.Literal.number(0)))
+        return over_zero(call("coalesce", col(count.name), lit(0)))
 
     def _mark_in(self, node: exp.In) -> Scalar:
         query, pairs = self._compared(node)
@@ -182,21 +184,18 @@ class Place:
         matching = replace(query, correlated=(*query.correlated, equal(y, x)))
         self._join_groups(matching, (matches,), node)
         total, nulls = self._totals(node)
-        found = Scalar(exp.GT(this=col(matches.name).expr, expression=exp.Literal.number(0)))
+        found = over_zero(col(matches.name))
         empty = equal(call("coalesce", col(total), lit(0)), lit(0))
-        some_null = Scalar(exp.GT(this=col(nulls).expr, expression=exp.Literal.number(0)))
+        doubt = any_of(is_null(x), over_zero(col(nulls)))
         unknown = exp.cast(exp.null(), "boolean")
-        return _case(
-            [(found, exp.true()), (empty, exp.false()), (_any(_is_null(x), some_null), unknown)],
-            exp.false(),
-        )
+        return case([(found, exp.true()), (empty, exp.false()), (doubt, unknown)], exp.false())
 
     def _totals(self, node: exp.In) -> tuple[str, str]:
         """Join the number of rows and of NULLs the subquery of an IN has."""
         query, ((_, y),) = self._compared(node)
         self._own(query, y, node)
         total = Agg(self.ctx.names.fresh("total"), "count")
-        one_if_null = _case([(_is_null(y), exp.Literal.number(1))], None)
+        one_if_null = case([(is_null(y), exp.Literal.number(1))], None)
         nulls = Agg(self.ctx.names.fresh("nulls"), "count", (one_if_null,))
         self._join_groups(query, (total, nulls), node)
         return total.name, nulls.name
@@ -229,8 +228,7 @@ class Place:
             if a.function in COUNTS
         }
         self.plan = Join(self.plan, plan, Kind.LEFT, every(query.correlated))
-        value = query.items[0].value.substitute(zero_if_none)
-        return Scalar(exp.paren(value.expr)) if isinstance(value.expr, exp.Binary) else value
+        return operand(query.items[0].value.substitute(zero_if_none))
 
     def _at_most_one(self, query: Query, value: Scalar, node: exp.Expr) -> Scalar:
         rows = Agg(self.ctx.names.fresh("rows"), "count")
@@ -239,7 +237,7 @@ class Place:
         many = Scalar(exp.GT(this=col(rows.name).expr, expression=exp.Literal.number(1)))
         message = lit(f"a subquery used as a value gave more than one row ({self.ctx.at(node)})")
         error = exp.Anonymous(this="raise_error", expressions=[message.expr])
-        return _case([(many, error)], col(only.name).expr)
+        return case([(many, error)], col(only.name).expr)
 
     def _join_groups(self, query: Query, aggregates: tuple[Agg, ...], node: exp.Expr) -> None:
         """L ⟕ γ_k(Q), k the inner sides of the correlating equalities."""
@@ -306,66 +304,6 @@ def _any_row(node: exp.Expr) -> exp.Expr:
     return plain
 
 
-def group_keys(
-    ctx: Context, query: Query, node: exp.Expr
-) -> tuple[Rel, tuple[str, ...], list[Scalar]]:
-    """The subquery with its correlation keys as columns, and the join conditions on these."""
-    mine = set(query.plan.columns)
-    outputs = [Output(c, col(c)) for c in query.plan.columns]
-    keys: list[str] = []
-    on: list[Scalar] = []
-    for part in query.correlated:
-        inner, outer = correlating_sides(ctx, part, mine, node)
-        name = inner.column
-        if name is None:
-            name = ctx.names.fresh("key")
-            outputs.append(Output(name, inner))
-        keys.append(name)
-        on.append(Scalar(type(part.expr)(this=col(name).expr, expression=outer.expr.copy())))
-    plan = query.plan if len(outputs) == len(mine) else Project(query.plan, tuple(outputs))
-    return plan, tuple(dict.fromkeys(keys)), on
-
-
-def correlating_sides(
-    ctx: Context, part: Scalar, mine: set[str], node: exp.Expr
-) -> tuple[Scalar, Scalar]:
-    """The inner and the outer side of a correlating equality; anything else is refused."""
-    others = set(part.columns - mine)
-    found = sides(part, mine, others)
-    if found is None and isinstance(part.expr, exp.EQ | exp.NullSafeEQ):
-        a, b = Scalar(bare(part.expr.this)), Scalar(bare(part.expr.expression))
-        found = next(
-            ((x, y) for x, y in ((a, b), (b, a)) if x.columns <= mine and not y.columns & mine),
-            None,
-        )
-    if found is None:
-        raise ctx.unsupported(
-            "a subquery correlated by something other than an equality",
-            node,
-            "correlate with inner = outer, or use EXISTS in WHERE",
-            reason="CORRELATION",
-            detail=f"the condition {part}",
-        )
-    return found
-
-
 def _inner_columns(query: Query) -> list[str]:
     read = {c for part in query.correlated for c in part.columns}
     return [c for c in query.plan.columns if c in read]
-
-
-def _is_null(x: Scalar) -> Scalar:
-    inner = x.expr.copy()
-    loose = isinstance(inner, exp.Binary | exp.Not | exp.Between | exp.In)
-    return Scalar(
-        exp.Is(this=exp.paren(inner, copy=False) if loose else inner, expression=exp.null())
-    )
-
-
-def _any(*parts: Scalar) -> Scalar:
-    return Scalar(exp.paren(exp.or_(*(p.expr for p in parts)), copy=False))
-
-
-def _case(branches: list[tuple[Scalar, exp.Expr]], default: exp.Expr | None) -> Scalar:
-    ifs = [exp.If(this=when.expr.copy(), true=then.copy()) for when, then in branches]
-    return Scalar(exp.Case(ifs=ifs, default=default.copy() if default is not None else None))

@@ -1,0 +1,54 @@
+"""Correlation: the equalities that tie a subquery to its enclosing query, as grouping keys."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from belvedere.algebra.relations import Output, Project, Rel
+from belvedere.algebra.scalars import Scalar, col
+from belvedere.sql.conjuncts import sides
+from belvedere.sql.context import Context, Query
+from belvedere.sql.expressions import bare
+
+
+def group_keys(
+    ctx: Context, query: Query, node: exp.Expr
+) -> tuple[Rel, tuple[str, ...], list[Scalar]]:
+    """The subquery with its correlation keys as columns, and the join conditions on these."""
+    mine = set(query.plan.columns)
+    outputs = [Output(c, col(c)) for c in query.plan.columns]
+    keys: list[str] = []
+    on: list[Scalar] = []
+    for part in query.correlated:
+        inner, outer = correlating_sides(ctx, part, mine, node)
+        name = inner.column
+        if name is None:
+            name = ctx.names.fresh("key")
+            outputs.append(Output(name, inner))
+        keys.append(name)
+        on.append(Scalar(type(part.expr)(this=col(name).expr, expression=outer.expr.copy())))
+    plan = query.plan if len(outputs) == len(mine) else Project(query.plan, tuple(outputs))
+    return plan, tuple(dict.fromkeys(keys)), on
+
+
+def correlating_sides(
+    ctx: Context, part: Scalar, mine: set[str], node: exp.Expr
+) -> tuple[Scalar, Scalar]:
+    """The inner and the outer side of a correlating equality; anything else is refused."""
+    others = set(part.columns - mine)
+    found = sides(part, mine, others)
+    if found is None and isinstance(part.expr, exp.EQ | exp.NullSafeEQ):
+        a, b = Scalar(bare(part.expr.this)), Scalar(bare(part.expr.expression))
+        found = next(
+            ((x, y) for x, y in ((a, b), (b, a)) if x.columns <= mine and not y.columns & mine),
+            None,
+        )
+    if found is None:
+        raise ctx.unsupported(
+            "a subquery correlated by something other than an equality",
+            node,
+            "correlate with inner = outer, or use EXISTS in WHERE",
+            reason="CORRELATION",
+            detail=f"the condition {part}",
+        )
+    return found
