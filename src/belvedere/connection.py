@@ -24,7 +24,7 @@ from belvedere.sql.statements import (
     parse_statement,
 )
 from belvedere.views import create as creation
-from belvedere.views.catalog import all_views, canonical_name, find_view, stored_of, the_view
+from belvedere.views.catalog import all_views, canonical_name, is_view, stored_of, the_view
 from belvedere.views.definition import View
 from belvedere.views.explain import Explanation, explain
 from belvedere.views.guard import guard
@@ -187,7 +187,7 @@ class Lake:
 
     def _drop_table(self, statement: DropTable) -> DataFrame:
         name = canonical_name(self._door, statement.name)
-        if find_view(self._door, name) is not None:
+        if is_view(self._door, name):
             raise Invalid(
                 f"{statement.name!r} is a materialized view",
                 hint=f"DROP MATERIALIZED VIEW {statement.name}",

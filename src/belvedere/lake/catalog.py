@@ -11,10 +11,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltalake.exceptions import DeltaError
-
 from belvedere.errors import Invalid
-from belvedere.lake import remote, tables
+from belvedere.lake import tables
 from belvedere.lake.names import (
     STORED_PREFIX,
     admissible,
@@ -23,12 +21,10 @@ from belvedere.lake.names import (
     parts,
     quote,
 )
-from belvedere.lake.tables import Table
+from belvedere.lake.shelf import stored_in
 
 if TYPE_CHECKING:
     from belvedere.lake.door import Door
-
-VIEW_PROPERTY = "belvedere.view"
 
 
 def register(door: Door) -> None:
@@ -86,35 +82,13 @@ def drop_table(door: Door, name: str) -> None:
     door.registered.discard(root.name)
 
 
-def stored(door: Door) -> list[Table]:
+def stored(door: Door) -> list[str]:
     """The tables that hold the state of views, by name."""
     if door.directory is not None:
         return stored_in(door.directory)
     rows = door.spark.sql(f"SHOW TABLES LIKE '{STORED_PREFIX}*'").collect()
-    found = [
-        remote.describe(door.spark, _qualified(row["namespace"], row["tableName"]))
-        for row in rows
-        if not row["isTemporary"]
-    ]
-    return [table for table in found if VIEW_PROPERTY in table.properties]
-
-
-def stored_in(directory: Path | str) -> list[Table]:
-    """The tables of a lake's directory that hold the state of views; starts no Spark."""
-    found: list[Table] = []
-    for name, root in tables.table_directories(Path(directory)).items():
-        if name.startswith(STORED_PREFIX):
-            try:
-                table = tables.read(name, root)
-            except (DeltaError, FileNotFoundError):
-                continue
-            if VIEW_PROPERTY in table.properties:
-                found.append(table)
-    return found
-
-
-def _qualified(namespace: str, name: str) -> str:
-    return f"{dotted(namespace)}.{quote(name)}" if namespace else quote(name)
+    space = "".join(f"{quote(part)}." for part in door.namespace())
+    return [space + row["tableName"].lower() for row in rows if not row["isTemporary"]]
 
 
 def _view_name(name: str) -> str:

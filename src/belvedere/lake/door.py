@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,9 +13,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake import catalog, ranges, remote, tables
-from belvedere.lake.names import admissible, dotted, hidden, literal, parts, quote
+from belvedere.lake import catalog, events, ranges, remote, tables
+from belvedere.lake.events import Event
+from belvedere.lake.names import admissible, dotted, hidden, literal, quote
 from belvedere.lake.session import lake_session
+from belvedere.lake.shelf import unknown_among
 from belvedere.lake.tables import Table
 from belvedere.lake.trouble import as_invalid, is_missing, translated
 from belvedere.lake.typetext import columns_of
@@ -37,6 +38,23 @@ class Door:
         """Run a statement, or analyse a query, as Spark does."""
         with translated():
             return self.spark.sql(text)
+
+    def namespace(self) -> tuple[str, ...]:
+        """What stands before a table's name to make it the only one: nothing in a directory."""
+        if self.directory is not None:
+            return ()
+        return self.spark.catalog.currentCatalog(), self.spark.catalog.currentDatabase()
+
+    def stored(self) -> list[str]:
+        """The names of the tables that hold the state of views."""
+        return catalog.stored(self)
+
+    def events(self, table: Table, after: int = -1) -> Iterator[Event]:
+        """The commits of a table after a version, newest first."""
+        if table.root is not None:
+            return events.local_events(table.root, after)
+        rows = self.spark.sql(f"DESCRIBE HISTORY {table.reference}").collect()
+        return events.history_events((row.asDict() for row in rows), after)
 
     def names(self) -> list[str]:
         """The tables and views a user sees, in order."""
@@ -170,11 +188,7 @@ class Door:
 
     def unknown(self, name: str) -> Invalid:
         """The error for a name nothing has, with the nearest one that something has."""
-        known = self.names()
-        near = difflib.get_close_matches(parts(name)[-1].lower(), known, n=1)
-        listed = ", ".join(known[:20]) or "none"
-        hint = f"did you mean {near[0]!r}?" if near else f"tables here: {listed}"
-        return Invalid(f"no table or view {name!r}", hint=hint, reason="UNKNOWN_TABLE")
+        return unknown_among(name, self.names())
 
 
 def open_directory(path: Path | str) -> Door:

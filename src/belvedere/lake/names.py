@@ -9,6 +9,7 @@ from belvedere.errors import Invalid
 STORED_PREFIX = "__bv_"
 
 _ADMISSIBLE = re.compile(r"[A-Za-z0-9_]+")
+_HEX = re.compile(r"_x([0-9a-f]{1,5})_")
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 _PLAIN = frozenset(
     'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _,.:{}[]()"-+*/=<>'
@@ -84,6 +85,15 @@ def stored_name(view: str) -> str:
     """
     safe = "".join(c if admissible(c) else f"_x{ord(c):x}_" for c in view)
     return STORED_PREFIX + safe.lower()
+
+
+def view_name(stored: str) -> str:
+    """The name of the view whose state a table holds, as far as the table's name tells.
+
+    >>> view_name("__bv_visits"), view_name("__bv_a_x20_b")
+    ('visits', 'a b')
+    """
+    return _HEX.sub(lambda m: chr(int(m[1], 16)), stored.removeprefix(STORED_PREFIX))
 
 
 def hidden(name: str) -> bool:

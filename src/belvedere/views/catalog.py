@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from belvedere.algebra.walks import tables
-from belvedere.errors import Invalid
-from belvedere.lake import catalog as lake_catalog
-from belvedere.lake.door import Door
-from belvedere.lake.names import dotted, parts, stored_name
+from belvedere.errors import BelvedereError, Invalid
+from belvedere.lake.names import parts, quote, stored_name, view_name
+from belvedere.lake.shelf import VIEW_PROPERTY, Tables
 from belvedere.lake.tables import Table
 from belvedere.sql.bind import bind
 from belvedere.sql.context import Relation
@@ -19,95 +17,154 @@ from belvedere.views.definition import Definition, View
 class Names:
     """The relations of a lake by name, for one statement: a view stands for its read plan."""
 
-    door: Door
-    creating: str | None = None
+    lake: Tables
+    within: tuple[str, ...] = ()
 
     def resolve(self, name: str) -> Relation:
         """The relation of that name; `Invalid` with the nearest name if there is none."""
-        canonical = canonical_name(self.door, name)
-        if canonical == self.creating:
-            raise Invalid(f"view {name!r} reads itself", hint="a view cannot depend on itself")
-        view = find_view(self.door, canonical)
-        if view is not None:
+        canonical = canonical_name(self.lake, name)
+        if canonical in self.within:
+            raise self._reads_itself(name)
+        stored = stored_of(canonical)
+        if self.lake.exists(stored):
+            view = compile_view(self.lake, self.lake.table(stored), self.within)
             return Relation(columns=view.definition.columns, plan=view.read)
-        return Relation(columns=self.door.table(canonical).columns, table=canonical)
+        return Relation(columns=self.lake.table(canonical).columns, table=canonical)
+
+    def _reads_itself(self, name: str) -> Invalid:
+        through = self.within[1:]
+        return Invalid(
+            f"view {name!r} reads itself",
+            detail=f"through {', '.join(through)}" if through else "",
+            hint="a view cannot depend on itself",
+            reason="CYCLE",
+        )
 
 
-def canonical_name(door: Door, name: str) -> str:
+@dataclass(frozen=True)
+class Broken:
+    """A view that cannot be compiled any more, and why."""
+
+    name: str
+    stored: str
+    error: BelvedereError
+
+
+def canonical_name(lake: Tables, name: str) -> str:
     """The one spelling under which a table is recorded: lower case, and qualified in a session."""
-    given = parts(name)
-    if door.directory is not None:
-        return given[-1].lower()
-    here = (door.spark.catalog.currentCatalog(), door.spark.catalog.currentDatabase())
-    return (
-        dotted(".".join(dotted_part(p) for p in (*here, *given)[-3:])) if len(given) < 3 else name
-    )
-
-
-def dotted_part(part: str) -> str:
-    """A part of a name, quoted."""
-    return "`" + part.replace("`", "``") + "`"
+    given = tuple(part.lower() for part in parts(name))
+    space = lake.namespace()
+    if not space:
+        return given[-1]
+    return ".".join(quote(part) for part in (*space, *given)[-3:])
 
 
 def stored_of(name: str) -> str:
     """The table that holds the state of a view."""
     *space, last = parts(name)
-    return ".".join([*(dotted_part(p) for p in space), stored_name(last)])
+    return ".".join([*(quote(part) for part in space), stored_name(last)])
 
 
-def find_view(door: Door, name: str) -> View | None:
+def is_view(lake: Tables, name: str) -> bool:
+    """Whether a canonical name is that of a view, sound or broken."""
+    return lake.exists(stored_of(name))
+
+
+def find_view(lake: Tables, name: str) -> View | None:
     """The view of a canonical name, compiled; None if there is none."""
     stored = stored_of(name)
-    if not door.exists(stored):
-        return None
-    return compile_view(door, door.table(stored))
+    return compile_view(lake, lake.table(stored)) if lake.exists(stored) else None
 
 
-def the_view(door: Door, name: str) -> View:
+def the_view(lake: Tables, name: str) -> View:
     """The view of a name; `Invalid` if it is something else or nothing."""
-    canonical = canonical_name(door, name)
-    view = find_view(door, canonical)
+    canonical = canonical_name(lake, name)
+    view = find_view(lake, canonical)
     if view is not None:
         return view
-    if door.exists(canonical):
+    if lake.exists(canonical):
         raise Invalid(
             f"{name!r} is not a materialized view",
             hint="SHOW MATERIALIZED VIEWS lists them",
             reason="NOT_A_VIEW",
         )
-    raise door.unknown(name)
+    raise lake.unknown(name)
 
 
-def compile_view(door: Door, stored: Table) -> View:
-    """The view whose state a stored table holds."""
-    text = stored.properties.get(lake_catalog.VIEW_PROPERTY)
+def compile_view(lake: Tables, stored: Table, within: tuple[str, ...] = ()) -> View:
+    """The view whose state a stored table holds; `within` are the views that are being compiled."""
+    definition = definition_in(stored)
+    own = canonical_name(lake, definition.name)
+    view = View(definition, bind(definition.query, Names(lake, (*within, own))), stored.name)
+    try:
+        _ = view.read
+    except (KeyError, ValueError) as error:
+        raise Invalid(
+            f"view {definition.name!r} does not fit the tables it reads any more",
+            detail="a table or view below it has other columns than when the view was created",
+            hint=f"CREATE OR REPLACE MATERIALIZED VIEW {definition.name}",
+            reason="SCHEMA_CHANGED",
+        ) from error
+    return view
+
+
+def definition_in(stored: Table) -> Definition:
+    """The definition that a stored table remembers."""
+    text = stored.properties.get(VIEW_PROPERTY)
     if text is None:
         raise Invalid(
             f"{stored.name!r} holds no definition of a view",
             hint="drop the view and create it again",
             reason="CORRUPT_DEFINITION",
         )
-    definition = Definition.from_json(text, stored.name)
-    bound = bind(definition.query, Names(door, canonical_name(door, definition.name)))
-    return View(definition, bound, stored.name)
+    return Definition.from_json(text, stored.name)
 
 
-def all_views(door: Door) -> list[View]:
-    """Every view of the lake, those that others read first."""
-    found = {t.name: compile_view(door, t) for t in lake_catalog.stored(door)}
+def all_views(lake: Tables) -> list[View]:
+    """Every sound view of the lake, those that others read first."""
+    return _ordered(_compiled(lake)[0])
+
+
+def broken_views(lake: Tables) -> list[Broken]:
+    """The views that cannot be compiled: a table is gone, a definition cannot be read."""
+    return _compiled(lake)[1]
+
+
+def readers(lake: Tables, table: str) -> list[str]:
+    """The views that read a table or another view's stored table."""
+    return [v.name for v in all_views(lake) if table in v.tables]
+
+
+def shown_name(lake: Tables, table: str) -> str:
+    """A table of a plan as its user knows it: a view for its stored table."""
+    if table not in lake.stored():
+        return table
+    try:
+        return definition_in(lake.table(table)).name
+    except BelvedereError:
+        return view_name(parts(table)[-1])
+
+
+def _compiled(lake: Tables) -> tuple[dict[str, View], list[Broken]]:
+    sound: dict[str, View] = {}
+    broken: list[Broken] = []
+    for stored in lake.stored():
+        try:
+            sound[stored] = compile_view(lake, lake.table(stored))
+        except BelvedereError as error:
+            broken.append(Broken(shown_name(lake, stored), stored, error))
+    return sound, broken
+
+
+def _ordered(views: dict[str, View]) -> list[View]:
     ordered: dict[str, View] = {}
 
     def visit(stored: str) -> None:
-        if stored in found and stored not in ordered:
-            for below in found[stored].tables:
+        if stored in views and stored not in ordered:
+            for below in views[stored].tables:
                 visit(below)
-            ordered[stored] = found[stored]
+            ordered[stored] = views[stored]
 
-    for stored in sorted(found):
+    for stored in sorted(views):
         visit(stored)
     return list(ordered.values())
-
-
-def readers(door: Door, table: str) -> list[str]:
-    """The views that read a table or another view's stored table."""
-    return [v.name for v in all_views(door) if table in tables(v.plan)]

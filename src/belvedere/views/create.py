@@ -13,6 +13,7 @@ from belvedere.errors import Internal, Invalid, Unsupported
 from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import commits
 from belvedere.lake.door import Door
+from belvedere.lake.shelf import VIEW_PROPERTY
 from belvedere.lake.stamps import Position, Stamp
 from belvedere.sql.bind import bind
 from belvedere.sql.render import render
@@ -20,7 +21,7 @@ from belvedere.sql.statements import CreateView, Policy
 from belvedere.views.catalog import (
     Names,
     canonical_name,
-    find_view,
+    is_view,
     readers,
     stored_of,
     the_view,
@@ -44,7 +45,7 @@ def plan_view(door: Door, statement: CreateView) -> View:
             hint="SET spark.sql.caseSensitive = false before creating the view",
             reason="CASE_SENSITIVE",
         )
-    bound = bind(statement.query, Names(door, creating=name))
+    bound = bind(statement.query, Names(door, (name,)))
     columns = _declared(door, statement.query, settings)
     if len(columns) != len(bound.columns):
         raise Internal(f"Spark sees {len(columns)} columns, the plan has {len(bound.columns)}")
@@ -68,24 +69,24 @@ def plan_view(door: Door, statement: CreateView) -> View:
 def create_view(door: Door, statement: CreateView) -> View | None:
     """Create a view and fill it; None if it exists and that was allowed."""
     name = canonical_name(door, statement.name)
-    existing = find_view(door, name)
-    if existing is not None and statement.if_not_exists:
+    existing = is_view(door, name)
+    if existing and statement.if_not_exists:
         return None
-    if existing is None and door.exists(name):
+    if not existing and door.exists(name):
         raise Invalid(
             f"{statement.name!r} exists already and is not a materialized view",
             hint="choose another name",
             reason="NAME_TAKEN",
         )
-    if existing is not None and not statement.replace:
+    if existing and not statement.replace:
         raise Invalid(
             f"materialized view {statement.name!r} exists already",
             hint="CREATE OR REPLACE MATERIALIZED VIEW, or DROP MATERIALIZED VIEW first",
             reason="NAME_TAKEN",
         )
     view = plan_view(door, statement)
-    if existing is not None:
-        _drop(door, existing)
+    if existing:
+        _drop(door, name)
     _fill(door, view)
     show(door, view)
     return view
@@ -100,8 +101,7 @@ def drop_view(door: Door, name: str, *, if_exists: bool = False) -> bool:
     if not door.exists(stored):
         the_view(door, name)
     refuse_if_read(door, stored, name)
-    lake_catalog.drop_view(door, canonical)
-    lake_catalog.drop_table(door, stored)
+    _drop(door, canonical)
     return True
 
 
@@ -111,7 +111,7 @@ def alter_policy(door: Door, name: str, policy: Policy) -> None:
     definition = replace(view.definition, policy=policy.value)
     _refuse_if_strict(replace(view, definition=definition))
     stored = door.table(view.stored)
-    door.set_properties(stored, {lake_catalog.VIEW_PROPERTY: definition.to_json()})
+    door.set_properties(stored, {VIEW_PROPERTY: definition.to_json()})
 
 
 def refuse_if_read(door: Door, table: str, name: str) -> None:
@@ -146,15 +146,15 @@ def _fill(door: Door, view: View) -> None:
     stamp = Stamp(view.definition.id, 1, vector)
     newest = {t: table.version for t, table in tables.items()}
     versions = Versions({t: reference(table) for t, table in tables.items()}, newest, newest)
-    properties = {lake_catalog.VIEW_PROPERTY: view.definition.to_json()}
+    properties = {VIEW_PROPERTY: view.definition.to_json()}
     with door.work(view.definition.settings) as work:
         query = fill(view.state, versions).sql(dialect="spark")
         commits.create(work, view.stored, query, stamp, properties)
 
 
-def _drop(door: Door, view: View) -> None:
-    lake_catalog.drop_view(door, canonical_name(door, view.name))
-    lake_catalog.drop_table(door, view.stored)
+def _drop(door: Door, name: str) -> None:
+    lake_catalog.drop_view(door, name)
+    lake_catalog.drop_table(door, stored_of(name))
 
 
 def _declared(door: Door, query: str, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

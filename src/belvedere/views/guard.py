@@ -13,7 +13,7 @@ from belvedere.sql.statements import (
     TableChange,
     Write,
 )
-from belvedere.views.catalog import all_views, canonical_name, find_view
+from belvedere.views.catalog import all_views, canonical_name, is_view
 from belvedere.views.definition import View
 
 _COLUMNS = (
@@ -49,8 +49,7 @@ def guard(door: Door, statement: Statement) -> None:
 
 
 def _refuse_view(door: Door, name: str, what: str, hint: str) -> None:
-    view = find_view(door, canonical_name(door, name))
-    if view is not None:
+    if is_view(door, canonical_name(door, name)):
         raise Invalid(
             f"cannot {what} {name!r}: it is a materialized view", hint=hint, reason="IS_A_VIEW"
         )
@@ -70,10 +69,8 @@ def _table_change(door: Door, statement: TableChange) -> None:
         for view in views:
             _columns(statement, view, table)
     off = dict(statement.properties).get(CHANGE_FEED, "true").lower() != "true"
-    if (
-        off
-        or (statement.kind is ChangeKind.UNSET_PROPERTIES
-        and CHANGE_FEED in dict(statement.properties))
+    if off or (
+        statement.kind is ChangeKind.UNSET_PROPERTIES and CHANGE_FEED in dict(statement.properties)
     ):
         _needed(statement.name, views)
 

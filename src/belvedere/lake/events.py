@@ -1,0 +1,108 @@
+"""What happened to a table, commit by commit, and how many rows it touched; starts no Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from belvedere.lake import log
+from belvedere.lake.log import Action, Commit
+
+# Metrics that count touched rows, by operation; spelled without case and underscores, since
+# Spark writes numDeletedRows and delta-rs num_deleted_rows.
+_TOUCHED = {
+    "DELETE": ("numdeletedrows",),
+    "UPDATE": ("numupdatedrows",),
+    "MERGE": ("numtargetrowsinserted", "numtargetrowsupdated", "numtargetrowsdeleted"),
+}
+_ADDED = ("numoutputrows", "numaddedrows")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One commit: when, what, the rows it touched (None where the log does not say)."""
+
+    version: int
+    time: datetime
+    operation: str
+    rows: int | None
+    user_metadata: str | None
+
+
+def local_events(root: Path, after: int = -1) -> Iterator[Event]:
+    """The commits of a table on local disk after a version, newest first."""
+    for version in reversed(log.commit_versions(root)):
+        if version <= after:
+            return
+        yield _event(log.commit(root, version))
+
+
+def history_events(rows: Iterable[Mapping[str, Any]], after: int = -1) -> Iterator[Event]:
+    """The same from DESCRIBE HISTORY, newest first."""
+    for row in rows:
+        if int(row["version"]) > after:
+            touched = _touched(row["operation"], row["operationMetrics"] or {})
+            time = row["timestamp"].astimezone(UTC)
+            yield Event(int(row["version"]), time, row["operation"], touched, row["userMetadata"])
+
+
+def rows_of(events: Iterable[Event]) -> int | None:
+    """The rows that commits touched together; None if one of them does not say."""
+    counts = [event.rows for event in events]
+    return None if None in counts else sum(c for c in counts if c is not None)
+
+
+def _event(commit: Commit) -> Event:
+    info = commit.info
+    milliseconds = info.get("inCommitTimestamp") or info.get("timestamp") or 0
+    time = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    metadata = info.get("userMetadata")
+    return Event(commit.version, time, commit.operation, _rows(commit), metadata)
+
+
+def _rows(commit: Commit) -> int | None:
+    if not commit.changes_data:
+        return 0
+    touched = _touched(commit.operation, commit.info.get("operationMetrics") or {})
+    replaced = touched is not None and commit.operation not in _TOUCHED and commit.removes
+    return _by_files(commit) if touched is None or replaced else touched
+
+
+def _touched(operation: str, metrics: Mapping[str, Any]) -> int | None:
+    """The rows touched by the operation's metrics: those it added, where it is not known better."""
+    plain = {name.lower().replace("_", ""): value for name, value in metrics.items()}
+    names = _TOUCHED.get(operation)
+    if names is None:
+        names = tuple(n for n in _ADDED if n in plain)[:1]
+    found = [plain[n] for n in names if n in plain]
+    try:
+        return sum(int(v) for v in found) if found else None
+    except ValueError:
+        return None
+
+
+def _by_files(commit: Commit) -> int | None:
+    """The rows of the files that came and went; a file that only lost rows counts those."""
+    came = {str(a["path"]): _live(a) for a in commit.adds}
+    went = {str(r["path"]): _live(r) for r in commit.removes}
+    total = 0
+    for path in {**came, **went}:
+        new, old = came.get(path, 0), went.get(path, 0)
+        if new is None or old is None:
+            return None
+        total += abs(new - old)
+    return total
+
+
+def _live(action: Action) -> int | None:
+    """The rows of a file that are not deleted, from its statistics."""
+    try:
+        records = json.loads(action.get("stats") or "{}").get("numRecords")
+    except ValueError:
+        return None
+    vector = log.vector_of(action)
+    return None if records is None else int(records) - int(vector["cardinality"] if vector else 0)

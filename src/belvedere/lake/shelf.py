@@ -1,0 +1,110 @@
+"""A lake's tables without Spark: enough to look, in a second, at what a directory holds."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from deltalake.exceptions import DeltaError
+
+from belvedere.errors import Invalid, Unsupported
+from belvedere.lake import events, tables
+from belvedere.lake.events import Event
+from belvedere.lake.names import STORED_PREFIX, hidden, parts, view_name
+from belvedere.lake.tables import Table
+
+VIEW_PROPERTY = "belvedere.view"
+
+
+class Tables(Protocol):
+    """What can be asked about a lake's tables, with or without Spark."""
+
+    @property
+    def directory(self) -> Path | None:
+        """Where an embedded lake is."""
+
+    def namespace(self) -> tuple[str, ...]:
+        """What stands before a table's name to make it the only one: nothing in a directory."""
+
+    def exists(self, name: str) -> bool:
+        """Whether a table or view of this name can be read."""
+
+    def table(self, name: str) -> Table:
+        """A Delta table at its newest version."""
+
+    def stored(self) -> list[str]:
+        """The names of the tables that hold the state of views."""
+
+    def events(self, table: Table, after: int = -1) -> Iterator[Event]:
+        """The commits of a table after a version, newest first."""
+
+    def unknown(self, name: str) -> Invalid:
+        """The error for a name nothing has."""
+
+
+class Shelf:
+    """The tables of a lake's directory, for looking only."""
+
+    def __init__(self, directory: Path | str) -> None:
+        self._directory = Path(directory).expanduser().resolve()
+        if not self._directory.is_dir():
+            raise Invalid(
+                f"no lake at {directory}",
+                hint="name one with --lake DIR or BELVEDERE_LAKE; connect(DIR) creates one",
+                reason="NO_LAKE",
+            )
+
+    @property
+    def directory(self) -> Path:
+        return self._directory
+
+    def namespace(self) -> tuple[str, ...]:
+        return ()
+
+    def names(self) -> list[str]:
+        """The tables and views a user sees, in order."""
+        found = tables.table_directories(self._directory)
+        return sorted({view_name(n) if hidden(n) else n for n in found})
+
+    def exists(self, name: str) -> bool:
+        return tables.table_directory(self._directory, name) is not None
+
+    def table(self, name: str) -> Table:
+        home = tables.table_directory(self._directory, name)
+        if home is None:
+            raise self.unknown(name)
+        try:
+            return tables.read(name, home)
+        except (DeltaError, OSError) as error:
+            raise Unsupported(
+                f"the log of {name!r} cannot be read without Spark",
+                detail=str(error),
+                hint="ask in SQL: belvedere sql",
+                reason="UNREADABLE_LOG",
+            ) from error
+
+    def stored(self) -> list[str]:
+        return stored_in(self._directory)
+
+    def events(self, table: Table, after: int = -1) -> Iterator[Event]:
+        root = table.root
+        return events.local_events(root, after) if root is not None else iter(())
+
+    def unknown(self, name: str) -> Invalid:
+        return unknown_among(name, self.names())
+
+
+def stored_in(directory: Path) -> list[str]:
+    """The tables of a lake's directory that hold the state of views."""
+    return [n for n in tables.table_directories(directory) if n.startswith(STORED_PREFIX)]
+
+
+def unknown_among(name: str, known: Iterable[str]) -> Invalid:
+    """The error for a name nothing has, with the nearest one that something has."""
+    here = list(known)
+    near = difflib.get_close_matches(parts(name)[-1].lower(), here, n=1)
+    listed = ", ".join(here[:20]) or "none"
+    hint = f"did you mean {near[0]!r}?" if near else f"tables here: {listed}"
+    return Invalid(f"no table or view {name!r}", hint=hint, reason="UNKNOWN_TABLE")
