@@ -113,7 +113,7 @@ class Context:
         outputs, items, used = [], [], set[str]()
         for item in query.items:
             bare = item.value.column
-            kept = not item.aliased or (bare or "").lower() == item.name.lower()
+            kept = not item.aliased or self.names.stands_for(bare or "", item.name)
             name = bare if bare and kept and bare not in used else None
             name = name or self.names.fresh(item.name)
             used.add(name)

@@ -9,6 +9,7 @@ from belvedere.algebra.scalars import Scalar, col
 from belvedere.sql.conjuncts import sides
 from belvedere.sql.context import Context, Query
 from belvedere.sql.expressions import bare
+from belvedere.sql.values import operand
 
 
 def group_keys(
@@ -26,7 +27,8 @@ def group_keys(
             name = ctx.names.fresh("key")
             outputs.append(Output(name, inner))
         keys.append(name)
-        on.append(Scalar(type(part.expr)(this=col(name).expr, expression=outer.expr.copy())))
+        other = operand(outer).expr.copy()
+        on.append(Scalar(type(part.expr)(this=col(name).expr, expression=other)))
     plan = query.plan if len(outputs) == len(mine) else Project(query.plan, tuple(outputs))
     return plan, tuple(dict.fromkeys(keys)), on
 

@@ -27,6 +27,10 @@ _SPECIAL_SYNTAX = frozenset(
 class SparkAsWritten(Spark):
     """Spark SQL whose calls come back as they were written."""
 
+    class Tokenizer(Spark.Tokenizer):
+        # Since Spark 4, a doubled quote inside a string is a quote.
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
     class Parser(SparkParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             k: v for k, v in SparkParser.FUNCTIONS.items() if k in _UNDERSTOOD

@@ -19,6 +19,7 @@ class Namer:
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._last: dict[str, int] = {}
+        self._wanted: dict[str, str] = {}
 
     def fresh(self, wanted: str) -> str:
         """The wanted name, or it with the next free number; never one of our hidden `__` names."""
@@ -29,7 +30,12 @@ class Namer:
             name = f"{base}_{n}"
         self._last[base.lower()] = n
         self._taken.add(name.lower())
+        self._wanted[name] = wanted
         return name
+
+    def stands_for(self, name: str, wanted: str) -> bool:
+        """Whether a plan column was named for this name of the user's."""
+        return self._wanted.get(name, name).lower() == wanted.lower()
 
 
 def spoken(node: exp.Expr) -> str:

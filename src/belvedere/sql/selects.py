@@ -178,7 +178,7 @@ def _keys(ctx: Context, select: exp.Select, block: Block, grouping: Grouping) ->
 
     sets = listed(group)
     if sets is None:
-        return [key(e) for e in group.expressions]
+        return [key(e) for e in group.expressions if e != exp.Tuple()]
     named = [[grouping.key(key(e)) for e in one] for one in sets]
     names = tuple(name for _, name in grouping.keys)
     grouping.sets = Sets(names, tuple(frozenset(one) for one in named))
