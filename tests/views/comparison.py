@@ -1,0 +1,35 @@
+"""A view against its defining query: the same bag both ways, the same names and types."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import belvedere as bv
+
+
+def assert_fresh(lake: bv.Lake, name: str, query: str) -> None:
+    """The view equals recomputation now, with its schema."""
+    shown, expected = lake.sql(f"SELECT * FROM `{name}`"), lake.sql(query)
+    assert _schema(shown) == _schema(expected), name
+    have, want = _bag(shown), _bag(expected)
+    assert have == want, f"{name}: extra {have - want}, missing {want - have}"
+
+
+def _schema(frame: Any) -> list[tuple[str, str]]:
+    return [(f.name, f.dataType.simpleString()) for f in frame.schema.fields]
+
+
+def _bag(frame: Any) -> Counter[str]:
+    floating = {
+        f.name for f in frame.schema.fields if f.dataType.simpleString() in ("double", "float")
+    }
+    return Counter(
+        repr([_rounded(v) if n in floating else v for n, v in row.asDict().items()])
+        for row in frame.collect()
+    )
+
+
+def _rounded(value: float | None) -> str | None:
+    """Floating point up to the order of additions."""
+    return None if value is None else f"{value:.9g}"

@@ -1,0 +1,43 @@
+"""Every operator on Spark and Delta, through rounds of mixed changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import belvedere as bv
+from views.comparison import assert_fresh
+from views.examples import FILL, REBUILDS, ROUNDS, TABLES, VIEWS
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bv.Lake]:
+    with bv.connect(tmp_path_factory.mktemp("rounds")) as lake:
+        for name, columns in TABLES.items():
+            lake.sql(f"CREATE TABLE {name} ({columns})")
+        for statement in FILL:
+            lake.sql(statement)
+        for name, query in VIEWS.items():
+            lake.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        yield lake
+
+
+def test_new_views_equal_their_queries(lake: bv.Lake) -> None:
+    for name, query in VIEWS.items():
+        assert_fresh(lake, name, query)
+
+
+@pytest.mark.parametrize("number", range(len(ROUNDS)))
+def test_views_equal_their_queries_after_round(lake: bv.Lake, number: int) -> None:
+    for statement in ROUNDS[number]:
+        lake.sql(statement)
+    done = lake.refresh()
+    assert isinstance(done, list)
+    rebuilt = {r.view: r.reason for r in done if r.strategy == "rebuild"}
+    assert rebuilt.items() <= REBUILDS.items()
+    for name, query in VIEWS.items():
+        assert_fresh(lake, name, query)
