@@ -1,0 +1,1 @@
+CREATE MATERIALIZED VIEW owners AS SELECT owner FROM video UNION SELECT owner FROM price

@@ -1,0 +1,1 @@
+CREATE MATERIALIZED VIEW sampled AS SELECT * FROM log WHERE rand() < 0.1

@@ -1,0 +1,2 @@
+CREATE MATERIALIZED VIEW unseen AS
+SELECT * FROM video v WHERE NOT EXISTS (SELECT 1 FROM log l WHERE l.video_id = v.video_id)
