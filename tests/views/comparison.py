@@ -10,7 +10,11 @@ import belvedere as bv
 
 def assert_fresh(lake: bv.Lake, name: str, query: str) -> None:
     """The view equals recomputation now, with its schema."""
-    shown, expected = lake.sql(f"SELECT * FROM `{name}`"), lake.sql(query)
+    assert_same(lake.sql(f"SELECT * FROM `{name}`"), lake.sql(query), name)
+
+
+def assert_same(shown: Any, expected: Any, name: str) -> None:
+    """Two frames have the same rows, names and types."""
     assert _schema(shown) == _schema(expected), name
     have, want = _bag(shown), _bag(expected)
     assert have == want, f"{name}: extra {have - want}, missing {want - have}"
