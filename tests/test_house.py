@@ -14,6 +14,7 @@ SRC = ROOT / "src" / "belvedere"
 # A module imports from its own layer and those before it.
 LAYERS = (
     "errors",
+    "listing",
     "kernels",
     "algebra",
     "analyses",
@@ -27,6 +28,9 @@ LAYERS = (
     "scheduling",
     "updating",
     "connection",
+    "demo",
+    "progress",
+    "prompt",
     "cli",
 )
 LONGEST = 600

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from belvedere.errors import Invalid
+from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
@@ -26,9 +27,12 @@ from belvedere.sql.statements import (
 from belvedere.views import create as creation
 from belvedere.views.catalog import all_views, canonical_name, is_view, stored_of, the_view
 from belvedere.views.definition import View
+from belvedere.views.describe import describe, show
 from belvedere.views.explain import Explanation, explain
 from belvedere.views.guard import guard
+from belvedere.views.history import History
 from belvedere.views.refresh import Pins, Refreshed, refresh
+from belvedere.views.status import Statuses, history, status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +51,9 @@ class Lake:
         self._door = door
         self._last: dict[str, Refreshed] = {}
         for view in all_views(door):
-            creation.show(door, view)
+            # What cannot be read is for status() to tell: the other views must still open.
+            with suppress(BelvedereError):
+                creation.show(door, view)
 
     @property
     def spark(self) -> SparkSession:
@@ -93,6 +99,14 @@ class Lake:
             return explain(view)
         ran = [("SQL that ran", sql) for sql in last.sql]
         return explain(view, [("Last refresh here", str(last)), *ran])
+
+    def status(self) -> Statuses:
+        """Every view: its vector, what its tables did since, its last refresh."""
+        return status(self._door)
+
+    def history(self, name: str) -> History:
+        """The refreshes of a view, newest first."""
+        return history(self._door, name)
 
     def view(self, name: str) -> ViewHandle:
         """A view by name."""
@@ -161,21 +175,13 @@ class Lake:
         return self._text(self.explain(statement.name))
 
     def _show(self, _: ShowViews) -> DataFrame:
-        rows = [(v.name, v.definition.policy, v.definition.query) for v in all_views(self._door)]
-        return self.spark.createDataFrame(rows, "name string, policy string, query string")
+        schema = "name string, policy string, query string, error string"
+        return self.spark.createDataFrame(list(show(self._door)), schema)
 
     def _describe(self, statement: DescribeView) -> DataFrame:
         view = the_view(self._door, statement.name)
-        rows = [(name, kind, "column") for name, kind in view.definition.columns]
-        facts = {
-            "query": view.definition.query,
-            "policy": view.definition.policy,
-            "comment": view.definition.comment,
-            "reads": ", ".join(view.tables),
-            "stored in": view.stored,
-        }
-        rows += [(name, value, "fact") for name, value in facts.items() if value]
-        return self.spark.createDataFrame(rows, "name string, value string, kind string")
+        schema = "name string, value string, kind string"
+        return self.spark.createDataFrame(list(describe(self._door, view)), schema)
 
     def _alter(self, statement: AlterPolicy) -> DataFrame:
         creation.alter_policy(self._door, statement.name, statement.policy)

@@ -19,7 +19,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from belvedere.errors import Internal
-from belvedere.lake import log, stamps
+from belvedere.lake import log
 from belvedere.lake.door import Door
 from belvedere.lake.locks import Conflict, lock
 from belvedere.lake.names import dotted, literal, quote
@@ -112,12 +112,7 @@ def move(w: Work, name: str, stamp: Stamp) -> None:
 
 def read_stamp(door: Door, name: str) -> StampState:
     """The vector in force at the newest version of a stored table, or why there is none."""
-    table = door.table(name)
-    if table.root is not None:
-        return stamps.read_local(table.root)
-    rows = door.spark.sql(f"DESCRIBE HISTORY {table.reference}").collect()
-    entries = stamps.history_entries(row.asDict() for row in rows)
-    return stamps.in_force(entries, table.version)
+    return door.stamp(door.table(name))
 
 
 def _write(w: Work, name: str, stamp: Stamp, statement: str) -> list[Mapping[str, int]]:

@@ -13,11 +13,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake import catalog, events, ranges, remote, tables
+from belvedere.lake import catalog, events, ranges, remote, stamps, tables
 from belvedere.lake.events import Event
 from belvedere.lake.names import admissible, dotted, hidden, literal, quote
 from belvedere.lake.session import lake_session
 from belvedere.lake.shelf import unknown_among
+from belvedere.lake.stamps import StampState
 from belvedere.lake.tables import Table
 from belvedere.lake.trouble import as_invalid, is_missing, translated
 from belvedere.lake.typetext import columns_of
@@ -55,6 +56,14 @@ class Door:
             return events.local_events(table.root, after)
         rows = self.spark.sql(f"DESCRIBE HISTORY {table.reference}").collect()
         return events.history_events((row.asDict() for row in rows), after)
+
+    def stamp(self, stored: Table) -> StampState:
+        """The vector in force of a table that holds a view's state, or why there is none."""
+        if stored.root is not None:
+            return stamps.read_local(stored.root)
+        rows = self.spark.sql(f"DESCRIBE HISTORY {stored.reference}").collect()
+        entries = stamps.history_entries(row.asDict() for row in rows)
+        return stamps.in_force(entries, stored.version)
 
     def names(self) -> list[str]:
         """The tables and views a user sees, in order."""

@@ -10,9 +10,10 @@ from typing import Protocol
 from deltalake.exceptions import DeltaError
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake import events, tables
+from belvedere.lake import events, stamps, tables
 from belvedere.lake.events import Event
 from belvedere.lake.names import STORED_PREFIX, hidden, parts, view_name
+from belvedere.lake.stamps import VECTOR_LOST, StampState
 from belvedere.lake.tables import Table
 
 VIEW_PROPERTY = "belvedere.view"
@@ -39,6 +40,9 @@ class Tables(Protocol):
 
     def events(self, table: Table, after: int = -1) -> Iterator[Event]:
         """The commits of a table after a version, newest first."""
+
+    def stamp(self, stored: Table) -> StampState:
+        """The vector in force of a table that holds a view's state, or why there is none."""
 
     def unknown(self, name: str) -> Invalid:
         """The error for a name nothing has."""
@@ -91,6 +95,10 @@ class Shelf:
     def events(self, table: Table, after: int = -1) -> Iterator[Event]:
         root = table.root
         return events.local_events(root, after) if root is not None else iter(())
+
+    def stamp(self, stored: Table) -> StampState:
+        root = stored.root
+        return stamps.read_local(root) if root else StampState(None, stored.version, VECTOR_LOST)
 
     def unknown(self, name: str) -> Invalid:
         return unknown_among(name, self.names())

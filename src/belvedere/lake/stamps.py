@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,11 +54,12 @@ Vector: TypeAlias = dict[str, Position]
 
 @dataclass(frozen=True)
 class Stamp:
-    """Which view, which of its refreshes, at which state of its tables."""
+    """Which view, which of its refreshes, at which state of its tables; a note says how."""
 
     view_id: str
     refresh: int
     vector: Vector
+    note: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The text that a commit carries.
@@ -68,9 +69,8 @@ class Stamp:
         True
         """
         vector = {name: [p.id, p.version] for name, p in sorted(self.vector.items())}
-        return json.dumps(
-            {"belvedere": 1, "view": self.view_id, "refresh": self.refresh, "vector": vector}
-        )
+        record = {"belvedere": 1, "view": self.view_id, "refresh": self.refresh, "vector": vector}
+        return json.dumps({**record, "note": dict(self.note)} if self.note else record)
 
     @staticmethod
     def from_json(text: str | None) -> Stamp | None:
@@ -78,7 +78,8 @@ class Stamp:
         try:
             found: Any = json.loads(text or "")
             vector = {k: Position(str(i), int(v)) for k, (i, v) in found["vector"].items()}
-            return Stamp(str(found["view"]), int(found["refresh"]), vector)
+            note = {str(k): str(v) for k, v in found.get("note", {}).items()}
+            return Stamp(str(found["view"]), int(found["refresh"]), vector, note)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from belvedere.algebra.relations import Output, Project
 from belvedere.algebra.scalars import col
@@ -28,6 +29,7 @@ from belvedere.views.catalog import (
 )
 from belvedere.views.choice import REASONS, blocked
 from belvedere.views.definition import Definition, View
+from belvedere.views.history import note
 from belvedere.views.maintenance import fill
 from belvedere.views.sources import Versions, reference
 from belvedere.views.state import Bag
@@ -143,7 +145,8 @@ def read_sql(door: Door, view: View) -> str:
 def _fill(door: Door, view: View) -> None:
     tables = {t: door.table(t) for t in view.tables}
     vector = {t: Position(table.id, table.version) for t, table in tables.items()}
-    stamp = Stamp(view.definition.id, 1, vector)
+    how = note("create", "", datetime.now(UTC))
+    stamp = Stamp(view.definition.id, 1, vector, how)
     newest = {t: table.version for t, table in tables.items()}
     versions = Versions({t: reference(table) for t, table in tables.items()}, newest, newest)
     properties = {VIEW_PROPERTY: view.definition.to_json()}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from belvedere.errors import Internal, Unsupported
 from belvedere.lake import commits
@@ -25,6 +26,7 @@ from belvedere.sql.statements import Policy
 from belvedere.views.catalog import the_view
 from belvedere.views.choice import REASONS, Choice, Strategy, blocked, choose
 from belvedere.views.definition import View
+from belvedere.views.history import note
 from belvedere.views.maintenance import Write, additive, counted, fill, keyed
 from belvedere.views.sources import Versions, reference
 from belvedere.views.state import Bag
@@ -96,6 +98,7 @@ class _Refresh:
     full: bool
     only: Collection[str] | None
     started: float = field(default_factory=time.monotonic)
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
     ran: list[str] = field(default_factory=list)
 
     def run(self) -> Refreshed:
@@ -115,8 +118,9 @@ class _Refresh:
         with self.door.work(self.view.definition.settings) as work:
             if reason:
                 self._refuse_if_strict(reason)
-                rows = self._rebuild(work, stamp)
-                return self._done(Choice(Strategy.REBUILD, reason), rows, before, target)
+                choice = Choice(Strategy.REBUILD, reason)
+                rows = self._rebuild(work, self._noted(stamp, choice))
+                return self._done(choice, rows, before, target)
             choice, rows = self._advance(work, before, stamp, moving)
         return self._done(choice, rows, before, target)
 
@@ -173,6 +177,7 @@ class _Refresh:
         inserts_only = all(found[t].inserts_only is True for t in moving)
         state, types = self.view.state, self.view.definition.types
         choice = choose(state, types, moving, inserts_only=inserts_only)
+        stamp = self._noted(stamp, choice)
         if not moving:
             commits.move(work, self.view.stored, stamp)
             return choice, 0
@@ -188,6 +193,9 @@ class _Refresh:
         self.ran.append(text)
         rows = commits.merge(work, self.view.stored, text, _as_merge(write), stamp)
         return choice, rows
+
+    def _noted(self, stamp: Stamp, choice: Choice) -> Stamp:
+        return replace(stamp, note=note(choice.strategy.value, choice.reason, self.began))
 
     def _changes(self, work: Work, name: str, old: Position, new: Position) -> Changes:
         """The net changes of a table as signs: a count of n stands as n rows."""

@@ -1,0 +1,46 @@
+"""What a view is, in facts: its columns, its query, its policy, what it reads."""
+
+from __future__ import annotations
+
+from belvedere.lake.shelf import Tables
+from belvedere.listing import Listing
+from belvedere.views.catalog import all_views, broken_views, shown_name
+from belvedere.views.definition import View
+
+
+class Facts(Listing[tuple[str, str, str]]):
+    """Lines of a name, a value and what kind of line it is."""
+
+    headers = ("name", "value", "kind")
+
+    def rows(self) -> list[tuple[object, ...]]:
+        return list(self)
+
+
+class Shown(Listing[tuple[str, str, str, str]]):
+    """Views with their policy and query, or with what is wrong with them."""
+
+    headers = ("name", "policy", "query", "error")
+
+    def rows(self) -> list[tuple[object, ...]]:
+        return list(self)
+
+
+def describe(lake: Tables, view: View) -> Facts:
+    """The columns of a view with their types, then the facts about it."""
+    definition = view.definition
+    facts = {
+        "query": definition.query,
+        "policy": definition.policy,
+        "comment": definition.comment or "",
+        "reads": ", ".join(shown_name(lake, t) for t in view.tables),
+        "stored in": view.stored,
+    }
+    columns = [(name, kind, "column") for name, kind in definition.columns]
+    return Facts([*columns, *((name, value, "fact") for name, value in facts.items() if value)])
+
+
+def show(lake: Tables) -> Shown:
+    """Every view of a lake, the broken ones last."""
+    sound = [(v.name, v.definition.policy, v.definition.query, "") for v in all_views(lake)]
+    return Shown([*sound, *((b.name, "", "", str(b.error)) for b in broken_views(lake))])
