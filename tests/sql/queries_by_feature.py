@@ -68,6 +68,16 @@ SELECT a, count(*) AS n FROM r GROUP BY a HAVING count(*) > (SELECT count(*) FRO
 SELECT a, sum(b) AS n FROM r GROUP BY a HAVING EXISTS (SELECT 1 FROM s WHERE s.a = r.a)
 SELECT a, sum(b) + (SELECT count(*) FROM s WHERE s.a = r.a) AS n FROM r GROUP BY a
 SELECT sum((SELECT count(*) FROM s WHERE s.a = r.a)) AS n FROM r
+SELECT a, (SELECT DISTINCT count(*) FROM s WHERE s.a = r.a) AS n FROM r
+SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE r.b > 0)
+SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.a ORDER BY d LIMIT 1)
+SELECT a FROM r WHERE (a = 1) IN (SELECT d > 1 FROM s)
+SELECT a, (a = 1) IN (SELECT d > 1 FROM s WHERE d IS NOT NULL) AS q FROM r
+SELECT a FROM r WHERE a BETWEEN (SELECT min(k) FROM t) AND (SELECT max(y) FROM t)
+SELECT 1 AS one FROM r HAVING TRUE
+SELECT a, (SELECT max(d) FROM s WHERE s.a <=> r.a) AS m FROM r
+SELECT a, (SELECT max(d) FROM s WHERE s.a + 1 = r.a + 1 AND s.d = 2) AS m FROM r
+SELECT (SELECT max(k) FROM t WHERE y = b) AS z, count(*) AS n FROM r GROUP BY z
 SELECT a FROM r WHERE a IN (SELECT s.a FROM s WHERE s.d IN (SELECT y FROM t WHERE t.k = s.a))
 SELECT count(*) AS n, count(b) AS nb, sum(b) AS sb, min(c) AS lo, max(c) AS hi, avg(b) AS mean FROM r
 SELECT count(*) AS n, sum(k) AS s FROM empty

@@ -109,7 +109,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _name(name: str) -> str:
-    return name if _is_plain(name) else f"`{name}`"
+    return name if _is_plain(name) else "`" + name.replace("`", "``") + "`"
 
 
 def _field(f: Field) -> str:

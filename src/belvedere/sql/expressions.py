@@ -28,8 +28,6 @@ from belvedere.sql.vocabulary import (
     UNIT_FIRST,
 )
 
-SUBQUERIES = (exp.Subquery, exp.Exists, exp.In, exp.Any, exp.All, exp.Query)
-
 
 def is_subquery(node: exp.Expr) -> bool:
     """Whether a node is a subquery in an expression: scalar, EXISTS or IN (SELECT …)."""
@@ -114,7 +112,7 @@ class Resolver:
         match node:
             case exp.In() if is_subquery(node):
                 return exp.In(this=self(node.this), query=node.args["query"].copy())
-            case exp.Any() | exp.All():
+            case exp.Any() | exp.All() if node.find(exp.Query):
                 raise self.ctx.unsupported(
                     "a comparison with ANY or ALL of a subquery", node, "write IN or EXISTS"
                 )
@@ -129,9 +127,8 @@ class Resolver:
             case exp.Count(this=exp.Star()):
                 return exp.Count(this=exp.Star())
             case exp.Placeholder() | exp.Parameter():
-                raise Invalid(
-                    f"a parameter in a view ({self.ctx.at(node)})", hint="write the value instead"
-                )
+                where = self.ctx.at(node, node.name)
+                raise Invalid(f"a parameter in a view ({where})", hint="write the value instead")
             case exp.Func():
                 return self._call(node)
             case _:

@@ -192,14 +192,14 @@ def _outer(
     parts: list[Scalar],
     merged: tuple[str, ...],
 ) -> Source:
-    first, second = left.joined(), right.joined()
-    if join.side == "RIGHT":
-        first, second = second, first
-    known = set(first.columns) | set(second.columns)
-    if any(not p.columns <= known for p in parts):
+    known = {c for r in left.relations + right.relations for c in r.columns}
+    if any(not p.columns <= known for p in (*left.parts, *right.parts, *parts)):
         raise ctx.unsupported(
             "a reference to the enclosing query in ON", join, "move it into the subquery's WHERE"
         )
+    first, second = left.joined(), right.joined()
+    if join.side == "RIGHT":
+        first, second = second, first
     if kind is not Kind.FULL:
         mine = [p for p in parts if p.columns and p.columns <= set(second.columns)]
         second = Filter(second, every(mine)) if mine else second

@@ -174,6 +174,8 @@ class Grouping:
         query = Query(below, (), tuple(correlated))
         below, extra, on = group_keys(self.ctx, query, node)
         keys = tuple(dict.fromkeys([name for _, name in self.keys] + list(extra)))
+        if not keys and not self.aggregates:
+            self.aggregates.append(Agg(self.ctx.names.fresh("count"), "count"))
         if self.sets is not None:
             if extra:
                 raise self.ctx.unsupported(

@@ -31,7 +31,7 @@ def choose(ctx: Context, select: exp.Select, scope: Scope) -> list[Chosen]:
         if _is_star(node):
             items += _star(ctx, node, scope)
             continue
-        value = Resolver(ctx, scope, dict(aliases))(with_named_windows(select, _value(node)))
+        value = Resolver(ctx, scope, dict(aliases))(with_named_windows(ctx, select, _value(node)))
         name = node.alias if isinstance(node, exp.Alias) else shown_name(node)
         items.append(Chosen(name, value, isinstance(node, exp.Alias)))
         if isinstance(node, exp.Alias):
@@ -86,7 +86,7 @@ def _star(ctx: Context, node: exp.Expr, scope: Scope) -> list[Chosen]:
     return [Chosen(v.name, col(v.column).expr) for v in shown]
 
 
-def with_named_windows(select: exp.Select, node: exp.Expr) -> exp.Expr:
+def with_named_windows(ctx: Context, select: exp.Select, node: exp.Expr) -> exp.Expr:
     """OVER w with the definition of w put in."""
     named = {w.this.name.lower(): w for w in select.args.get("windows") or ()}
 
@@ -96,7 +96,8 @@ def with_named_windows(select: exp.Select, node: exp.Expr) -> exp.Expr:
         name = n.args["alias"].name
         base = named.get(name.lower())
         if base is None:
-            raise Invalid(f"no window {name!r}", hint=did_you_mean(name, named))
+            where = ctx.at(n.args["alias"])
+            raise Invalid(f"no window {name!r} ({where})", hint=did_you_mean(name, named))
         base = one(base) or base
         args = {
             k: _copy(n.args.get(k) or base.args.get(k)) for k in ("partition_by", "order", "spec")

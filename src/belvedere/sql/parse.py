@@ -22,7 +22,7 @@ def parse_query(text: str) -> exp.Query:
     except ParseError as e:
         raise _syntax(text, e) from None
     except TokenError as e:
-        raise Invalid("the SQL text cannot be read", detail=str(e)[:200]) from None
+        raise _unfinished(text, e) from None
     if not parsed:
         raise Invalid("there is no query in the text", hint="a view is defined by a SELECT")
     if len(parsed) > 1:
@@ -39,13 +39,24 @@ def parse_query(text: str) -> exp.Query:
     return parsed[0]
 
 
+def _unfinished(text: str, error: TokenError) -> Invalid:
+    """The error for a string, name or comment that does not end."""
+    found = re.fullmatch(r"Missing (.+) from (\d+):(\d+)", str(error.__cause__))
+    if found is None:
+        lines = text.count("\n") + 1
+        return Invalid(f"syntax error before the end of line {lines}: a comment does not end")
+    where = f"line {found[2]}, column {int(found[3]) + 1}"
+    return Invalid(f"syntax error at {where}: what begins here has no closing {found[1]}")
+
+
 def _plain(description: str) -> str:
     """A parser's message without the parser's own objects in it."""
     token = re.search(r"<Token token_type: TokenType[.](\w+), text: (.*?), line: ", description)
     if token:
         met = "the text ends" if token[1] == "SENTINEL" else f"there is {token[2]!r}"
         description = description[: token.start()].removesuffix("but got ") + f"but {met}"
-    return description.split(" for <class")[0].rstrip(". ")
+    plain = description.split(" for <class")[0].rstrip(". ")
+    return "this is not expected here" if plain.startswith("Invalid expression") else plain
 
 
 def _syntax(text: str, error: ParseError) -> Invalid:

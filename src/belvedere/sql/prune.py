@@ -53,7 +53,7 @@ def _keep(q: Rel, needed: Set[str]) -> Rel:
             return Filter(_keep(q.child, needed | q.predicate.columns), q.predicate)
         case Project():
             outputs = tuple(o for o in q.outputs if o.name in needed) or q.outputs[:1]
-            return Project(_keep(q.child, _read(o.value for o in outputs)), outputs)
+            return _project(_keep(q.child, _read(o.value for o in outputs)), outputs)
         case Join():
             read = needed | q.on.columns
             return replace(q, left=_keep(q.left, read), right=_keep(q.right, read))
@@ -75,6 +75,16 @@ def _keep(q: Rel, needed: Set[str]) -> Rel:
             return Restrict(_keep(q.child, needed | set(q.key)), q.key, by)
         case _:
             assert_never(q)
+
+
+def _project(child: Rel, outputs: tuple[Output, ...]) -> Rel:
+    """A projection, unless it changes nothing."""
+    same = tuple(o.value.column for o in outputs) == tuple(o.name for o in outputs)
+    return (
+        child
+        if same and child.columns == tuple(o.name for o in outputs)
+        else Project(child, outputs)
+    )
 
 
 def _read(scalars: Iterable[Scalar]) -> frozenset[str]:

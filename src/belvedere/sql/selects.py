@@ -102,7 +102,9 @@ def _block(ctx: Context, select: exp.Select, place: Place) -> Block:
         place,
         items,
         split(resolve(having.this)) if having is not None else [],
-        split(resolve(with_named_windows(select, qualify.this))) if qualify is not None else [],
+        split(resolve(with_named_windows(ctx, select, qualify.this)))
+        if qualify is not None
+        else [],
         [k for keys in order for k in keys],
     )
 
@@ -134,7 +136,7 @@ def _ordinal(ctx: Context, node: exp.Literal, items: list[Chosen], clause: str) 
 
 
 def _is_grouped(select: exp.Select, block: Block) -> bool:
-    if select.args.get("group") is not None or block.having:
+    if select.args.get("group") is not None or select.args.get("having") is not None:
         return True
     return any(has_aggregate(v) for v in block.values())
 
@@ -211,7 +213,7 @@ def _finish(ctx: Context, select: exp.Select, block: Block, query: Query) -> Que
         block.place.filter(part)
     query = replace(query, plan=block.place.plan)
     keys = [(s, Scalar(s.value)) for s in block.order]
-    if select.args.get("distinct") is not None:
+    if select.args.get("distinct") is not None and not query.one_row:
         check_distinct(ctx, query, [v for _, v in keys], select)
         shown = [i.value for i in query.items]
         query = _distinct(ctx, query)

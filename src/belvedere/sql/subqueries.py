@@ -99,7 +99,7 @@ class Place:
         if query.one_row and query.correlated:
             self.plan = self.plan if kind is Kind.SEMI else Filter(self.plan, lit(False))
             return
-        right = query.plan if query.correlated else self._emptiness(query.plan)
+        right = query.plan if _inner_columns(query) else self._emptiness(query.plan)
         self.plan = Join(self.plan, right, kind, every(query.correlated))
 
     def _emptiness(self, plan: Rel) -> Rel:
@@ -214,6 +214,13 @@ class Place:
             return closed.items[0].value
         if query.one_row and isinstance(query.plan, Aggregate):
             return self._padded(query, query.plan, node)
+        if query.one_row:
+            raise self.ctx.unsupported(
+                "a correlated aggregate combined with another subquery",
+                node,
+                "move the other subquery out",
+                reason="CORRELATION",
+            )
         self._own(query, value, node)
         return self._at_most_one(query, value, node)
 
