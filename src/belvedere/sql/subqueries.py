@@ -3,7 +3,8 @@
     WHERE EXISTS (Q)      L ⋉ Q             on the correlation; uncorrelated: on TRUE, Q made Distinct
     WHERE x IN (Q.y)      L ⋉ Q             on x = y and the correlation
     WHERE x NOT IN (Q.y)  (L ▷ Q) ▷ N       N = the distinct (correlation, y IS NULL): NULLs decide
-    elsewhere             L ⟕ γ_k(Q)        a mark: EXISTS is count > 0, IN is three-valued
+    elsewhere             L ⟕ γ_k(Q)        a mark, as Spark has it: never NULL, where SQL says unknown
+                                            both x IN (Q) and x NOT IN (Q) are false
     (SELECT agg …)        L ⟕ γ_k(Q)        the expression over the aggregates stands above the join
     (SELECT x …)          L ⟕ γ_k(Q)        count and max; more than one row raises
 
@@ -86,7 +87,9 @@ class Place:
                 case exp.Exists() if is_subquery(n):
                     return exp.paren(self._mark_exists(n).expr)
                 case exp.In() if is_subquery(n):
-                    return self._mark_in(n).expr
+                    return exp.paren(self._mark_in(n).expr)
+                case exp.Not() if has_subquery(n):
+                    return self._mark_not(bare(n.this))
                 case exp.Subquery() | exp.Query():
                     return self._scalar(n).expr
                 case _:
@@ -179,16 +182,43 @@ class Place:
             raise self.ctx.unsupported(
                 "IN with several columns outside a WHERE conjunct", node, "write EXISTS"
             )
+        return over_zero(call("coalesce", col(self._matches(query, pairs, node)), lit(0)))
+
+    def _mark_not(self, inner: exp.Expr) -> exp.Expr | None:
+        """NOT moved inward, as Spark does before it looks at subqueries; None if it stays."""
+        match inner:
+            case exp.In() if is_subquery(inner):
+                return self._mark_not_in(inner).expr
+            case exp.Not():
+                return self.embed(exp.paren(bare(inner.this))).expr
+            case exp.And(this=a, expression=b):
+                return self.embed(exp.paren(exp.or_(exp.not_(a), exp.not_(b)))).expr
+            case exp.Or(this=a, expression=b):
+                return self.embed(exp.paren(exp.and_(exp.not_(a), exp.not_(b)))).expr
+            case _:
+                return None
+
+    def _mark_not_in(self, node: exp.In) -> Scalar:
+        query, pairs = self._compared(node)
+        if len(pairs) > 1 or (query.one_row and query.correlated):
+            raise self.ctx.unsupported(
+                "NOT IN of this form outside a WHERE conjunct", node, "write NOT EXISTS"
+            )
+        ((x, _),) = pairs
+        found = over_zero(col(self._matches(query, pairs, node)))
+        total, nulls = self._totals(node)
+        empty = equal(call("coalesce", col(total), lit(0)), lit(0))
+        doubt = any_of(is_null(x), over_zero(col(nulls)))
+        branches = [(found, exp.false()), (empty, exp.true()), (doubt, exp.false())]
+        return case(branches, exp.true())
+
+    def _matches(self, query: Query, pairs: list[tuple[Scalar, Scalar]], node: exp.In) -> str:
+        """Join the number of rows of the subquery of an IN that are equal to its value."""
         ((x, y),) = pairs
         matches = Agg(self.ctx.names.fresh("matches"), "count")
         matching = replace(query, correlated=(*query.correlated, equal(y, x)))
         self._join_groups(matching, (matches,), node)
-        total, nulls = self._totals(node)
-        found = over_zero(col(matches.name))
-        empty = equal(call("coalesce", col(total), lit(0)), lit(0))
-        doubt = any_of(is_null(x), over_zero(col(nulls)))
-        unknown = exp.cast(exp.null(), "boolean")
-        return case([(found, exp.true()), (empty, exp.false()), (doubt, unknown)], exp.false())
+        return matches.name
 
     def _totals(self, node: exp.In) -> tuple[str, str]:
         """Join the number of rows and of NULLs the subquery of an IN has."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar
@@ -28,7 +30,7 @@ def any_of(*parts: Scalar) -> Scalar:
     return Scalar(exp.paren(exp.or_(*(p.expr for p in parts)), copy=False))
 
 
-def case(branches: list[tuple[Scalar, exp.Expr]], default: exp.Expr | None) -> Scalar:
+def case(branches: Sequence[tuple[Scalar, exp.Expr]], default: exp.Expr | None) -> Scalar:
     """CASE WHEN … THEN … ELSE default END."""
     ifs = [exp.If(this=when.expr.copy(), true=then.copy()) for when, then in branches]
     return Scalar(exp.Case(ifs=ifs, default=default.copy() if default is not None else None))
