@@ -22,6 +22,16 @@ os.environ.setdefault(
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--deep",
+        type=float,
+        default=0,
+        metavar="SECONDS",
+        help="try the properties on new random examples for that long, all together",
+    )
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The embedded session that all lakes of the run share."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import strategies as st
 from sqlglot import exp, parse_one
@@ -28,9 +30,11 @@ from belvedere.algebra.relations import (
     Window,
 )
 from belvedere.algebra.scalars import Scalar, col, every
-from reference.interpreter import Bag, Database
+from reference.interpreter import Bag, Database, Row
 
 TABLES = {"r": ("a", "b"), "s": ("a", "b", "c"), "t": ("x",)}
+
+EXACT = ("sum", "count", "min", "max")
 
 values = st.sampled_from([None, 0, 0, 1, 1, 2])
 
@@ -44,25 +48,38 @@ def bags(draw: st.DrawFn, width: int, most: int = 5) -> Bag:
 @st.composite
 def databases(draw: st.DrawFn) -> Database:
     """Two states of each table: unrelated, emptied, refilled, nudged or the same."""
-    old, new = {}, {}
-    for table, columns in TABLES.items():
-        before = draw(bags(len(columns)))
-        match draw(st.sampled_from(["nudge", "nudge", "nudge", "same", "empty", "other"])):
-            case "same":
-                after = before
-            case "empty":
-                after = Counter()
-            case "other":
-                after = draw(bags(len(columns)))
-            case _:
-                gone = (
-                    draw(st.lists(st.sampled_from(sorted(before, key=str)), max_size=2))
-                    if before
-                    else []
-                )
-                after = before - Counter(gone) + draw(bags(len(columns), most=2))
-        old[table], new[table] = before, after
-    return Database(TABLES, old, new)
+    old = {t: draw(bags(len(columns))) for t, columns in TABLES.items()}
+    return Database(TABLES, old, {t: draw(moved(rows, len(TABLES[t]))) for t, rows in old.items()})
+
+
+@st.composite
+def moved(draw: st.DrawFn, before: Bag, width: int) -> Bag:
+    """Another state of a table."""
+    match draw(st.sampled_from(["nudge", "nudge", "nudge", "grow", "same", "empty", "other"])):
+        case "same":
+            return before
+        case "empty":
+            return Counter()
+        case "other":
+            return draw(bags(width))
+        case "grow":
+            return before + draw(bags(width, most=2))
+        case _:
+            held = sorted(before, key=str)
+            gone = draw(st.lists(st.sampled_from(held), max_size=2)) if held else []
+            return before - Counter(gone) + draw(bags(width, most=2))
+
+
+@st.composite
+def histories(draw: st.DrawFn, rounds: int = 3) -> list[tuple[Database, set[str]]]:
+    """Rounds of changes, each from where the one before ended, with the tables that move in it."""
+    states, out = {t: draw(bags(len(columns))) for t, columns in TABLES.items()}, []
+    for _ in range(draw(st.integers(1, rounds))):
+        moving = draw(st.sets(st.sampled_from(sorted(TABLES)), min_size=1))
+        later = {t: draw(moved(states[t], len(TABLES[t]))) for t in sorted(moving)}
+        out.append((Database(TABLES, states, {**states, **later}), moving))
+        states = {**states, **later}
+    return out
 
 
 @dataclass
@@ -126,9 +143,9 @@ class _Plans:
             outputs.append(Output(self.name(), Scalar(parse_one(text, dialect="spark"))))
         return Project(child, tuple(outputs))
 
-    def join(self, depth: int) -> Rel:
+    def join(self, depth: int, kinds: Sequence[Kind] = tuple(Kind)) -> Rel:
         left, right = self.plan(depth), self.plan(self.draw(st.integers(0, depth)))
-        kind = self.draw(st.sampled_from(list(Kind)))
+        kind = self.draw(st.sampled_from(kinds))
         conditions = [self.compare(left, right) for _ in range(self.draw(st.integers(0, 2)))]
         joined = Join(left, right, kind, every(conditions))
         if len(joined.columns) <= 4:
@@ -136,12 +153,12 @@ class _Plans:
         kept = self.some(joined, 1, 3)
         return Project(joined, tuple(Output(c, col(c)) for c in kept))
 
-    def aggregate(self, depth: int) -> Rel:
+    def aggregate(self, depth: int, functions: Sequence[str] = EXACT) -> Rel:
         child = self.plan(depth)
         keys = self.some(child, 0, 2)
         aggs = [Agg(self.name(), "count")]
         for _ in range(self.draw(st.integers(0, 2))):
-            function = self.draw(st.sampled_from(["sum", "count", "min", "max"]))
+            function = self.draw(st.sampled_from(functions))
             distinct = self.draw(st.sampled_from([False, False, function in ("sum", "count")]))
             aggs.append(Agg(self.name(), function, (col(self.column(child)),), distinct))
         return Aggregate(child, keys, tuple(aggs))
@@ -186,13 +203,53 @@ class _Plans:
         return Output(self.name(), Scalar(parse_one(text, dialect="spark")))
 
     def top(self, depth: int) -> Rel:
-        child = self.plan(depth)
+        return self.topped(self.plan(depth))
+
+    def topped(self, child: Rel) -> Rel:
         descending = self.draw(st.booleans())
         order = tuple(Order(c, descending, not descending) for c in self.some(child, 1, 2))
         return TopK(child, order, self.draw(st.integers(1, 3)), self.draw(st.integers(0, 1)))
+
+    def view(self, depth: int) -> Rel:
+        """Groups or distinct rows under what a view applies when it is read."""
+        core = self.draw(st.sampled_from([self.aggregate, self.aggregate, self.distinct]))
+        q = core(depth, (*EXACT, "avg")) if core == self.aggregate else core(depth)
+        match self.draw(st.sampled_from(["", "", "having", "project", "top"])):
+            case "having":
+                return self.having(q)
+            case "project":
+                return Project(q, tuple(Output(self.name(), col(c)) for c in self.some(q, 1, 3)))
+            case "top":
+                return self.topped(q)
+            case _:
+                return q
+
+    def having(self, q: Rel) -> Rel:
+        text = f"`{self.column(q)}` > 1"
+        return Filter(q, Scalar(parse_one(text, dialect="spark")))
 
 
 @st.composite
 def plans(draw: st.DrawFn, most_depth: int = 5) -> Rel:
     """A plan of any operators, self joins included."""
     return _Plans(draw).plan(draw(st.integers(1, most_depth)))
+
+
+@st.composite
+def views(draw: st.DrawFn, most_depth: int = 3) -> Rel:
+    """A plan that is stored as groups: an aggregate or DISTINCT, and what is applied at read."""
+    return _Plans(draw).view(draw(st.integers(0, most_depth)))
+
+
+@st.composite
+def rooted(draw: st.DrawFn, operator: str, depth: int = 1, **how: Any) -> Rel:
+    """A plan whose root is the operator of that name."""
+    return getattr(_Plans(draw), operator)(depth, **how)
+
+
+@st.composite
+def restrictions(draw: st.DrawFn, q: Rel) -> tuple[tuple[str, ...], set[Row]]:
+    """Some columns of a plan, and values of them to keep."""
+    key = draw(st.lists(st.sampled_from(q.columns), min_size=1, max_size=2, unique=True))
+    value = st.sampled_from([None, 0, 1, 2, 3])
+    return tuple(key), draw(st.sets(st.tuples(*[value] * len(key)), max_size=3))

@@ -1,0 +1,124 @@
+"""The laws every rule is held to; each raises for a counterexample."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from sqlglot import exp, parse_one
+
+from belvedere.algebra.relations import At, Field, Keys, Rel, Restrict, Scan
+from belvedere.algebra.walks import at, tables
+from belvedere.analyses.types import types
+from belvedere.rules.delta import delta
+from belvedere.rules.restrict import push
+from belvedere.views import maintenance
+from belvedere.views.choice import Strategy, choose
+from belvedere.views.state import Bag as BagState
+from belvedere.views.state import Combine, Grouped, State, state_of, stored_scan
+from reference.engine import Engine, source
+from reference.interpreter import Bag, Database, minus, plus
+
+History = list[tuple[Database, set[str]]]
+STORED = "stored"
+
+
+def the_change_adds_up(q: Rel, db: Database, moving: set[str]) -> None:
+    """Q(NEW) = Q(OLD) + ΔQ"""
+    db = db.moving(moving)
+    change = db.bag(delta(q, moving))
+    assert plus(db.bag(at(q, At.OLD)), change) == db.bag(at(q, At.NEW))
+
+
+def pushing_keeps_the_rows(q: Rel, db: Database, key: tuple[str, ...], wanted: Any) -> None:
+    """push(K(Q)) = K(Q), for the key values wanted"""
+    fields = tuple(Field(f"k{i}", f"k{i}", "int") for i in range(len(key)))
+    keys = {"keys": Counter(dict.fromkeys(wanted, 1))}
+    columns = {**db.columns, "keys": tuple(f.name for f in fields)}
+    db = Database(columns, {**db.old, **keys}, {**db.new, **keys})
+    restricted = Restrict(q, key, Keys(Scan("keys", fields)))
+    assert db.bag(push(restricted)) == db.bag(restricted)
+
+
+def the_sql_means_the_plan(q: Rel, db: Database) -> None:
+    """DuckDB's bag of the rendered plan is the reference's of the plan."""
+    engine = Engine(db)
+    assert engine.bag(q) == db.bag(q), engine.text(engine.query(q))
+
+
+def the_sql_means_the_change(q: Rel, db: Database, moving: set[str]) -> None:
+    """The same of a plan's change."""
+    the_sql_means_the_plan(delta(q, moving), db.moving(moving))
+
+
+def the_stored_rows_follow(q: Rel, history: History, *, recompute: bool = False) -> None:
+    """After every round the stored rows are those of a rebuild, and read as the definition.
+
+    Groups are merged where that is the strategy chosen; with `recompute`, always replaced.
+    """
+    known = types(q, ask)
+    state = state_of(q, known)
+    Engine(history[0][0]).store(STORED, maintenance.fill(_old(state), source))
+    for db, moving in history:
+        engine = Engine(db)
+        mine = moving.intersection(tables(q))
+        if mine:
+            engine.write(STORED, *_advance(state, known, db, mine, recompute=recompute))
+        rebuilt = engine.rows(maintenance.fill(state, source))
+        assert _comparable(state, _stored(engine)) == _comparable(state, rebuilt)
+        shown = state.read(_pinned(stored_scan(state, STORED, known)))
+        assert engine.bag(shown) == db.bag(at(q, At.NEW))
+
+
+def _advance(
+    state: State, known: Mapping[str, str], db: Database, moving: set[str], *, recompute: bool
+) -> tuple[exp.Query, maintenance.Write]:
+    if isinstance(state, BagState):
+        return maintenance.counted(state, moving, known, source, exp.to_table(STORED))
+    changes = [minus(db.new[t], db.old[t]) for t in moving]
+    inserts_only = all(m > 0 for change in changes for m in change.values())
+    chosen = choose(state, known, moving, inserts_only=inserts_only).strategy
+    if chosen is Strategy.MERGE and not recompute:
+        return maintenance.additive(state, moving, known, source)
+    return maintenance.keyed(state, moving, known, source)
+
+
+def ask(texts: Mapping[str, str], known: Mapping[str, str]) -> Mapping[str, str]:
+    """The types of expressions over integers, near enough to Spark's."""
+
+    def kind(text: str) -> str:
+        e = parse_one(text, dialect="spark")
+        if isinstance(e, exp.Count):
+            return "bigint"
+        if e.find(exp.Avg) or any(known[c.name] == "double" for c in e.find_all(exp.Column)):
+            return "double"
+        return "bigint" if e.find(exp.Sum, exp.Count) else "int"
+
+    return {name: kind(text) for name, text in texts.items()}
+
+
+def _old(state: State) -> State:
+    """The same state over the recorded versions."""
+    if isinstance(state, BagState):
+        return BagState(at(state.plan, At.OLD), state.above)
+    return Grouped(at(state.child, At.OLD), state.keys, state.parts, state.above, state.finish)
+
+
+def _pinned(scan: Scan) -> Scan:
+    return Scan(scan.table, scan.fields, at=0)
+
+
+def _stored(engine: Engine) -> list[tuple[Any, ...]]:
+    return engine.rows(exp.select("*").from_(STORED))
+
+
+def _comparable(state: State, rows: list[tuple[Any, ...]]) -> Bag:
+    """Stored rows as a bag; a running sum of no values may stand as NULL or as zero."""
+    if isinstance(state, BagState):
+        return Counter(rows)
+    sums = {p.agg.name for p in state.parts if p.combine is Combine.ADD}
+    places = [c in sums for c in state.columns]
+    return Counter(
+        tuple(0 if s and v is None else v for s, v in zip(places, row, strict=True)) for row in rows
+    )
