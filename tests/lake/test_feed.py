@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from belvedere.errors import Invalid
 from belvedere.lake import feed
-from belvedere.lake.door import Door
+from belvedere.lake.door import Door, open_directory
 from belvedere.lake.feed import Changes, changes
 from belvedere.lake.names import quote
 from belvedere.lake.work import Work
@@ -72,16 +77,30 @@ def difference(work: Work, found: Changes, reference: str, old: int, new: int, c
     return int(work.query(sql).collect()[0]["n"])
 
 
-@pytest.mark.parametrize("kind", COMMITS)
-def test_net_changes_are_new_minus_old(door: Door, kind: str) -> None:
+@pytest.fixture(scope="module")
+def template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with one table of 100 rows in two files, to be copied."""
+    path = tmp_path_factory.mktemp("template")
+    door = open_directory(path)
     door.sql("CREATE TABLE t (k INT, v STRING, d DOUBLE)")
     door.sql(f"INSERT INTO t {ROWS.format(0, 100)}")
-    start = door.table("t").version
+    return path
+
+
+@pytest.fixture
+def lake(template: Path, tmp_path: Path) -> Door:
+    shutil.copytree(template / "t", tmp_path / "lake" / "t")
+    return open_directory(tmp_path / "lake")
+
+
+@pytest.mark.parametrize("kind", COMMITS)
+def test_net_changes_are_new_minus_old(lake: Door, kind: str) -> None:
     for statement in COMMITS[kind]:
-        door.sql(statement)
-    table = door.table("t")
-    with door.work() as work:
-        for old in range(start, table.version + 1):
+        lake.sql(statement)
+    table = lake.table("t")
+    with lake.work() as work:
+        for old in {1, table.version - 1}:
+            assert lake.feed_problem(table, table.id, old, table.version, {}) is None
             found = changes(work, table, old, table.version, ["k", "v", "d"])
             assert difference(work, found, "t", old, table.version, "k, v, d") == 0
             counts = [r["__m"] for r in work.spark.table(found.view).collect()]
@@ -90,18 +109,41 @@ def test_net_changes_are_new_minus_old(door: Door, kind: str) -> None:
             assert found.inserts_only in (None, all(c > 0 for c in counts))
 
 
-@pytest.mark.parametrize("kind", ["update", "merge", "delete with vectors", "overwrite"])
-def test_both_ways_of_reading_agree(door: Door, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    door.sql("CREATE TABLE t (k INT, v STRING, d DOUBLE)")
-    door.sql(f"INSERT INTO t {ROWS.format(0, 100)}")
-    for statement in COMMITS[kind]:
-        door.sql(statement)
-    table = door.table("t")
-    with door.work() as work:
+def test_both_ways_of_reading_agree(lake: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in ("update", "merge", "delete with vectors"):
+        lake.sql(COMMITS[kind][0])
+    table = lake.table("t")
+    with lake.work() as work:
         small = changes(work, table, 1, table.version, ["v"])
         assert small.rows is not None
         monkeypatch.setattr(feed, "is_small", lambda *_: False)
         large = changes(work, table, 1, table.version, ["v"])
         assert large.rows is None
-        a, b = (sorted(map(tuple, work.spark.table(c.view).collect())) for c in (small, large))
+        a, b = (Counter(map(tuple, work.spark.table(c.view).collect())) for c in (small, large))
         assert a == b
+
+
+def test_no_columns_give_the_change_of_the_row_count(
+    lake: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.sql("DELETE FROM t WHERE k IN (1, 2, 3)")
+    table = lake.table("t")
+    with lake.work() as work:
+        for _ in range(2):
+            found = changes(work, table, 1, 2, [])
+            assert [tuple(r) for r in work.spark.table(found.view).collect()] == [(-3,)]
+            monkeypatch.setattr(feed, "is_small", lambda *_: False)
+
+
+def test_the_same_version_twice_has_no_changes(lake: Door) -> None:
+    with lake.work() as work:
+        found = changes(work, lake.table("t"), 1, 1, ["d", "k"])
+        assert (found.rows, found.inserts_only) == (0, True)
+        frame = work.spark.table(found.view)
+        assert frame.dtypes == [("d", "double"), ("k", "int"), ("__m", "bigint")]
+        assert frame.collect() == []
+
+
+def test_a_column_that_is_not_there_is_named(lake: Door) -> None:
+    with lake.work() as work, pytest.raises(Invalid, match="no column 'nope'"):
+        changes(work, lake.table("t"), 0, 1, ["nope"])

@@ -41,6 +41,11 @@ def as_invalid(error: PySparkException) -> Invalid:
     return Invalid(head, detail=rest.strip(), hint=hint, reason=condition(error))
 
 
+def as_known(error: BaseException) -> Invalid | None:
+    """An error that Spark has a name for, such as a division by zero, as Invalid; None otherwise."""
+    return as_invalid(error) if isinstance(error, PySparkException) and condition(error) else None
+
+
 def condition(error: BaseException) -> str:
     """Spark's name for the error, or nothing."""
     return (error.getCondition() or "") if isinstance(error, PySparkException) else ""

@@ -1,0 +1,91 @@
+"""The core cases through Spark Connect; a process of its own, since classic Spark excludes it."""
+
+from __future__ import annotations
+
+import sys
+
+from pyspark.sql import SparkSession
+
+from belvedere.errors import Invalid
+from belvedere.lake import commits, tables
+from belvedere.lake.commits import Merge, Stamp
+from belvedere.lake.door import open_session
+from belvedere.lake.feed import changes
+from belvedere.lake.jars import delta_jars
+from belvedere.lake.stamps import FOREIGN_WRITE, Position
+
+
+def session(warehouse: str) -> SparkSession:
+    return (
+        SparkSession.builder.remote("local[2]")
+        .config("spark.jars", ",".join(delta_jars()))
+        .config("spark.driver.memory", "2g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config(
+            "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        )
+        .config("spark.sql.warehouse.dir", warehouse)
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.databricks.delta.snapshotPartitions", "2")
+        .getOrCreate()
+    )
+
+
+def stamp(refresh: int, version: int) -> Stamp:
+    return Stamp("view-1", refresh, {"t": Position("an id", version)})
+
+
+def run(elsewhere: bool) -> None:
+    """All cases; `elsewhere` as if the tables' storage could not be reached from here."""
+    if elsewhere:
+        tables.Table.root = property(lambda self: None)  # type: ignore[method-assign, assignment]
+    suffix = "_far" if elsewhere else ""
+    t, stored = f"t{suffix}", f"__bv_v{suffix}"
+    door = open_session(spark)
+    door.sql(f"CREATE TABLE {t} (k INT, v STRING) USING delta")
+    assert not door.table(t).change_feed
+    door.enable_change_feed(door.table(t))
+    door.sql(f"INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (2, 'b')")
+    door.sql(f"DELETE FROM {t} WHERE k = 1")
+    table = door.table(t)
+    assert (table.version, door.newest(table)) == (3, 3)
+    kinds = {"k": "int", "v": "string"}
+    assert dict(table.columns) == kinds
+    assert door.feed_problem(table, table.id, 1, 3, kinds) is None
+    assert door.feed_problem(table, table.id, 0, 3, {"k": "bigint"}) == "SCHEMA_CHANGED"
+    assert door.types({"s": "sum(k)"}, kinds, {"spark.sql.ansi.enabled": "true"}) == {"s": "bigint"}
+    with door.work({"spark.sql.session.timeZone": "UTC"}) as w:
+        found = changes(w, table, 1, 3, ["k", "v"])
+        assert w.query(f"SELECT * FROM {found.view}").collect() == [(2, "b", 2)]
+        commits.create(
+            w,
+            stored,
+            f"SELECT k, __m AS n FROM {found.view}",
+            stamp(1, 3),
+            {"belvedere.view": "{}"},
+        )
+        merge = Merge("t.k <=> s.k", update={"n": "t.n + s.n"}, insert={"k": "s.k", "n": "s.n"})
+        source = "SELECT 2 AS k, 5L AS n UNION ALL SELECT NULL, 1L"
+        assert commits.merge(w, stored, source, merge, stamp(2, 4)) == 2
+        commits.move(w, stored, stamp(3, 5))
+    assert commits.read_stamp(door, stored).stamp == stamp(3, 5)
+    assert sorted(door.sql(f"SELECT n FROM {stored}").collect()) == [(1,), (7,)]
+    assert [s for s in door.stored() if s.endswith(f".{stored}")]
+    assert door.sql(f"SELECT * FROM {t} VERSION AS OF 2").count() == 3
+    door.sql(f"INSERT INTO {stored} VALUES (9, 9)")
+    assert commits.read_stamp(door, stored).reason == FOREIGN_WRITE
+    try:
+        door.table("tt_fra")
+        raise AssertionError("an unknown table was found")
+    except Invalid:
+        pass
+    door.close()
+
+
+if __name__ == "__main__":
+    spark = session(sys.argv[1])
+    run(elsewhere=False)
+    run(elsewhere=True)
+    spark.stop()
+    sys.stdout.write("done\n")
