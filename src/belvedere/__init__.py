@@ -1,8 +1,13 @@
 """Belvedere keeps derived data fresh on a Spark lakehouse."""
 
-from belvedere.connection import Lake, ViewHandle, connect
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from belvedere.errors import BelvedereError, Internal, Invalid, Unsupported
-from belvedere.views.refresh import Refreshed
+
+if TYPE_CHECKING:
+    from belvedere.connection import Lake, ViewHandle, connect
+    from belvedere.views.refresh import Refreshed
 
 __version__ = "0.1.0"
 
@@ -16,3 +21,21 @@ __all__ = [
     "ViewHandle",
     "connect",
 ]
+
+# Imported at first use: to look at a lake from the command line, Spark need not be loaded.
+_LATER = {
+    "Lake": "belvedere.connection",
+    "Refreshed": "belvedere.views.refresh",
+    "ViewHandle": "belvedere.connection",
+    "connect": "belvedere.connection",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 T = TypeVar("T")
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]], null: str = "") -> str:
     """Aligned columns under their headers; numbers stand to the right.
 
     >>> print(table(["name", "n"], [("log", 12), ("video", None)]))
@@ -19,7 +19,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     video
     """
     values = [list(row) for row in rows]
-    texts = [[_text(value) for value in row] for row in values]
+    texts = [[_text(value, null) for value in row] for row in values]
     widths = [max([len(h), *(len(t[i]) for t in texts)]) for i, h in enumerate(headers)]
     right = [bool(values) and all(_is_number(row[i]) for row in values) for i in range(len(widths))]
     lines = [list(headers), ["-" * width for width in widths], *texts]
@@ -55,9 +55,9 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
     return "  ".join(padded).rstrip()
 
 
-def _text(value: object) -> str:
+def _text(value: object, null: str = "") -> str:
     if value is None:
-        return ""
+        return null
     return " ".join(value.split()) if isinstance(value, str) else str(value)
 
 

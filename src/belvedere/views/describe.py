@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from belvedere.lake.shelf import Tables
-from belvedere.listing import Listing
+from belvedere.listing import Listing, table
 from belvedere.views.catalog import all_views, broken_views, shown_name
 from belvedere.views.definition import View
 
@@ -16,6 +16,11 @@ class Facts(Listing[tuple[str, str, str]]):
     def rows(self) -> list[tuple[object, ...]]:
         return list(self)
 
+    def __str__(self) -> str:
+        columns = table(("column", "type"), (fact[:2] for fact in self if fact[2] == "column"))
+        facts = (f"{name}: {value}" for name, value, kind in self if kind == "fact")
+        return "\n\n".join((columns, "\n".join(facts)))
+
 
 class Shown(Listing[tuple[str, str, str, str]]):
     """Views with their policy and query, or with what is wrong with them."""
@@ -24,6 +29,11 @@ class Shown(Listing[tuple[str, str, str, str]]):
 
     def rows(self) -> list[tuple[object, ...]]:
         return list(self)
+
+    def __str__(self) -> str:
+        if not self:
+            return "no views"
+        return table(self.headers[:3], ((n, p, q or f"broken: {e}") for n, p, q, e in self))
 
 
 def describe(lake: Tables, view: View) -> Facts:

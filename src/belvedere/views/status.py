@@ -35,8 +35,8 @@ class Pending(NamedTuple):
             return "another table"
         if self.versions == 0:
             return "nothing"
-        text = f"{self.versions} version{'' if self.versions == 1 else 's'}"
-        return text if self.rows is None else f"{text}, {self.rows} rows"
+        text = _counted(self.versions, "version")
+        return text if self.rows is None else f"{text}, {_counted(self.rows, 'row')}"
 
 
 @dataclass(frozen=True)
@@ -133,3 +133,7 @@ def _lines(status: Status) -> list[tuple[object, ...]]:
         (name, policy, first[0], first[1], str(status.pending[first[0]]), last)
     ]
     return lines + [("", "", t, v, str(status.pending[t]), "") for t, v in others]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,367 @@
+"""The command line: parse, call, print.
+
+Commands that only look read the Delta log and start no Spark; what needs Spark is imported when
+it is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from belvedere import __version__
+from belvedere.errors import BelvedereError, Internal, Invalid
+from belvedere.progress import working
+
+if TYPE_CHECKING:
+    from belvedere.connection import Lake
+    from belvedere.lake.shelf import Shelf
+
+OK, MISTAKE, INTERNAL, INTERRUPTED = 0, 1, 3, 130
+
+_EPILOG = """\
+exit codes:
+  0    done
+  1    something you can fix: an unknown name, SQL that cannot be understood or maintained
+  2    wrong usage of this command
+  3    a bug of Belvedere's
+  130  interrupted
+
+environment:
+  BELVEDERE_LAKE   the lake's directory, where --lake is not given
+  BELVEDERE_SPARK  settings for Spark: "spark.driver.memory=4g spark.master=local[8]"
+  BELVEDERE_DEBUG  1 shows the stack trace of every error
+"""
+
+_REPORT = """\
+This is a bug of Belvedere's. Please report it with the command you ran and the output of the
+same command with BELVEDERE_DEBUG=1; Spark's own log is spark.log in Belvedere's cache directory."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python must not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (Exception, KeyboardInterrupt) as error:
+        return _complain(error)
+
+
+def _parser() -> argparse.ArgumentParser:
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--lake",
+        metavar="DIR",
+        default=argparse.SUPPRESS,
+        help="the lake's directory (default: $BELVEDERE_LAKE, or ./lake)",
+    )
+    parser = argparse.ArgumentParser(
+        prog="belvedere",
+        description="Views on Delta tables that refresh from the changes alone.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[shared],
+    )
+    parser.add_argument("--version", action="version", version=f"belvedere {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, run: Any, text: str, *, as_json: bool = True) -> argparse.ArgumentParser:
+        made = commands.add_parser(
+            name,
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
+            epilog=_EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            parents=[shared],
+        )
+        if as_json:
+            made.add_argument("--json", action="store_true", help="write JSON, for programs")
+        made.set_defaults(run=run)
+        return made
+
+    sql = command("sql", _sql, "run SQL statements, or ask for them at a prompt")
+    sql.add_argument("-e", dest="text", metavar="SQL", help="the statements, separated by ;")
+    sql.add_argument("file", nargs="?", metavar="FILE", help="a script; - is the standard input")
+    sql.add_argument(
+        "--rows", type=int, default=100, metavar="N", help="rows to show of a result (default: 100)"
+    )
+    made = command("refresh", _refresh, "bring views to the newest versions of their tables")
+    made.add_argument("views", nargs="*", metavar="VIEW", help="all of them if none is named")
+    made.add_argument("--full", action="store_true", help="compute them again from scratch")
+    made = command("advance", _advance, "apply only some tables' pending changes to a view")
+    made.add_argument("view", metavar="VIEW")
+    made.add_argument("tables", nargs="+", metavar="TABLE")
+    made = command("explain", _explain, "show a view's plan, how changes pass it, and its SQL")
+    which = made.add_mutually_exclusive_group(required=True)
+    which.add_argument("view", nargs="?", metavar="VIEW")
+    which.add_argument(
+        "-e", dest="text", metavar="SQL", help="a CREATE MATERIALIZED VIEW … that is not run"
+    )
+    command("status", _status, "show where every view stands and what its tables did since")
+    command("show", _show, "list the views")
+    made = command("describe", _describe, "show a view's columns, query and policy")
+    made.add_argument("view", metavar="VIEW")
+    made = command("history", _history, "list the refreshes of a view, newest first")
+    made.add_argument("view", metavar="VIEW")
+    made = command("demo", _demo, "show what Belvedere does, on a lake made for it", as_json=False)
+    made.add_argument("--keep", metavar="DIR", help="make the lake here and leave it")
+    return parser
+
+
+def _sql(arguments: argparse.Namespace) -> int:
+    from belvedere.sql.statements import split_statements
+
+    text = _script(arguments)
+    if text is None:
+        return _prompt(arguments)
+    statements = split_statements(text)
+    with _lake(arguments) as lake:
+        for statement in statements:
+            _run_sql(lake, statement, arguments)
+    return OK
+
+
+def _script(arguments: argparse.Namespace) -> str | None:
+    """The statements to run; None if they are to be asked for."""
+    if arguments.text is not None and arguments.file is not None:
+        raise Invalid("both -e and a file are given", hint="give one of them")
+    if arguments.text is not None:
+        return str(arguments.text)
+    if arguments.file == "-" or (arguments.file is None and not sys.stdin.isatty()):
+        return sys.stdin.read()
+    if arguments.file is None:
+        return None
+    try:
+        return Path(arguments.file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"cannot read {arguments.file}", detail=str(error)) from error
+
+
+def _prompt(arguments: argparse.Namespace) -> int:
+    from belvedere.lake.jars import cache_directory
+    from belvedere.prompt import prompt, remember
+
+    remember(cache_directory() / "history")
+    with _lake(arguments) as lake:
+        print("Statements end with ; and Ctrl-D leaves.")
+        prompt(lambda text: _run_sql(lake, text, arguments), _complain, print)
+    return OK
+
+
+def _run_sql(lake: Lake, statement: str, arguments: argparse.Namespace) -> None:
+    with working("running"):
+        frame = lake.sql(statement)
+        columns = frame.columns
+        rows = [tuple(row) for row in frame.take(arguments.rows + 1)] if columns else []
+    if arguments.json:
+        for row in rows[: arguments.rows]:
+            _print_json(dict(zip(columns, row, strict=True)), indent=None)
+    else:
+        _print_rows(columns, rows, arguments.rows)
+
+
+def _print_rows(columns: list[str], rows: list[tuple[object, ...]], limit: int) -> None:
+    from belvedere.listing import table
+
+    if not rows and columns in ([], ["result"]):
+        print("ok")
+    elif len(columns) == len(rows) == 1 and "\n" in str(rows[0][0]):
+        print(rows[0][0])
+    else:
+        print(table(columns, rows[:limit], null="NULL"))
+        print(f"({limit} rows, and more)" if len(rows) > limit else f"({len(rows)} rows)")
+
+
+def _refresh(arguments: argparse.Namespace) -> int:
+    from belvedere.views.catalog import all_views, broken_views, the_view
+
+    shelf = _shelf(arguments)
+    names = [the_view(shelf, name).name for name in arguments.views]
+    broken = [] if names else broken_views(shelf)
+    names = names or [view.name for view in all_views(shelf)]
+    done = []
+    if names:
+        with _lake(arguments) as lake:
+            for name in names:
+                with working(f"refreshing {name}"):
+                    done.append(lake.refresh(name, full=arguments.full))
+                if not arguments.json:
+                    print(done[-1])
+    if arguments.json:
+        _print_json(done)
+    for view in broken:
+        _complain(view.error)
+    return MISTAKE if broken else OK
+
+
+def _advance(arguments: argparse.Namespace) -> int:
+    from belvedere.views.catalog import the_view
+
+    the_view(_shelf(arguments), arguments.view)
+    with _lake(arguments) as lake, working(f"advancing {arguments.view}"):
+        done = lake.advance(arguments.view, *arguments.tables)
+    _print(arguments, done)
+    return OK
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from belvedere.views.catalog import the_view
+    from belvedere.views.explain import explain
+
+    if arguments.text is not None:
+        return _explain_text(arguments)
+    explanation = explain(the_view(_shelf(arguments), arguments.view))
+    if arguments.json:
+        _print_json({"view": explanation.view, "parts": dict(explanation.parts)})
+    else:
+        print(explanation)
+    return OK
+
+
+def _explain_text(arguments: argparse.Namespace) -> int:
+    from belvedere.sql.statements import CreateView, ExplainCreate, parse_statement
+
+    statement = parse_statement(arguments.text)
+    if not isinstance(statement, CreateView | ExplainCreate):
+        raise Invalid(
+            "explain -e takes a CREATE MATERIALIZED VIEW statement",
+            hint='for a query of Spark\'s: belvedere sql -e "EXPLAIN SELECT …"',
+        )
+    text = arguments.text if isinstance(statement, ExplainCreate) else f"EXPLAIN {arguments.text}"
+    with _lake(arguments) as lake, working("explaining"):
+        plan = str(lake.sql(text).collect()[0][0])
+    _print_json({"plan": plan}) if arguments.json else print(plan)
+    return OK
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from belvedere.views.status import status
+
+    _print(arguments, status(_shelf(arguments)))
+    return OK
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from belvedere.views.describe import show
+
+    shown = show(_shelf(arguments))
+    if arguments.json:
+        _print_json([dict(zip(shown.headers, line, strict=True)) for line in shown])
+    else:
+        print(shown)
+    return OK
+
+
+def _describe(arguments: argparse.Namespace) -> int:
+    from belvedere.views.catalog import the_view
+    from belvedere.views.describe import describe
+
+    shelf = _shelf(arguments)
+    facts = describe(shelf, the_view(shelf, arguments.view))
+    if arguments.json:
+        columns = {name: value for name, value, kind in facts if kind == "column"}
+        _print_json({"columns": columns, **{n: v for n, v, kind in facts if kind == "fact"}})
+    else:
+        print(facts)
+    return OK
+
+
+def _history(arguments: argparse.Namespace) -> int:
+    from belvedere.views.status import history
+
+    _print(arguments, history(_shelf(arguments), arguments.view))
+    return OK
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from belvedere.demo import demo
+
+    demo(print, None if arguments.keep is None else Path(arguments.keep))
+    return OK
+
+
+def _shelf(arguments: argparse.Namespace) -> Shelf:
+    from belvedere.lake.shelf import Shelf
+
+    return Shelf(_directory(arguments))
+
+
+@contextmanager
+def _lake(arguments: argparse.Namespace) -> Iterator[Lake]:
+    with working("starting Spark"):
+        from belvedere.connection import connect
+
+        lake = connect(_directory(arguments))
+    with lake:
+        yield lake
+
+
+def _directory(arguments: argparse.Namespace) -> str:
+    return getattr(arguments, "lake", None) or os.environ.get("BELVEDERE_LAKE") or "lake"
+
+
+def _print(arguments: argparse.Namespace, found: object) -> None:
+    _print_json(found) if arguments.json else print(found)
+
+
+def _print_json(found: object, indent: int | None = 2) -> None:
+    print(json.dumps(_plain(found), indent=indent, ensure_ascii=False, default=str))
+
+
+def _plain(found: object) -> object:
+    """The same in JSON's types."""
+    if hasattr(found, "_asdict"):
+        return _plain(found._asdict())
+    if is_dataclass(found) and not isinstance(found, type):
+        return _plain({f.name: getattr(found, f.name) for f in fields(found)})
+    if isinstance(found, Mapping):
+        return {str(key): _plain(value) for key, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [_plain(value) for value in found]
+    if isinstance(found, datetime | date):
+        return found.isoformat()
+    return found
+
+
+def _complain(error: BaseException) -> int:
+    """Say what went wrong, and whose move it is; the exit code."""
+    if os.environ.get("BELVEDERE_DEBUG", "") not in ("", "0"):
+        traceback.print_exception(error)
+    if isinstance(error, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    known = _known(error)
+    if known is not None:
+        code = f" [{known.reason}]" if known.reason else ""
+        message, *rest = str(known).split("\n")
+        print("\n".join([f"error: {message}{code}", *rest]), file=sys.stderr)
+        return MISTAKE
+    print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
+    print(_REPORT, file=sys.stderr)
+    return INTERNAL
+
+
+def _known(error: BaseException) -> BelvedereError | None:
+    """The error as one that the user can act on; None if it is a bug."""
+    if isinstance(error, BelvedereError):
+        return None if isinstance(error, Internal) else error
+    if type(error).__module__.startswith("pyspark.") and "pyspark" in sys.modules:
+        from belvedere.lake.trouble import as_known
+
+        return as_known(error)
+    return None

@@ -1,0 +1,42 @@
+"""A line that says what is going on and for how long, while it goes on; only on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_CLEAR = "\r\x1b[2K"
+
+
+@contextmanager
+def working(step: str, stream: TextIO | None = None) -> Iterator[None]:
+    """Show the step with its seconds until the block ends; nothing stays behind."""
+    out = sys.stderr if stream is None else stream
+    if not out.isatty():
+        yield
+        return
+    done = threading.Event()
+    spinner = threading.Thread(target=_spin, args=(step, out, done), daemon=True)
+    spinner.start()
+    try:
+        yield
+    finally:
+        done.set()
+        spinner.join()
+        out.write(_CLEAR)
+        out.flush()
+
+
+def _spin(step: str, out: TextIO, done: threading.Event) -> None:
+    started = time.monotonic()
+    turn = 0
+    while not done.wait(0.1):
+        seconds = time.monotonic() - started
+        out.write(f"{_CLEAR}{_FRAMES[turn % len(_FRAMES)]} {step} {seconds:.0f} s")
+        out.flush()
+        turn += 1
