@@ -15,6 +15,7 @@ SRC = ROOT / "src" / "belvedere"
 LAYERS = (
     "errors",
     "listing",
+    "progress",
     "kernels",
     "algebra",
     "analyses",
@@ -29,7 +30,6 @@ LAYERS = (
     "updating",
     "connection",
     "demo",
-    "progress",
     "prompt",
     "cli",
 )
