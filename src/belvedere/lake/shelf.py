@@ -111,8 +111,9 @@ def stored_in(directory: Path) -> list[str]:
 
 def unknown_among(name: str, known: Iterable[str]) -> Invalid:
     """The error for a name nothing has, with the nearest one that something has."""
-    here = list(known)
-    near = difflib.get_close_matches(parts(name)[-1].lower(), here, n=1)
+    wanted = parts(name)[-1].lower()
+    here = [k for k in known if k != wanted]
+    near = difflib.get_close_matches(wanted, here, n=1)
     listed = ", ".join(here[:20]) or "none"
     hint = f"did you mean {near[0]!r}?" if near else f"tables here: {listed}"
     return Invalid(f"no table or view {name!r}", hint=hint, reason="UNKNOWN_TABLE")

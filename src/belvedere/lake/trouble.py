@@ -19,7 +19,8 @@ _GONE = re.compile(
     r"|DELTA_LOG_FILE_NOT_FOUND|FileNotFoundException|VersionNotFound"
 )
 _NAME = "INVALID_SCHEMA_OR_RELATION_NAME"
-_MISSING = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"})
+# The last is a table that the catalog knows and whose files are gone.
+_MISSING = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST"})
 
 
 @contextmanager
