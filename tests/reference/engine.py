@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import At, Change, Rel, Scan
 from belvedere.algebra.scalars import TRUE, Scalar, lit
+from belvedere.lake.merges import Merge
 from belvedere.sql.render import SIGN, is_signed, render
-from belvedere.views.maintenance import Write
 from reference.interpreter import Bag, Database, Row, minus
 
 FALSE = lit(False)
@@ -58,14 +58,14 @@ class Engine:
         """The query as DuckDB reads it, with the states it reads."""
         used = {t.name for t in query.find_all(exp.Table)}
         states = [text for name, text in self._states().items() if name in used]
-        inner = query.sql(dialect="duckdb")
+        inner = query.sql(dialect="duckdb", copy=False)
         return f"WITH {', '.join(states)} SELECT * FROM ({inner})" if states else inner
 
     def store(self, table: str, query: exp.Query) -> None:
         """A table filled by a query, in place of any of that name."""
         self._connection.execute(f'CREATE OR REPLACE TEMP TABLE "{table}" AS {self.text(query)}')
 
-    def write(self, table: str, query: exp.Query, how: Write) -> None:
+    def write(self, table: str, query: exp.Query, how: Merge) -> None:
         """The stored table changed as a merge would: delete, else update; insert what is new.
 
         Written out as the rows it leaves, since DuckDB's own MERGE computes the values of
@@ -94,7 +94,7 @@ class Engine:
         )
         self._connection.execute(f'CREATE OR REPLACE TEMP TABLE "{table}" AS FROM "__after"')
 
-    def _refuse_two_for_one(self, table: str, how: Write) -> None:
+    def _refuse_two_for_one(self, table: str, how: Merge) -> None:
         """A stored row that two source rows match: an error in Spark, silence in DuckDB."""
         pairs = f'"{table}" AS t JOIN "__source" AS s ON {_text(how.on)}'
         twice = f"SELECT t.rowid FROM {pairs} GROUP BY t.rowid HAVING count(*) > 1"

@@ -9,8 +9,9 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from belvedere.algebra.relations import At, Field, Keys, Rel, Restrict, Scan
-from belvedere.algebra.walks import at, tables
+from belvedere.algebra.walks import at
 from belvedere.analyses.types import types
+from belvedere.lake.merges import Merge
 from belvedere.rules.delta import delta
 from belvedere.rules.restrict import push
 from belvedere.views import maintenance
@@ -60,12 +61,11 @@ def the_stored_rows_follow(q: Rel, history: History, *, recompute: bool = False)
     known = types(q, ask)
     state = state_of(q, known)
     Engine(history[0][0]).store(STORED, maintenance.fill(_old(state), source))
+    rebuild = maintenance.fill(state, source)
     for db, moving in history:
         engine = Engine(db)
-        mine = moving.intersection(tables(q))
-        if mine:
-            engine.write(STORED, *_advance(state, known, db, mine, recompute=recompute))
-        rebuilt = engine.rows(maintenance.fill(state, source))
+        engine.write(STORED, *_advance(state, known, db, moving, recompute=recompute))
+        rebuilt = engine.rows(rebuild)
         assert _comparable(state, _stored(engine)) == _comparable(state, rebuilt)
         shown = state.read(_pinned(stored_scan(state, STORED, known)))
         assert engine.bag(shown) == db.bag(at(q, At.NEW))
@@ -73,7 +73,7 @@ def the_stored_rows_follow(q: Rel, history: History, *, recompute: bool = False)
 
 def _advance(
     state: State, known: Mapping[str, str], db: Database, moving: set[str], *, recompute: bool
-) -> tuple[exp.Query, maintenance.Write]:
+) -> tuple[exp.Query, Merge]:
     if isinstance(state, BagState):
         return maintenance.counted(state, moving, known, source, exp.to_table(STORED))
     changes = [minus(db.new[t], db.old[t]) for t in moving]

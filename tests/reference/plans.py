@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -29,7 +29,8 @@ from belvedere.algebra.relations import (
     Union,
     Window,
 )
-from belvedere.algebra.scalars import Scalar, col, every
+from belvedere.algebra.scalars import Scalar, col, equal, every
+from belvedere.algebra.walks import tables
 from reference.interpreter import Bag, Database, Row
 
 TABLES = {"r": ("a", "b"), "s": ("a", "b", "c"), "t": ("x",)}
@@ -40,22 +41,19 @@ values = st.sampled_from([None, 0, 0, 1, 1, 2])
 
 
 @st.composite
-def bags(draw: st.DrawFn, width: int, most: int = 5) -> Bag:
+def bags(draw: st.DrawFn, width: int, least: int = 0, most: int = 5) -> Bag:
     """A few rows, often equal, often NULL."""
-    return Counter(draw(st.lists(st.tuples(*[values] * width), max_size=most)))
+    return Counter(draw(st.lists(st.tuples(*[values] * width), min_size=least, max_size=most)))
+
+
+NUDGES = ("nudge", "nudge", "nudge", "grow")
+MOVES = (*NUDGES, "same", "empty", "other")
 
 
 @st.composite
-def databases(draw: st.DrawFn) -> Database:
-    """Two states of each table: unrelated, emptied, refilled, nudged or the same."""
-    old = {t: draw(bags(len(columns))) for t, columns in TABLES.items()}
-    return Database(TABLES, old, {t: draw(moved(rows, len(TABLES[t]))) for t, rows in old.items()})
-
-
-@st.composite
-def moved(draw: st.DrawFn, before: Bag, width: int) -> Bag:
-    """Another state of a table."""
-    match draw(st.sampled_from(["nudge", "nudge", "nudge", "grow", "same", "empty", "other"])):
+def moved(draw: st.DrawFn, before: Bag, width: int, moves: Sequence[str] = MOVES) -> Bag:
+    """Another state of a table: nudged, grown, the same, emptied or unrelated."""
+    match draw(st.sampled_from(moves)):
         case "same":
             return before
         case "empty":
@@ -63,7 +61,7 @@ def moved(draw: st.DrawFn, before: Bag, width: int) -> Bag:
         case "other":
             return draw(bags(width))
         case "grow":
-            return before + draw(bags(width, most=2))
+            return before + draw(bags(width, least=1, most=3))
         case _:
             held = sorted(before, key=str)
             gone = draw(st.lists(st.sampled_from(held), max_size=2)) if held else []
@@ -71,12 +69,28 @@ def moved(draw: st.DrawFn, before: Bag, width: int) -> Bag:
 
 
 @st.composite
-def histories(draw: st.DrawFn, rounds: int = 3) -> list[tuple[Database, set[str]]]:
+def databases(draw: st.DrawFn, used: Iterable[str] = tuple(TABLES), least: int = 0) -> Database:
+    """Two states of each table used."""
+    old: dict[str, Bag] = {t: Counter() for t in TABLES}
+    old |= {t: draw(bags(len(TABLES[t]), least)) for t in used}
+    return Database(TABLES, old, {**old, **{t: draw(moved(old[t], len(TABLES[t]))) for t in used}})
+
+
+@st.composite
+def histories(
+    draw: st.DrawFn,
+    used: Sequence[str],
+    rounds: int = 3,
+    least: int = 0,
+    moves: Sequence[str] = MOVES,
+) -> list[tuple[Database, set[str]]]:
     """Rounds of changes, each from where the one before ended, with the tables that move in it."""
-    states, out = {t: draw(bags(len(columns))) for t, columns in TABLES.items()}, []
+    states: dict[str, Bag] = {t: Counter() for t in TABLES}
+    states |= {t: draw(bags(len(TABLES[t]), least)) for t in used}
+    out = []
     for _ in range(draw(st.integers(1, rounds))):
-        moving = draw(st.sets(st.sampled_from(sorted(TABLES)), min_size=1))
-        later = {t: draw(moved(states[t], len(TABLES[t]))) for t in sorted(moving)}
+        moving = draw(st.sets(st.sampled_from(used), min_size=1))
+        later = {t: draw(moved(states[t], len(TABLES[t]), moves)) for t in sorted(moving)}
         out.append((Database(TABLES, states, {**states, **later}), moving))
         states = {**states, **later}
     return out
@@ -101,9 +115,9 @@ class _Plans:
         makers += [self.distinct, self.set_operation, self.window, self.top]
         return self.draw(st.sampled_from(makers))(depth - 1)
 
-    def scan(self) -> Rel:
+    def scan(self, of: Sequence[str] = tuple(TABLES)) -> Rel:
         self.scans += 1
-        table = self.draw(st.sampled_from(sorted(TABLES)))
+        table = self.draw(st.sampled_from(of))
         fields = tuple(Field(self.name(), c, "int") for c in TABLES[table])
         return Scan(table, fields)
 
@@ -224,6 +238,34 @@ class _Plans:
             case _:
                 return q
 
+    def groups(self, functions: Sequence[str]) -> Aggregate:
+        """One table by one column, each function over another."""
+        child = self.scan(["s"])
+        key, argument = self.some(child, 2, 2)
+        aggs = [Agg(self.name(), f, (col(argument),)) for f in functions]
+        return Aggregate(child, (key,), (Agg(self.name(), "count"), *aggs))
+
+    def pairs(self, kind: Kind) -> Rel:
+        """Two tables that meet on one column each."""
+        return self.paired(self.scan(), kind)
+
+    def paired(self, left: Rel, kind: Kind) -> Rel:
+        right = self.scan(["r", "t"])
+        return Join(left, right, kind, equal(col(self.column(left)), col(self.column(right))))
+
+    def groups_of_anti_joins(self, functions: Sequence[str]) -> Rel:
+        """All rows of one table without a partner in another, aggregated."""
+        q = self.groups(functions)
+        return replace(q, keys=(), child=self.paired(q.child, Kind.ANTI))
+
+    def one_column(self) -> Rel:
+        """Rows of which many are equal."""
+        child = self.scan(["s"])
+        return Project(child, (Output(self.name(), col(self.column(child))),))
+
+    def filtered_groups(self) -> Rel:
+        return self.having(self.groups(["sum"]))
+
     def having(self, q: Rel) -> Rel:
         text = f"`{self.column(q)}` > 1"
         return Filter(q, Scalar(parse_one(text, dialect="spark")))
@@ -242,14 +284,36 @@ def views(draw: st.DrawFn, most_depth: int = 3) -> Rel:
 
 
 @st.composite
-def rooted(draw: st.DrawFn, operator: str, depth: int = 1, **how: Any) -> Rel:
+def rooted(draw: st.DrawFn, operator: str, *args: Any, **how: Any) -> Rel:
     """A plan whose root is the operator of that name."""
-    return getattr(_Plans(draw), operator)(depth, **how)
+    return getattr(_Plans(draw), operator)(*args, **how)
 
 
 @st.composite
-def restrictions(draw: st.DrawFn, q: Rel) -> tuple[tuple[str, ...], set[Row]]:
+def restrictions(
+    draw: st.DrawFn, q: Rel, most: int = 2, least: int = 0
+) -> tuple[tuple[str, ...], set[Row]]:
     """Some columns of a plan, and values of them to keep."""
-    key = draw(st.lists(st.sampled_from(q.columns), min_size=1, max_size=2, unique=True))
+    key = draw(st.lists(st.sampled_from(q.columns), min_size=1, max_size=most, unique=True))
     value = st.sampled_from([None, 0, 1, 2, 3])
-    return tuple(key), draw(st.sets(st.tuples(*[value] * len(key)), max_size=3))
+    wanted = st.sets(st.tuples(*[value] * len(key)), min_size=least, max_size=3)
+    return tuple(key), draw(wanted)
+
+
+@st.composite
+def changes(
+    draw: st.DrawFn, of: st.SearchStrategy[Rel], least: int = 0
+) -> tuple[Rel, Database, set[str]]:
+    """A plan, two states of its tables, and those of them that move."""
+    q = draw(of)
+    used = tables(q)
+    return q, draw(databases(used, least)), draw(st.sets(st.sampled_from(used), min_size=1))
+
+
+@st.composite
+def maintained(
+    draw: st.DrawFn, of: st.SearchStrategy[Rel], **how: Any
+) -> tuple[Rel, list[tuple[Database, set[str]]]]:
+    """A definition and rounds of changes of its tables."""
+    q = draw(of)
+    return q, draw(histories(tables(q), **how))

@@ -13,7 +13,6 @@ from functools import cached_property
 
 from sqlglot import exp
 
-
 _LOOSE = (exp.Binary, exp.Not, exp.Neg, exp.BitwiseNot, exp.Between, exp.In)
 
 

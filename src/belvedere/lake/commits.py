@@ -10,9 +10,9 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import DeltaError
 from pyspark.errors import AnalysisException, PySparkException
@@ -22,7 +22,9 @@ from belvedere.errors import Internal
 from belvedere.lake import log
 from belvedere.lake.door import Door
 from belvedere.lake.locks import Conflict, lock
-from belvedere.lake.names import dotted, literal, quote
+from belvedere.lake.merges import Merge
+from belvedere.lake.names import dotted, literal
+from belvedere.lake.smallmerge import MOST_ROWS, merge_rows, takes
 from belvedere.lake.stamps import VECTOR_PROPERTY, Stamp, StampState
 from belvedere.lake.tables import CHANGE_FEED, Table
 from belvedere.lake.trouble import as_invalid, is_conflict
@@ -33,34 +35,6 @@ ATTEMPTS = 5
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _APP = "spark.databricks.delta.write.txnAppId"
 _APP_VERSION = "spark.databricks.delta.write.txnVersion"
-
-
-@dataclass(frozen=True)
-class Merge:
-    """A MERGE in Spark SQL over aliases t (stored) and s (source); delete comes before update."""
-
-    on: str
-    delete_when: str | None = None
-    update: Mapping[str, str] | None = None
-    update_when: str | None = None
-    insert: Mapping[str, str] = field(default_factory=dict)
-    insert_when: str | None = None
-
-    def sql(self, target: str, source_sql: str) -> str:
-        """The statement."""
-        clauses = [f"MERGE INTO {target} AS t USING ({source_sql}) AS s ON {self.on}"]
-        if self.delete_when is not None:
-            clauses.append(f"WHEN MATCHED AND ({self.delete_when}) THEN DELETE")
-        if self.update:
-            sets = ", ".join(f"t.{quote(c)} = {value}" for c, value in self.update.items())
-            clauses.append(f"WHEN MATCHED{_and(self.update_when)} THEN UPDATE SET {sets}")
-        if self.insert:
-            names = ", ".join(quote(c) for c in self.insert)
-            values = ", ".join(self.insert.values())
-            clauses.append(
-                f"WHEN NOT MATCHED{_and(self.insert_when)} THEN INSERT ({names}) VALUES ({values})"
-            )
-        return "\n".join(clauses)
 
 
 def create(
@@ -94,8 +68,27 @@ def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
 
 def merge(w: Work, name: str, source_sql: str, change: Merge, stamp: Stamp) -> int:
     """Rows merged in one commit; the number of rows that changed."""
-    rows = _write(w, name, stamp, change.sql(dotted(name), source_sql))
-    return int(rows[0]["num_affected_rows"]) if rows else 0
+    table = w.door.table(name)
+    if takes(table, change):
+        rows = w.query(source_sql).limit(MOST_ROWS + 1).toArrow()
+        if rows.num_rows <= MOST_ROWS:
+            return _merge_small(w, table, rows, change, stamp)
+    done = _write(w, name, stamp, change.spark(dotted(name), source_sql))
+    return int(done[0]["num_affected_rows"]) if done else 0
+
+
+def _merge_small(w: Work, table: Table, rows: pa.Table, change: Merge, stamp: Stamp) -> int:
+    if rows.num_rows == 0:
+        move(w, table.name, stamp)
+        return 0
+    assert table.root is not None
+    with _locked(table):
+        _check_fence(w.door, table.name, stamp)
+        changed = merge_rows(table.root, rows, change, stamp)
+        if changed == 0:
+            move(w, table.name, stamp)
+        _read_back(w.door, table.name, stamp)
+    return changed
 
 
 def move(w: Work, name: str, stamp: Stamp) -> None:
@@ -124,6 +117,9 @@ def _write(w: Work, name: str, stamp: Stamp, statement: str) -> list[Mapping[str
                 lambda: [row.asDict() for row in w.spark.sql(statement).collect()],
                 lambda: read_stamp(w.door, name).stamp == stamp,
             )
+        if rows and rows[0].get("num_affected_rows") == 0:
+            # a MERGE that changes no row commits nothing
+            move(w, name, stamp)
         _read_back(w.door, name, stamp)
     return rows
 
@@ -211,7 +207,3 @@ def _sweep(home: Path) -> None:
     """Remove what a killed create left: files without a version."""
     if home.exists() and not log.is_table(home):
         shutil.rmtree(home)
-
-
-def _and(condition: str | None) -> str:
-    return "" if condition is None else f" AND ({condition})"

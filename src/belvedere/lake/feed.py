@@ -94,22 +94,24 @@ def _net_spark(work: Work, table: Table, old: int, new: int, kinds: dict[str, st
 
 
 def _value(name: str, kind: str) -> str:
-    """A column of the result: Spark's grouping rewrites floats (-0.0 to 0.0), so take a member."""
+    """A column of the result: a member of the group where Spark's grouping rewrites the key."""
     return f"any_value({quote(name)})" if _rewritten(kind) else quote(name)
 
 
 def _keys(name: str, kind: str) -> list[str]:
     """What must agree for two values to be the same to the bit."""
-    if "variant" in kind:
-        raise Unsupported(f"changes of column {name!r}: values of type {kind} cannot be compared")
     column = quote(name)
+    if kind.startswith("map<"):
+        # Grouping by a map turns NULL values in it into zeros (Spark 4.2).
+        column, kind = f"map_entries({column})", kind.removeprefix("map<")
+    if "variant" in kind or "map<" in kind:
+        raise Unsupported(f"changes of column {name!r}: values of its type cannot be compared")
     if kind in ("float", "double"):
         return [column, f"IF({column} = 0, CAST({column} AS STRING), NULL)"]
     if kind.startswith("string collate"):
         return [f"collate({column}, 'UTF8_BINARY')"]
-    if _rewritten(kind):
-        return [column, f"to_json(struct({column}))"]
-    return [column]
+    # Grouping takes -0.0 for 0.0 inside arrays and structs too; as text they differ.
+    return [column, f"to_json(struct({column}))"] if _rewritten(kind) else [column]
 
 
 def _rewritten(kind: str) -> bool:

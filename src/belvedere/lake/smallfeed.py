@@ -64,9 +64,9 @@ def net_arrow(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Ta
     import pyarrow.compute as pc
 
     handle = DeltaTable(table.location, version=new)
-    reader = handle.load_cdf(
-        starting_version=old + 1, ending_version=new, columns=[*columns, "_change_type"]
-    )
+    # delta-rs reads these names as SQL: unquoted, they lose their case.
+    quoted = ['"' + c.replace('"', '""') + '"' for c in (*columns, "_change_type")]
+    reader = handle.load_cdf(starting_version=old + 1, ending_version=new, columns=quoted)
     raw = _without_views(pa.table(reader))
     plus = pc.is_in(raw["_change_type"], pa.array(["insert", "update_postimage"]))
     signs = pc.if_else(plus, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))

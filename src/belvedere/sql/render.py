@@ -281,15 +281,19 @@ class _Renderer:
         return _group_by(query, [block.columns[k] for k in q.keys])
 
     def _counted(self, q: Support | Net) -> exp.Query:
+        """Rows with the sum of their signs; in a subquery, for Spark loses track of HAVING's sums."""
         block = self._grouped(q.child, q.columns)
         query = block.select(q.columns, sign=False)
         if block.sign is None:
             return query.distinct(copy=False)
-        count = exp.Sum(this=block.sign.copy())
-        if isinstance(q, Net):
-            query = query.select(exp.alias_(count.copy(), SIGN), copy=False)
-        some = exp.NEQ(this=count, expression=exp.Literal.number(0))
-        return _group_by(query, [block.columns[c] for c in q.columns]).having(some, copy=False)
+        total = exp.alias_(exp.Sum(this=block.sign.copy()), SIGN, quoted=True)
+        sums = _group_by(query.select(total, copy=False), [block.columns[c] for c in q.columns])
+        alias = self._alias("q")
+        outer = _Block((sums.subquery(alias, copy=False),), *self._outputs(q, alias))
+        count = exp.column(SIGN, table=alias)
+        some = exp.NEQ(this=count.copy(), expression=exp.Literal.number(0))
+        outer = replace(outer, where=(some,), sign=count)
+        return outer.select(q.columns, sign=isinstance(q, Net))
 
     def _window(self, q: Window) -> exp.Query:
         block = self._unsigned(q.child)

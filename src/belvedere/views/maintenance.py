@@ -6,14 +6,13 @@
     rebuild        the core over the new versions
 
 The source of a write has one row per stored row it may touch, under the stored names; `t` is the
-stored row and `s` the source row in the expressions of a `Write`. A count that would fall below
+stored row and `s` the source row in the expressions of a `Merge`. A count that would fall below
 zero raises: the stored rows would not be what their vector says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -31,24 +30,24 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
 from belvedere.analyses.types import Types
+from belvedere.lake.merges import Merge
 from belvedere.rules.delta import Delta
 from belvedere.rules.restrict import push
 from belvedere.sql.render import SIGN, Source, render
-from belvedere.views.state import COUNT, ROW, Bag, Combine, Grouped, Part, State, coalesce, physical
+from belvedere.views.state import (
+    COUNT,
+    ROW,
+    Bag,
+    Combine,
+    Grouped,
+    Part,
+    State,
+    cast,
+    coalesce,
+    physical,
+)
 
 IN = "__in"
-
-
-@dataclass(frozen=True)
-class Write:
-    """How source rows `s` change stored rows `t`: conditions and values as scalars."""
-
-    on: Scalar
-    insert: dict[str, Scalar]
-    insert_when: Scalar | None = None
-    update: dict[str, Scalar] | None = None
-    update_when: Scalar | None = None
-    delete_when: Scalar | None = None
 
 
 def fill(state: State, source: Source) -> exp.Query:
@@ -62,7 +61,7 @@ def fill(state: State, source: Source) -> exp.Query:
 
 def additive(
     state: Grouped, moving: Collection[str], types: Types, source: Source
-) -> tuple[exp.Query, Write]:
+) -> tuple[exp.Query, Merge]:
     """Merge: what each touched group gains, and how that joins the stored parts."""
     gained = Aggregate(
         Delta(moving, types).of(state.child), state.keys, tuple(p.agg for p in state.parts)
@@ -72,19 +71,19 @@ def additive(
     plan = Project(some, tuple(Output(names[c], col(c)) for c in state.columns))
     left = _plus(_t(COUNT), _s(COUNT))
     update = {names[p.agg.name]: _joined(p, names[p.agg.name]) for p in state.parts}
-    write = Write(
-        on=_same_keys(state, names),
+    merge = Merge(
+        keys=tuple(names[k] for k in state.keys),
         delete_when=_is(left, 0) if state.keys else None,
         update={**update, COUNT: _not_negative(left)},
         insert={**_copied(state, names), COUNT: _not_negative(_s(COUNT))},
         insert_when=_not(_is(_s(COUNT), 0)),
     )
-    return render(plan, source), write
+    return render(plan, source), merge
 
 
 def keyed(
     state: Grouped, moving: Collection[str], types: Types, source: Source
-) -> tuple[exp.Query, Write]:
+) -> tuple[exp.Query, Merge]:
     """Replace keys: touched groups recomputed; those without rows go."""
     names = physical(state)
     changes = Delta(moving, types)
@@ -102,34 +101,33 @@ def keyed(
     outputs = tuple(Output(names[c], col(renamed.get(c, c))) for c in state.columns)
     absent = _is_null(_s(COUNT))
     stored = [names[p.agg.name] for p in state.parts]
-    write = Write(
-        on=_same_keys(state, names),
+    merge = Merge(
+        keys=tuple(names[k] for k in state.keys),
         delete_when=absent if state.keys else None,
         update={c: _s(c) for c in stored},
         update_when=_not(every(same(_t(c), _s(c)) for c in stored)),
         insert=_copied(state, names),
         insert_when=_not(absent),
     )
-    return render(Project(plan, outputs), source), write
+    return render(Project(plan, outputs), source), merge
 
 
 def counted(
     state: Bag, moving: Collection[str], types: Types, source: Source, stored: exp.Table
-) -> tuple[exp.Query, Write]:
+) -> tuple[exp.Query, Merge]:
     """Merge of a bag: each touched row value's copies to add or take away, by number."""
     names = physical(state)
     change = Delta(moving, types).of(state.plan)
     renamed = Project(change, tuple(Output(names[c], col(c)) for c in state.columns))
     columns = [names[c] for c in state.columns]
     query = _numbers(_held(render(renamed, source), stored, columns), columns)
-    on = every(same(_t(c), _s(c)) for c in (*columns, ROW))
-    write = Write(
-        on=on,
+    merge = Merge(
+        keys=(*columns, ROW),
         delete_when=_not(_s(IN)),
         insert={c: _s(c) for c in (*columns, ROW)},
         insert_when=_s(IN),
     )
-    return query, write
+    return query, merge
 
 
 def _numbered(plan: Rel) -> Rel:
@@ -188,7 +186,8 @@ def _joined(part: Part, name: str) -> Scalar:
     """The stored part with its change in."""
     match part.combine:
         case Combine.ADD:
-            return _plus(coalesce(_t(name), lit(0)), coalesce(_s(name), lit(0)))
+            zero = cast(lit(0), part.type)
+            return cast(_plus(coalesce(_t(name), zero), coalesce(_s(name), zero)), part.type)
         case Combine.LEAST:
             return call("least", _t(name), _s(name))
         case Combine.GREATEST:
@@ -208,10 +207,6 @@ def _gains(part: Part) -> Scalar:
 
 def _copied(state: Grouped, names: dict[str, str]) -> dict[str, Scalar]:
     return {names[c]: _s(names[c]) for c in state.columns}
-
-
-def _same_keys(state: Grouped, names: dict[str, str]) -> Scalar:
-    return every(same(_t(names[k]), _s(names[k])) for k in state.keys)
 
 
 def _not_negative(count: Scalar) -> Scalar:

@@ -27,7 +27,7 @@ from belvedere.views.catalog import the_view
 from belvedere.views.choice import REASONS, Choice, Strategy, blocked, choose
 from belvedere.views.definition import View
 from belvedere.views.history import note
-from belvedere.views.maintenance import Write, additive, counted, fill, keyed
+from belvedere.views.maintenance import additive, counted, fill, keyed
 from belvedere.views.sources import Versions, reference
 from belvedere.views.state import Bag
 
@@ -184,14 +184,14 @@ class _Refresh:
         versions = self._versions(before, stamp.vector, {t: found[t].view for t in moving})
         if isinstance(state, Bag):
             stored = reference(self.door.table(self.view.stored))
-            query, write = counted(state, moving, types, versions, stored)
+            query, merge = counted(state, moving, types, versions, stored)
         elif choice.strategy is Strategy.MERGE:
-            query, write = additive(state, moving, types, versions)
+            query, merge = additive(state, moving, types, versions)
         else:
-            query, write = keyed(state, moving, types, versions)
+            query, merge = keyed(state, moving, types, versions)
         text = query.sql(dialect="spark")
         self.ran.append(text)
-        rows = commits.merge(work, self.view.stored, text, _as_merge(write), stamp)
+        rows = commits.merge(work, self.view.stored, text, merge, stamp)
         return choice, rows
 
     def _noted(self, stamp: Stamp, choice: Choice) -> Stamp:
@@ -232,17 +232,3 @@ class _Refresh:
 
 
 _OLD_STATE_GONE = frozenset(("VERSION_GONE", "TABLE_REPLACED", "SCHEMA_CHANGED", "VERSION_BEHIND"))
-
-
-def _as_merge(write: Write) -> commits.Merge:
-    def text(values: Mapping[str, object] | None) -> dict[str, str]:
-        return {name: str(value) for name, value in (values or {}).items()}
-
-    return commits.Merge(
-        on=str(write.on),
-        delete_when=None if write.delete_when is None else str(write.delete_when),
-        update=text(write.update) or None,
-        update_when=None if write.update_when is None else str(write.update_when),
-        insert=text(write.insert),
-        insert_when=None if write.insert_when is None else str(write.insert_when),
-    )

@@ -1,0 +1,84 @@
+"""The hunts: each law on the smallest plans that show what can go wrong there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from hypothesis import strategies as st
+
+from belvedere.algebra.relations import Kind
+from belvedere.algebra.walks import tables
+from mutants.hunt import Case, Hunt
+from reference.laws import (
+    pushing_keeps_the_rows,
+    the_change_adds_up,
+    the_sql_means_the_change,
+    the_stored_rows_follow,
+)
+from reference.plans import NUDGES, changes, databases, maintained, restrictions, rooted
+
+
+def _changes(operator: str, *args: Any) -> st.SearchStrategy[Case]:
+    return changes(rooted(operator, *args), least=2)
+
+
+@st.composite
+def _restricted(draw: st.DrawFn, operator: str, *args: Any) -> Case:
+    q = draw(rooted(operator, *args))
+    return q, draw(databases(tables(q), least=2)), *draw(restrictions(q, least=1))
+
+
+def _stored(operator: str, *args: Any, moves: Sequence[str] = NUDGES) -> st.SearchStrategy[Case]:
+    return maintained(rooted(operator, *args), rounds=2, least=4, moves=moves)
+
+
+def _joins(kind: Kind) -> Hunt:
+    return Hunt(f"the change of {kind.value} joins", the_change_adds_up, _changes("pairs", kind))
+
+
+def _change_of(what: str, operator: str) -> Hunt:
+    return Hunt(f"the change of {what}", the_change_adds_up, _changes(operator, 0))
+
+
+def _pushing_into(what: str, operator: str) -> Hunt:
+    return Hunt(f"pushing into {what}", pushing_keeps_the_rows, _restricted(operator, 0))
+
+
+def _sql_of(what: str, operator: str) -> Hunt:
+    return Hunt(
+        f"SQL of the change of {what}", the_sql_means_the_change, _changes(operator, 0), most=30
+    )
+
+
+def _maintaining(what: str, cases: st.SearchStrategy[Case], **how: bool) -> Hunt:
+    return Hunt(what, partial(the_stored_rows_follow, **how), cases, most=40)
+
+
+inner, left, full, semi, anti = map(
+    _joins, (Kind.INNER, Kind.LEFT, Kind.FULL, Kind.SEMI, Kind.ANTI)
+)
+groups = _change_of("groups", "aggregate")
+distinct = _change_of("distinct rows", "distinct")
+sets = _change_of("set operations", "set_operation")
+windows = _change_of("windows", "window")
+tops = _change_of("top rows", "top")
+
+through_joins = _pushing_into("joins", "join")
+through_groups = _pushing_into("groups", "aggregate")
+through_windows = _pushing_into("windows", "window")
+through_tops = _pushing_into("top rows", "top")
+
+sql_of_groups = _sql_of("groups", "aggregate")
+sql_of_distinct = _sql_of("distinct rows", "distinct")
+
+_sums, _extrema = ["count", "sum", "avg"], ["min", "max"]
+sums = _maintaining("merged sums, counts and means", _stored("groups", _sums))
+extrema = _maintaining("merged extrema", _stored("groups", _extrema))
+flips = _maintaining(
+    "merged extrema of anti joins", _stored("groups_of_anti_joins", _extrema, moves=["grow"])
+)
+replaced = _maintaining("replaced groups", _stored("groups", _sums), recompute=True)
+having = _maintaining("groups under HAVING", _stored("filtered_groups"))
+bags = _maintaining("stored bags", _stored("one_column"))

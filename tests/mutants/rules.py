@@ -1,0 +1,262 @@
+"""Broken rules of change and of pushing down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from belvedere.algebra.relations import (
+    Distinct,
+    Empty,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    Keys,
+    Kind,
+    Negate,
+    Output,
+    Project,
+    Rel,
+    Restrict,
+    Support,
+    TopK,
+    Window,
+)
+from belvedere.algebra.scalars import Scalar, col, every
+from belvedere.algebra.walks import tables
+from belvedere.rules import delta, restrict
+from belvedere.rules.delta import Delta, union
+from mutants import hunts
+from mutants.hunt import Mutants, Patch
+
+MUTANTS = Mutants()
+caught_by = MUTANTS.caught_by
+
+
+def _instead(
+    patch: Patch, kind: type | tuple[type, ...], rule: Callable[[Delta, Any], Rel]
+) -> None:
+    """Another rule for the operators of a kind."""
+    right = Delta._of
+    patch.setattr(Delta, "_of", lambda d, q: rule(d, q) if isinstance(q, kind) else right(d, q))
+
+
+@caught_by(hunts.inner)
+def old_for_new_in_the_right_term(patch: Patch) -> None:
+    patch.setattr(Delta, "_right", lambda d, q: replace(q, left=d.old(q.left), right=d.of(q.right)))
+
+
+@caught_by(hunts.inner)
+def new_for_old_in_the_left_term(patch: Patch) -> None:
+    patch.setattr(Delta, "_left", lambda d, q: replace(q, left=d.of(q.left), right=d.new(q.right)))
+
+
+@caught_by(hunts.inner)
+def the_right_term_is_missing(patch: Patch) -> None:
+    patch.setattr(Delta, "_right", lambda d, q: Empty(q.columns))
+
+
+@caught_by(hunts.inner)
+def a_self_join_has_only_one_term(patch: Patch) -> None:
+    right = Delta._right
+
+    def once(d: Delta, q: Join) -> Rel:
+        itself = set(tables(q.left)) & set(tables(q.right))
+        return Empty(q.columns) if itself else right(d, q)
+
+    patch.setattr(Delta, "_right", once)
+
+
+@caught_by(hunts.semi)
+def semi_joins_forget_rows_that_find_or_lose_a_partner(patch: Patch) -> None:
+    patch.setattr(Delta, "_flips", lambda d, q: Empty(q.columns))
+
+
+@caught_by(hunts.anti)
+def anti_joins_look_for_flips_among_old_rows(patch: Patch) -> None:
+    def flips(d: Delta, q: Join) -> Rel:
+        m = Join(d.old(q.left), Support(d.of(q.right)), Kind.SEMI, q.on)
+        sides = (replace(q, left=m, right=state(q.right)) for state in (d.new, d.old))
+        after, before = sides
+        return union([after, Negate(before)], q.columns)
+
+    patch.setattr(Delta, "_flips", flips)
+
+
+@caught_by(hunts.anti)
+def flips_have_the_wrong_sign(patch: Patch) -> None:
+    right = Delta._flips
+    patch.setattr(Delta, "_flips", lambda d, q: Negate(right(d, q)))
+
+
+@caught_by(hunts.left)
+def padding_is_never_retracted(patch: Patch) -> None:
+    patch.setattr(Delta, "_pad", lambda d, q, columns: Empty(columns))
+
+
+@caught_by(hunts.left)
+def padding_is_retracted_and_never_added(patch: Patch) -> None:
+    right = Delta._flips
+
+    def retracted(d: Delta, q: Join) -> Rel:
+        both = right(d, q)
+        return both if isinstance(both, Empty) else both.children[1]
+
+    patch.setattr(Delta, "_flips", retracted)
+
+
+@caught_by(hunts.full)
+def a_full_join_has_only_its_left_half(patch: Patch) -> None:
+    right = Delta._of
+
+    def half(d: Delta, q: Rel) -> Rel:
+        is_full = isinstance(q, Join) and q.kind is Kind.FULL
+        return right(d, replace(q, kind=Kind.LEFT) if is_full else q)
+
+    patch.setattr(Delta, "_of", half)
+
+
+@caught_by(hunts.distinct)
+def distinct_is_linear(patch: Patch) -> None:
+    _instead(patch, Distinct, lambda d, q: d.of(q.child))
+
+
+@caught_by(hunts.tops)
+def the_top_rows_are_linear(patch: Patch) -> None:
+    _instead(patch, TopK, lambda d, q: d.of(q.child))
+
+
+@caught_by(hunts.sets)
+def all_is_forgotten_in_set_operations(patch: Patch) -> None:
+    right = Delta._on_rows
+    patch.setattr(Delta, "_on_rows", lambda d, q: right(d, replace(q, all=False)))
+
+
+@caught_by(hunts.sets)
+def set_operations_look_only_at_the_left_change(patch: Patch) -> None:
+    def on_rows(d: Delta, q: Except | Intersect) -> Rel:
+        by = Keys(Support(d.of(q.left)))
+        sides = (
+            replace(
+                q,
+                left=Restrict(state(q.left), q.left.columns, by),
+                right=Restrict(state(q.right), q.right.columns, by),
+            )
+            for state in (d.new, d.old)
+        )
+        after, before = sides
+        return union([after, Negate(before)], q.columns)
+
+    patch.setattr(Delta, "_on_rows", on_rows)
+
+
+@caught_by(hunts.windows)
+def windows_recompute_only_the_changed_rows(patch: Patch) -> None:
+    _instead(patch, Window, lambda d, q: d._on_keys(q, q.child.columns))
+
+
+@caught_by(hunts.groups)
+def keyed_changes_add_the_old_rows(patch: Patch) -> None:
+    patch.setattr(delta, "Negate", lambda q: q)
+
+
+@caught_by(hunts.groups)
+def touched_keys_come_from_inserts_only(patch: Patch) -> None:
+    right = Delta._on_keys
+
+    def on_keys(d: Delta, q: Any, key: tuple[str, ...]) -> Rel:
+        def present(change: Rel, key: tuple[str, ...]) -> Rel:
+            held = Restrict(d.new(q.child), q.child.columns, Keys(Support(change)))
+            return Distinct(Project(held, tuple(Output(k, col(k)) for k in key)))
+
+        with Patch.context() as inner:
+            inner.setattr(delta, "touched", present)
+            return right(d, q, key)
+
+    patch.setattr(Delta, "_on_keys", on_keys)
+
+
+@caught_by(hunts.groups)
+def null_keys_are_not_touched(patch: Patch) -> None:
+    right = delta.touched
+
+    def touched(change: Rel, key: tuple[str, ...]) -> Rel:
+        present = every(
+            Scalar(exp.Not(this=exp.Is(this=col(k).expr, expression=exp.null()))) for k in key
+        )
+        return Filter(right(change, key), present)
+
+    patch.setattr(delta, "touched", touched)
+
+
+@caught_by(hunts.through_joins)
+def a_key_goes_into_the_padded_side_of_a_left_join(patch: Patch) -> None:
+    right = restrict._join
+
+    def join(q: Restrict, joined: Join) -> Rel:
+        if joined.kind is not Kind.LEFT:
+            return right(q, joined)
+        as_inner = replace(joined, kind=Kind.INNER)
+        pushed = right(replace(q, child=as_inner), as_inner)
+        if isinstance(pushed, Restrict):
+            return replace(pushed, child=replace(pushed.child, kind=Kind.LEFT))
+        return replace(pushed, kind=Kind.LEFT)
+
+    patch.setattr(restrict, "_join", join)
+
+
+@caught_by(hunts.through_joins)
+def a_key_goes_into_full_joins(patch: Patch) -> None:
+    right = restrict._join
+
+    def join(q: Restrict, joined: Join) -> Rel:
+        if joined.kind is not Kind.FULL:
+            return right(q, joined)
+        as_left = replace(joined, kind=Kind.LEFT)
+        pushed = right(replace(q, child=as_left), as_left)
+        if isinstance(pushed, Restrict):
+            return replace(pushed, child=replace(pushed.child, kind=Kind.FULL))
+        return replace(pushed, kind=Kind.FULL)
+
+    patch.setattr(restrict, "_join", join)
+
+
+@caught_by(hunts.through_tops)
+def a_key_goes_below_the_top_rows(patch: Patch) -> None:
+    right = restrict.push
+
+    def push(q: Restrict) -> Rel:
+        if isinstance(q.child, TopK):
+            return replace(q.child, child=push(replace(q, child=q.child.child)))
+        return right(q)
+
+    patch.setattr(restrict, "push", push)
+    patch.setattr("reference.laws.push", push)
+
+
+@caught_by(hunts.through_windows)
+def a_key_goes_below_a_window_whatever_its_partition(patch: Patch) -> None:
+    right = restrict.push
+
+    def push(q: Restrict) -> Rel:
+        if isinstance(q.child, Window) and set(q.key) <= set(q.child.child.columns):
+            return replace(q.child, child=push(replace(q, child=q.child.child)))
+        return right(q)
+
+    patch.setattr(restrict, "push", push)
+    patch.setattr("reference.laws.push", push)
+
+
+@caught_by(hunts.through_groups)
+def a_key_that_passes_in_part_is_not_checked_again(patch: Patch) -> None:
+    right = restrict._through
+
+    def through(q: Restrict, names: Any) -> Rel:
+        pushed = right(q, names)
+        return pushed.child if isinstance(pushed, Restrict) else pushed
+
+    patch.setattr(restrict, "_through", through)

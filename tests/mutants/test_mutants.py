@@ -1,0 +1,24 @@
+"""Every rule broken on purpose is noticed by a law that holds for the rule itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from mutants import rules, writes
+from mutants.hunt import Hunt, Mutant
+
+MUTANTS = [*rules.MUTANTS, *writes.MUTANTS]
+HUNTS = list(dict.fromkeys(m.hunt for m in MUTANTS))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
+def test_a_broken_rule_has_a_counterexample(
+    mutant: Mutant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant.breaks(monkeypatch)
+    assert mutant.hunt.finds()
+
+
+@pytest.mark.parametrize("hunt", HUNTS, ids=lambda h: h.name)
+def test_the_same_search_finds_nothing_against_the_rules_as_they_are(hunt: Hunt) -> None:
+    assert not hunt.finds()
