@@ -42,7 +42,8 @@ def view(
     directory: Path, name: str, query: str, columns: Mapping[str, str], reads: list[str]
 ) -> None:
     """A stored table with a definition and the stamp of a creation; its rows do not matter."""
-    plan = bind(query, Names(Shelf(directory))).plan
+    names = Names(Shelf(directory))
+    plan = bind(query, names).plan
     definition = Definition(
         id=str(uuid.uuid4()),
         name=name,
@@ -51,6 +52,7 @@ def view(
         settings=SETTINGS,
         columns=tuple(columns.items()),
         types=types(plan, lambda asked, _: dict.fromkeys(asked, "bigint")),
+        sources=dict(names.seen),
     )
     store(directory, name, definition.to_json(), stamp(directory, definition.id, 1, reads))
 

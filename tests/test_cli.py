@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable, Field
 
 import small_lake
 from belvedere import cli
@@ -215,6 +216,27 @@ def test_a_corrupt_definition_hides_no_other_view(
     code, _, err = run(capsys, "explain", "`odd name`", "--lake", str(lake))
     assert code == 1
     assert "CORRUPT_DEFINITION" in err
+
+
+def test_a_column_that_a_table_gains_is_not_of_an_older_view(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = {"video_id": "bigint", "bytes": "bigint"}
+    small_lake.view(lake, "every", "SELECT * FROM log", columns, ["log"])
+    DeltaTable(str(lake / "log")).alter.add_columns([Field("more", "string")])
+    assert run_json(capsys, "describe", "every", "--lake", str(lake))["columns"] == columns
+    owners, every = run_json(capsys, "status", "--lake", str(lake))[::-1]
+    assert (owners["error"], every["pending"]["log"]) == ("", {"versions": 1, "rows": 0})
+
+
+def test_a_column_that_a_table_loses_is_named(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(lake / "video")
+    small_lake.write(lake / "video", {"video_id": [1]})
+    code, _, err = run(capsys, "describe", "owners", "--lake", str(lake))
+    assert code == 1
+    assert "has no column 'owner' any more, which 'owners' reads" in err
 
 
 def test_views_that_read_each_other_are_both_broken(

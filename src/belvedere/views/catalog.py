@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.names import parts, quote, stored_name, view_name
@@ -10,15 +11,21 @@ from belvedere.lake.shelf import VIEW_PROPERTY, Tables
 from belvedere.lake.tables import Table
 from belvedere.sql.bind import bind
 from belvedere.sql.context import Relation
-from belvedere.views.definition import Definition, View
+from belvedere.views.definition import Columns, Definition, View
 
 
 @dataclass(frozen=True)
 class Names:
-    """The relations of a lake by name, for one statement: a view stands for its read plan."""
+    """The relations of a lake by name, for one statement: a view stands for its read plan.
+
+    `within` are the views being compiled, `recorded` the columns tables had when a view was
+    created; `seen` gathers the columns of every table that is resolved.
+    """
 
     lake: Tables
     within: tuple[str, ...] = ()
+    recorded: Mapping[str, Columns] = field(default_factory=dict)
+    seen: dict[str, Columns] = field(default_factory=dict)
 
     def resolve(self, name: str) -> Relation:
         """The relation of that name; `Invalid` with the nearest name if there is none."""
@@ -29,7 +36,9 @@ class Names:
         if self.lake.exists(stored):
             view = compile_view(self.lake, self.lake.table(stored), self.within)
             return Relation(columns=view.definition.columns, plan=view.read)
-        return Relation(columns=self.lake.table(canonical).columns, table=canonical)
+        columns = self.lake.table(canonical).columns
+        self.seen[canonical] = self.recorded.get(canonical, columns)
+        return Relation(columns=self.seen[canonical], table=canonical)
 
     def _reads_itself(self, name: str) -> Invalid:
         through = self.within[1:]
@@ -95,17 +104,30 @@ def compile_view(lake: Tables, stored: Table, within: tuple[str, ...] = ()) -> V
     """The view whose state a stored table holds; `within` are the views that are being compiled."""
     definition = definition_in(stored)
     own = canonical_name(lake, definition.name)
-    view = View(definition, bind(definition.query, Names(lake, (*within, own))), stored.name)
+    names = Names(lake, (*within, own), definition.sources)
+    view = View(definition, bind(definition.query, names), stored.name)
+    for table in names.seen:
+        _refuse_lost_columns(view, lake.table(table))
     try:
         _ = view.read
     except (KeyError, ValueError) as error:
         raise Invalid(
-            f"view {definition.name!r} does not fit the tables it reads any more",
-            detail="a table or view below it has other columns than when the view was created",
+            f"the definition of {definition.name!r} does not fit what it reads any more",
             hint=f"CREATE OR REPLACE MATERIALIZED VIEW {definition.name}",
             reason="SCHEMA_CHANGED",
         ) from error
     return view
+
+
+def _refuse_lost_columns(view: View, table: Table) -> None:
+    now = {name.lower() for name, _ in table.columns}
+    lost = [column for column in view.used(table.name) if column.lower() not in now]
+    if lost:
+        raise Invalid(
+            f"table {table.name!r} has no column {lost[0]!r} any more, which {view.name!r} reads",
+            hint=f"CREATE OR REPLACE MATERIALIZED VIEW {view.name}, or add the column again",
+            reason="SCHEMA_CHANGED",
+        )
 
 
 def definition_in(stored: Table) -> Definition:

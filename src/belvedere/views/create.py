@@ -47,7 +47,8 @@ def plan_view(door: Door, statement: CreateView) -> View:
             hint="SET spark.sql.caseSensitive = false before creating the view",
             reason="CASE_SENSITIVE",
         )
-    bound = bind(statement.query, Names(door, (name,)))
+    names = Names(door, (name,))
+    bound = bind(statement.query, names)
     columns = _declared(door, statement.query, settings)
     if len(columns) != len(bound.columns):
         raise Internal(f"Spark sees {len(columns)} columns, the plan has {len(bound.columns)}")
@@ -61,6 +62,7 @@ def plan_view(door: Door, statement: CreateView) -> View:
         columns=columns,
         types=types,
         comment=statement.comment,
+        sources=dict(names.seen),
     )
     view = View(definition, bound, stored_of(name))
     _refuse_maps(view)
@@ -88,6 +90,8 @@ def create_view(door: Door, statement: CreateView) -> View | None:
         )
     view = plan_view(door, statement)
     if existing:
+        # What reads it was compiled against the columns and the state it has now.
+        refuse_if_read(door, view.stored, statement.name)
         _drop(door, name)
     _fill(door, view)
     show(door, view)

@@ -1,8 +1,9 @@
 """A view's definition: what its stored table remembers, and what is compiled from that.
 
 The record is a property of the stored table. It holds the text, the settings the text means, the
-declared columns, and the types Spark gave every column of the plan when the view was created, so
-that a plan can be compiled again without Spark.
+declared columns, the columns its tables had, and the types Spark gave every column of the plan
+when the view was created, so that the same plan can be compiled again without Spark: a column
+that a table gains later is none of a view's that says SELECT *.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from belvedere.algebra.relations import Output, Project, Rel, Scan
 from belvedere.algebra.scalars import col
@@ -23,6 +24,9 @@ from belvedere.views.state import State, cast, state_of, stored_scan
 
 FORMAT = 1
 
+Columns: TypeAlias = tuple[tuple[str, str], ...]
+"""Names with types, in order."""
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -33,9 +37,10 @@ class Definition:
     query: str
     policy: str
     settings: Mapping[str, str]
-    columns: tuple[tuple[str, str], ...]
+    columns: Columns
     types: Mapping[str, str] = field(repr=False)
     comment: str | None = None
+    sources: Mapping[str, Columns] = field(default_factory=dict, repr=False)
 
     def to_json(self) -> str:
         """The record."""
@@ -48,9 +53,10 @@ class Definition:
             found: dict[str, Any] = json.loads(text)
             if found.pop("format") != FORMAT:
                 raise ValueError("written by another release")
-            columns = tuple((str(n), str(t)) for n, t in found.pop("columns"))
+            columns = _columns(found.pop("columns"))
+            sources = {t: _columns(c) for t, c in found.pop("sources", {}).items()}
             Policy(found["policy"])
-            return Definition(columns=columns, **found)
+            return Definition(columns=columns, sources=sources, **found)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Invalid(
                 f"the definition recorded in {stored!r} cannot be read",
@@ -102,3 +108,7 @@ class View:
         """The columns of a table that the plan reads, with their types."""
         scans = (n for n in nodes(self.plan) if isinstance(n, Scan) and n.table == table)
         return {f.source: f.type for scan in scans for f in scan.fields}
+
+
+def _columns(found: Any) -> Columns:
+    return tuple((str(name), str(kind)) for name, kind in found)

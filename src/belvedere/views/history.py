@@ -34,7 +34,7 @@ class PastRefresh:
         rebuild (REQUESTED), 10 rows, 1.5 s
         """
         why = f" ({self.reason})" if self.reason else ""
-        rows = "" if self.rows is None else f", {self.rows} rows"
+        rows = "" if self.rows is None else f", {self.rows} row{'' if self.rows == 1 else 's'}"
         took = "" if self.seconds is None else f", {self.seconds:.1f} s"
         return f"{self.strategy}{why}{rows}{took}"
 
