@@ -34,12 +34,8 @@ def _stored(operator: str, *args: Any, moves: Sequence[str] = NUDGES) -> st.Sear
     return maintained(rooted(operator, *args), rounds=2, least=4, moves=moves)
 
 
-def _joins(kind: Kind) -> Hunt:
-    return Hunt(f"the change of {kind.value} joins", the_change_adds_up, _changes("pairs", kind))
-
-
-def _change_of(what: str, operator: str) -> Hunt:
-    return Hunt(f"the change of {what}", the_change_adds_up, _changes(operator, 0))
+def _change_of(what: str, operator: str, *args: Any) -> Hunt:
+    return Hunt(f"the change of {what}", the_change_adds_up, _changes(operator, *args))
 
 
 def _pushing_into(what: str, operator: str) -> Hunt:
@@ -48,22 +44,23 @@ def _pushing_into(what: str, operator: str) -> Hunt:
 
 def _sql_of(what: str, operator: str) -> Hunt:
     return Hunt(
-        f"SQL of the change of {what}", the_sql_means_the_change, _changes(operator, 0), most=30
+        f"SQL of the change of {what}", the_sql_means_the_change, _changes(operator, 0), enough=20
     )
 
 
 def _maintaining(what: str, cases: st.SearchStrategy[Case], **how: bool) -> Hunt:
-    return Hunt(what, partial(the_stored_rows_follow, **how), cases, most=40)
+    return Hunt(what, partial(the_stored_rows_follow, **how), cases, enough=20)
 
 
-inner, left, full, semi, anti = map(
-    _joins, (Kind.INNER, Kind.LEFT, Kind.FULL, Kind.SEMI, Kind.ANTI)
+inner, left, full, semi, anti = (
+    _change_of(f"{kind.value} joins", "pairs", kind)
+    for kind in (Kind.INNER, Kind.LEFT, Kind.FULL, Kind.SEMI, Kind.ANTI)
 )
-groups = _change_of("groups", "aggregate")
-distinct = _change_of("distinct rows", "distinct")
-sets = _change_of("set operations", "set_operation")
-windows = _change_of("windows", "window")
-tops = _change_of("top rows", "top")
+groups = _change_of("groups", "aggregate", 0)
+distinct = _change_of("distinct rows", "distinct", 0)
+sets = _change_of("set operations", "compared")
+windows = _change_of("windows", "window", 0)
+tops = _change_of("top rows", "top", 0)
 
 through_joins = _pushing_into("joins", "join")
 through_groups = _pushing_into("groups", "aggregate")

@@ -33,6 +33,22 @@ def _written(patch: Patch, how: str, change: Callable[[Merge], Merge]) -> None:
     patch.setattr(maintenance, how, plan)
 
 
+def _match_by_equality(patch: Patch) -> None:
+    """Source and stored rows that meet only where no key is NULL."""
+    null_safe = Merge.on
+
+    def by_equality(merge: Merge) -> Scalar:
+        pairs = null_safe.__get__(merge).expr.find_all(exp.NullSafeEQ)
+        return every(equal(Scalar(p.this), Scalar(p.expression)) for p in pairs)
+
+    patch.setattr(Merge, "on", property(by_equality))
+
+
+@caught_by(hunts.replaced)
+def replaced_groups_of_null_lose_their_rows(patch: Patch) -> None:
+    patch.setattr(maintenance, "same", equal)
+
+
 @caught_by(hunts.sql_of_groups)
 def null_keys_never_meet(patch: Patch) -> None:
     patch.setattr(render, "same", equal)
@@ -40,7 +56,16 @@ def null_keys_never_meet(patch: Patch) -> None:
 
 @caught_by(hunts.sql_of_distinct)
 def net_changes_lose_their_deletes(patch: Patch) -> None:
-    patch.setattr(render.exp, "NEQ", exp.GT)
+    right = render._Renderer._counted
+
+    def counted(renderer: Any, q: Any) -> exp.Query:
+        query = right(renderer, q)
+        some = query.args["where"].this
+        assert isinstance(some, exp.NEQ)
+        some.replace(exp.GT(this=some.this, expression=some.expression))
+        return query
+
+    patch.setattr(render._Renderer, "_counted", counted)
 
 
 @caught_by(hunts.sums)
@@ -109,7 +134,7 @@ def new_groups_are_not_inserted(patch: Patch) -> None:
 
 @caught_by(hunts.sums)
 def groups_of_null_are_another_group_each_time(patch: Patch) -> None:
-    patch.setattr(maintenance, "same", equal)
+    _match_by_equality(patch)
 
 
 @caught_by(hunts.sums)
@@ -186,10 +211,4 @@ def copies_are_taken_away_from_the_first(patch: Patch) -> None:
 
 @caught_by(hunts.bags)
 def rows_with_nulls_are_never_found_again(patch: Patch) -> None:
-    null_safe = Merge.on
-
-    def by_equality(merge: Merge) -> Scalar:
-        pairs = null_safe.__get__(merge).expr.find_all(exp.NullSafeEQ)
-        return every(equal(Scalar(p.this), Scalar(p.expression)) for p in pairs)
-
-    patch.setattr(Merge, "on", property(by_equality))
+    _match_by_equality(patch)

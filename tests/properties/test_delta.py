@@ -10,14 +10,14 @@ from belvedere.algebra.walks import at, tables
 from belvedere.rules.delta import delta
 from reference.interpreter import Database, plus
 from reference.laws import pushing_keeps_the_rows, the_change_adds_up
-from reference.plans import TABLES, databases, plans, restrictions
+from reference.plans import TABLES, changes, databases, plans, restrictions
 
 
-@given(plans(), databases(), st.sets(st.sampled_from(sorted(TABLES))))
+@given(changes(plans()))
 def test_the_old_rows_and_the_change_make_the_new_rows(
-    q: Rel, db: Database, moving: set[str]
+    case: tuple[Rel, Database, set[str]],
 ) -> None:
-    the_change_adds_up(q, db, moving)
+    the_change_adds_up(*case)
 
 
 @given(plans(), databases(), st.permutations(sorted(TABLES)))

@@ -258,9 +258,15 @@ class _Plans:
         q = self.groups(functions)
         return replace(q, keys=(), child=self.paired(q.child, Kind.ANTI))
 
+    def compared(self) -> Rel:
+        """Two columns less or within one another."""
+        operator = self.draw(st.sampled_from([Except, Intersect]))
+        sides = self.one_column(), self.one_column()
+        return operator(*sides, (self.name(),), all=self.draw(st.booleans()))
+
     def one_column(self) -> Rel:
         """Rows of which many are equal."""
-        child = self.scan(["s"])
+        child = self.scan(["r", "s"])
         return Project(child, (Output(self.name(), col(self.column(child))),))
 
     def filtered_groups(self) -> Rel:
