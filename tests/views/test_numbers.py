@@ -57,9 +57,9 @@ def test_a_sum_that_passes_bigint_fails_as_the_query_does_and_returns_with_the_r
     lake.sql("CREATE MATERIALIZED VIEW most AS SELECT g, sum(b) AS total FROM big GROUP BY g")
     lake.sql("INSERT INTO big VALUES (1, 5)")
     lake.refresh("most")
-    with pytest.raises(Exception, match="(?i)overflow"):
+    with pytest.raises(Exception, match=r"(?i)overflow"):
         lake.sql("SELECT g, sum(b) AS total FROM big GROUP BY g").collect()
-    with pytest.raises(Exception, match="(?i)overflow"):
+    with pytest.raises(Exception, match=r"(?i)overflow"):
         lake.view("most").df().collect()
     lake.sql("DELETE FROM big WHERE b = 5")
     lake.refresh("most")
