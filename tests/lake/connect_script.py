@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 
+import sqlglot
 from pyspark.sql import SparkSession
 
+from belvedere.algebra.scalars import Scalar
 from belvedere.errors import Invalid
 from belvedere.lake import commits, tables
-from belvedere.lake.commits import Merge, Stamp
 from belvedere.lake.door import open_session
 from belvedere.lake.feed import changes
 from belvedere.lake.jars import delta_jars
-from belvedere.lake.stamps import FOREIGN_WRITE, Position
+from belvedere.lake.merges import Merge
+from belvedere.lake.stamps import FOREIGN_WRITE, Position, Stamp
 
 
 def session(warehouse: str) -> SparkSession:
@@ -34,6 +36,10 @@ def session(warehouse: str) -> SparkSession:
 
 def stamp(refresh: int, version: int) -> Stamp:
     return Stamp("view-1", refresh, {"t": Position("an id", version)})
+
+
+def sql(text: str) -> Scalar:
+    return Scalar(sqlglot.parse_one(text, dialect="spark"))
 
 
 def run(elsewhere: bool) -> None:
@@ -65,7 +71,7 @@ def run(elsewhere: bool) -> None:
             stamp(1, 3),
             {"belvedere.view": "{}"},
         )
-        merge = Merge("t.k <=> s.k", update={"n": "t.n + s.n"}, insert={"k": "s.k", "n": "s.n"})
+        merge = Merge(("k",), {"k": sql("s.k"), "n": sql("s.n")}, update={"n": sql("t.n + s.n")})
         source = "SELECT 2 AS k, 5L AS n UNION ALL SELECT NULL, 1L"
         assert commits.merge(w, stored, source, merge, stamp(2, 4)) == 2
         commits.move(w, stored, stamp(3, 5))
@@ -85,7 +91,10 @@ def run(elsewhere: bool) -> None:
 
 if __name__ == "__main__":
     spark = session(sys.argv[1])
-    run(elsewhere=False)
-    run(elsewhere=True)
-    spark.stop()
-    sys.stdout.write("done\n")
+    try:
+        run(elsewhere=False)
+        run(elsewhere=True)
+        sys.stdout.write("done\n")
+    finally:
+        # The server of a local session would outlive a failure.
+        spark.stop()

@@ -42,15 +42,17 @@ def test_new_tables_record_changes_and_use_vectors(door: Door) -> None:
 
 
 def test_columns_with_any_characters_have_changes(door: Door) -> None:
-    door.sql("CREATE TABLE t (`Größe` INT, `it's` INT, `a``b` INT)")
+    door.sql("CREATE TABLE t (`Größe` INT, `it's` INT, `a``b` INT, `q\"q` INT, LOUD INT)")
     door.sql(
         "CREATE TABLE m (`a b` INT, `x,y` INT) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
     )
-    door.sql("INSERT INTO t VALUES (1, 2, 3)")
+    door.sql("INSERT INTO t VALUES (1, 2, 3, 4, 5)")
     door.sql("INSERT INTO m VALUES (1, 2)")
     with door.work() as work:
-        found = changes(work, door.table("t"), 0, 1, ["a`b", "it's"])
-        assert work.query(f"SELECT `a``b`, `it's`, __m FROM {found.view}").collect() == [(3, 2, 1)]
+        columns = ["a`b", "it's", "Größe", 'q"q', "LOUD"]
+        found = changes(work, door.table("t"), 0, 1, columns)
+        assert work.spark.table(found.view).columns == [*columns, "__m"]
+        assert work.spark.table(found.view).collect() == [(3, 2, 1, 4, 5, 1)]
         found = changes(work, door.table("m"), 0, 1, ["a b"])
         assert work.query(f"SELECT `a b`, __m FROM {found.view}").collect() == [(1, 1)]
 

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-import pytest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from belvedere.lake.commits import Merge, create, merge, move, overwrite, read_stamp
+import pytest
+import sqlglot
+
+from belvedere.algebra.scalars import Scalar
+from belvedere.lake import commits
+from belvedere.lake.commits import create, merge, move, overwrite, read_stamp
 from belvedere.lake.door import Door
-from belvedere.lake.locks import Conflict
+from belvedere.lake.locks import Conflict, lock
+from belvedere.lake.merges import Merge
 from belvedere.lake.stamps import FOREIGN_WRITE, VECTOR_LOST, Position, Stamp
 
 pytestmark = pytest.mark.spark
 
+
+def sql(text: str) -> Scalar:
+    return Scalar(sqlglot.parse_one(text, dialect="spark"))
+
+
 BY_KEY = Merge(
-    on="t.k <=> s.k",
-    delete_when="s.n = 0",
-    update={"n": "s.n"},
-    insert={"k": "s.k", "n": "s.n"},
-    insert_when="s.n <> 0",
+    keys=("k",),
+    delete_when=sql("s.n = 0"),
+    update={"n": sql("s.n")},
+    insert={"k": sql("s.k"), "n": sql("s.n")},
+    insert_when=sql("s.n <> 0"),
 )
+
+
+@pytest.fixture(params=["by delta-rs", "by Spark"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which engine writes merges."""
+    if request.param == "by Spark":
+        monkeypatch.setattr(commits, "takes", lambda *_: False)
 
 
 def stamp(refresh: int, version: int = 0) -> Stamp:
@@ -44,6 +63,7 @@ def test_a_new_stored_table_has_its_feed_its_stamp_and_no_vectors(stored: Door) 
     assert stored.names() == []
 
 
+@pytest.mark.usefixtures("engine")
 def test_merge_deletes_updates_inserts_and_stamps_in_one_commit(stored: Door) -> None:
     before = stored.table("__bv_v")
     source = (
@@ -56,11 +76,32 @@ def test_merge_deletes_updates_inserts_and_stamps_in_one_commit(stored: Door) ->
     assert (state.stamp, state.version) == (stamp(2, 5), before.version + 1)
 
 
+@pytest.mark.usefixtures("engine")
 def test_an_empty_merge_still_moves_the_vector(stored: Door) -> None:
     with stored.work() as w:
         source = "SELECT 1L AS k, 0L AS n WHERE false"
         assert merge(w, "__bv_v", source, BY_KEY, stamp(2, 5)) == 0
     assert read_stamp(stored, "__bv_v").stamp == stamp(2, 5)
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_merge_that_meets_no_row_moves_the_vector(stored: Door) -> None:
+    with stored.work() as w:
+        assert merge(w, "__bv_v", "SELECT 77L AS k, 0L AS n", BY_KEY, stamp(2, 5)) == 0
+    assert read_stamp(stored, "__bv_v").stamp == stamp(2, 5)
+
+
+def test_two_writers_wait_for_each_other(tmp_path: Path) -> None:
+    with lock(tmp_path / "t"), lock(tmp_path / "t"), ThreadPoolExecutor(1) as other:
+
+        def take() -> None:
+            with lock(tmp_path / "t", timeout=0.1):
+                raise AssertionError("two hold one lock")
+
+        with pytest.raises(Conflict, match="written by another process"):
+            other.submit(take).result()
+    with lock(tmp_path / "t", timeout=0.1):
+        assert (tmp_path / ".belvedere" / "t.lock").exists()
 
 
 def test_a_move_changes_the_vector_and_no_row(stored: Door) -> None:
@@ -85,6 +126,7 @@ def test_overwrite_replaces_rows_and_keeps_the_table(stored: Door) -> None:
     assert read_stamp(stored, "__bv_v").stamp == stamp(4)
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_refresh_number_is_used_once(stored: Door) -> None:
     with stored.work() as w:
         merge(w, "__bv_v", "SELECT 3L AS k, 1L AS n", BY_KEY, stamp(2))

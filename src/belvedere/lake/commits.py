@@ -117,11 +117,15 @@ def _write(w: Work, name: str, stamp: Stamp, statement: str) -> list[Mapping[str
                 lambda: [row.asDict() for row in w.spark.sql(statement).collect()],
                 lambda: read_stamp(w.door, name).stamp == stamp,
             )
-        if rows and rows[0].get("num_affected_rows") == 0:
-            # a MERGE that changes no row commits nothing
+        if _changed_nothing(rows) and read_stamp(w.door, name).stamp != stamp:
+            # A MERGE that changes no row commits only where the fence makes it.
             move(w, name, stamp)
         _read_back(w.door, name, stamp)
     return rows
+
+
+def _changed_nothing(rows: list[Mapping[str, int]]) -> bool:
+    return bool(rows) and rows[0].get("num_affected_rows") == 0
 
 
 def _retried(

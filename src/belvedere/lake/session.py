@@ -106,6 +106,8 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(cache_directory() / "warehouse"),
         "spark.sql.sources.default": "delta",
+        # delta-rs wraps Spark's default, nanoseconds in 96 bits, after the year 2262.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.shuffle.partitions": str(min(max(cores, 2), 32)),
         # VACUUM and OPTIMIZE list files in as many tasks as this says; the default is 10 000.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),

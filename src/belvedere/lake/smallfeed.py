@@ -20,6 +20,7 @@ from belvedere.lake.tables import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 ROWS_AT_MOST = 200_000
 BYTES_AT_MOST = 64_000_000
@@ -41,7 +42,9 @@ def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str]) -> b
     if any(c.metadata is not None for c in commits) or not all(map(delta_rs_is_right, commits)):
         return False
     size = sum(_bytes(c) for c in commits)
-    return size <= BYTES_AT_MOST and sum(_rows(root, c) for c in commits) <= ROWS_AT_MOST
+    if size > BYTES_AT_MOST or sum(_rows(root, c) for c in commits) > ROWS_AT_MOST:
+        return False
+    return "timestamp" not in kinds or not any(_has_int96(root, c) for c in commits)
 
 
 def delta_rs_is_right(commit: Commit) -> bool:
@@ -113,7 +116,20 @@ def _rows(root: Path, commit: Commit) -> int:
     return sum(_file_rows(root, a) for a in (*commit.adds, *commit.removes))
 
 
+def _has_int96(root: Path, commit: Commit) -> bool:
+    """Whether timestamps are stored in nanoseconds, which delta-rs wraps after the year 2262."""
+    for action in commit.cdcs or (*commit.adds, *commit.removes):
+        schema = _footer(root, action).schema
+        if any(schema.column(i).physical_type == "INT96" for i in range(len(schema))):
+            return True
+    return False
+
+
 def _file_rows(root: Path, action: Action) -> int:
+    return int(_footer(root, action).num_rows)
+
+
+def _footer(root: Path, action: Action) -> pq.FileMetaData:
     import pyarrow.parquet as pq
 
-    return int(pq.read_metadata(log.data_file(root, action["path"])).num_rows)
+    return pq.read_metadata(log.data_file(root, action["path"]))

@@ -18,8 +18,13 @@ from belvedere.lake.trouble import translated
 if TYPE_CHECKING:
     from belvedere.lake.door import Door
 
-# What Spark needs to read our SQL as we wrote it.
-_OURS = {"spark.sql.parser.escapedStringLiterals": "false"}
+# What Spark needs to read our SQL as we wrote it, and delta-rs to read what Spark wrote.
+_OURS = {
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.sources.partitionOverwriteMode": "static",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+}
 
 
 class Work:
