@@ -115,7 +115,7 @@ def keyed(
 def counted(
     state: Bag, moving: Collection[str], types: Types, source: Source, stored: exp.Table
 ) -> tuple[exp.Query, Merge]:
-    """Merge of a bag: each touched row value's copies to add or take away, by number."""
+    """Merge of a bag, some of whose tables move: copies of row values to add or take away."""
     names = physical(state)
     change = Delta(moving, types).of(state.plan)
     renamed = Project(change, tuple(Output(names[c], col(c)) for c in state.columns))
@@ -145,9 +145,9 @@ def _held(change: exp.Query, stored: exp.Table, columns: list[str]) -> exp.Selec
     some = exp.NEQ(this=exp.Sum(this=sign.copy()), expression=exp.Literal.number(0))
     net = (
         exp.select(*own, exp.alias_(exp.Sum(this=sign), SIGN))
-        .from_(change.subquery("d"))
-        .group_by(*own)
-        .having(some)
+        .from_(change.subquery("d", copy=False), copy=False)
+        .group_by(*(c.copy() for c in own), copy=False)
+        .having(some, copy=False)
     )
     kept = [exp.column(c, table="n", quoted=True) for c in columns]
     on = exp.and_(
@@ -160,9 +160,9 @@ def _held(change: exp.Query, stored: exp.Table, columns: list[str]) -> exp.Selec
     moved = exp.column(SIGN, table="n")
     return (
         exp.select(*kept, moved, held)
-        .from_(net.subquery("n"))
-        .join(exp.alias_(stored, "t", table=True), on=on, join_type="left")
-        .group_by(*kept, moved)
+        .from_(net.subquery("n", copy=False), copy=False)
+        .join(exp.alias_(stored, "t", table=True), on=on, join_type="left", copy=False)
+        .group_by(*(c.copy() for c in (*kept, moved)), copy=False)
     )
 
 
@@ -179,7 +179,7 @@ def _numbers(held: exp.Select, columns: list[str]) -> exp.Select:
         *(col(c).expr for c in columns),
         exp.alias_(up.expr.copy(), IN),
         exp.alias_(exp.Anonymous(this="explode", expressions=[numbers]), ROW),
-    ).from_(held.subquery("h"))
+    ).from_(held.subquery("h", copy=False), copy=False)
 
 
 def _joined(part: Part, name: str) -> Scalar:
