@@ -75,13 +75,11 @@ class Lake:
         """Bring a view, and the views it reads, to the newest versions; without a name, every view."""
         pins = Pins(self._door)
         if name is None:
-            return [
-                refresh(self._door, v.name, full=full, pins=pins) for v in all_views(self._door)
-            ]
+            return [self._bring(v, pins, full=full) for v in all_views(self._door)]
         view = the_view(self._door, name)
         for below in self._below(view):
-            refresh(self._door, below.name, pins=pins)
-        return refresh(self._door, name, full=full, pins=pins)
+            self._bring(below, pins)
+        return self._bring(view, pins, full=full)
 
     def advance(self, name: str, *tables: str) -> Refreshed:
         """Apply only some tables' pending changes to a view; the others' stay pending."""

@@ -53,12 +53,15 @@ def datafusion(scalar: Scalar) -> str:
     """A scalar of a merge in the SQL that delta-rs speaks.
 
     It has no raise_error: a guard CASE WHEN x < 0 THEN raise_error(…) ELSE x END becomes
-    x / CASE WHEN x < 0 THEN 0 ELSE 1 END, which fails at the same rows.
+    x / CASE WHEN x < 0 THEN 0 ELSE 1 END, which fails at the same rows. Its parser takes what
+    follows IS NOT DISTINCT FROM, ANDs included, as one operand: such a comparison is parenthesised.
     """
-    return scalar.expr.transform(_guard).sql(dialect="postgres")
+    return scalar.expr.transform(_spelled).sql(dialect="postgres")
 
 
-def _guard(node: exp.Expr) -> exp.Expr:
+def _spelled(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.NullSafeEQ) and not isinstance(node.parent, exp.Paren):
+        return exp.Paren(this=node.copy())
     if not isinstance(node, exp.Case) or len(node.args["ifs"]) != 1:
         return node
     (branch,) = node.args["ifs"]

@@ -104,12 +104,12 @@ class _Refresh:
     def run(self) -> Refreshed:
         found = commits.read_stamp(self.door, self.view.stored)
         before = found.stamp.vector if found.stamp else {}
-        reason = self._wanted() or found.reason or ""
+        reason = "REQUESTED" if self.full else found.reason or ""
         target = self._target(before, everything=not found.stamp)
         moving = [t for t in self.view.tables if target[t] != before.get(t)]
         if not moving and not reason:
             return self._done(Choice(Strategy.NOTHING), 0, before, before)
-        reason = reason or self._unreadable(before, target, moving)
+        reason = reason or self._policy() or self._unreadable(before, target, moving)
         if reason in _OLD_STATE_GONE:
             target = self._target({}, everything=True)
         reason = reason or blocked(self.view.state, self.view.definition.types, moving)
@@ -124,9 +124,7 @@ class _Refresh:
             choice, rows = self._advance(work, before, stamp, moving)
         return self._done(choice, rows, before, target)
 
-    def _wanted(self) -> str:
-        if self.full:
-            return "REQUESTED"
+    def _policy(self) -> str:
         return "POLICY_FULL" if Policy(self.view.definition.policy) is Policy.FULL else ""
 
     def _target(self, before: Vector, *, everything: bool) -> Vector:
