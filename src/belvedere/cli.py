@@ -291,6 +291,10 @@ def _history(arguments: argparse.Namespace) -> int:
 def _demo(arguments: argparse.Namespace) -> int:
     from belvedere.demo import demo
 
+    # A JVM that lives for a minute spends more on its second compiler than that saves.
+    os.environ.setdefault(
+        "BELVEDERE_SPARK", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
+    )
     demo(print, None if arguments.keep is None else Path(arguments.keep))
     return OK
 
