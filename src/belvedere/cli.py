@@ -184,7 +184,9 @@ def _print_rows(columns: list[str], rows: list[tuple[object, ...]], limit: int) 
         print(rows[0][0])
     else:
         print(table(columns, rows[:limit], null="NULL"))
-        print(f"({limit} rows, and more)" if len(rows) > limit else f"({len(rows)} rows)")
+        more = ", and more" if len(rows) > limit else ""
+        count = min(len(rows), limit)
+        print(f"({count} row{'' if count == 1 else 's'}{more})")
 
 
 def _refresh(arguments: argparse.Namespace) -> int:

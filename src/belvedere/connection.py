@@ -162,7 +162,7 @@ class Lake:
     def _refresh(self, statement: Refresh) -> DataFrame:
         done = self.refresh(statement.name, full=statement.full)
         assert isinstance(done, Refreshed)
-        row = (done.view, done.strategy, done.reason, done.rows_changed, done.seconds)
+        row = (done.view, done.strategy, done.reason, done.rows_changed, round(done.seconds, 3))
         schema = "view string, strategy string, reason string, rows_changed bigint, seconds double"
         return self.spark.createDataFrame([row], schema)
 

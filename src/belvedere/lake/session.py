@@ -13,6 +13,7 @@ from typing import IO
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from belvedere.errors import Invalid
@@ -86,6 +87,9 @@ def _start() -> SparkSession:
         except PySparkRuntimeError as error:
             tail = log.read_text(errors="replace")[-2000:]
             raise Invalid("Spark did not start", detail=tail, hint=f"see {log}") from error
+    # Errors that are raised need not be printed as well, with the JVM's stack.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
     return SparkSession(context)
 
 

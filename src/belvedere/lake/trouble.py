@@ -36,6 +36,9 @@ def as_invalid(error: PySparkException) -> Invalid:
     """What Spark said, in one line, with the rest as detail."""
     text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", str(error)).split("\n\nJVM stacktrace")[0].strip()
     head, _, rest = text.partition("\n")
+    head = re.sub(r"\s*SQLSTATE: \w+", "", head).rstrip("; ")
+    if "+- " in rest or rest.startswith("'"):
+        rest = ""  # a plan of Spark's, which says nothing to who wrote the SQL
     hint = ""
     if condition(error) == _NAME:
         hint = "tables and permanent views have names of letters a-z, digits and _"
