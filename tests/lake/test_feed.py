@@ -110,7 +110,7 @@ def test_net_changes_are_new_minus_old(lake: Door, kind: str) -> None:
 
 
 def test_both_ways_of_reading_agree(lake: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in ("update", "merge", "delete with vectors"):
+    for kind in ("update", "merge", "append"):
         lake.sql(COMMITS[kind][0])
     table = lake.table("t")
     with lake.work() as work:
