@@ -21,7 +21,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], null: str = 
     values = [list(row) for row in rows]
     texts = [[_text(value, null) for value in row] for row in values]
     widths = [max([len(h), *(len(t[i]) for t in texts)]) for i, h in enumerate(headers)]
-    right = [bool(values) and all(_is_number(row[i]) for row in values) for i in range(len(widths))]
+    right = [_are_numbers([row[i] for row in values]) for i in range(len(widths))]
     lines = [list(headers), ["-" * width for width in widths], *texts]
     return "\n".join(_line(line, widths, right) for line in lines)
 
@@ -61,5 +61,6 @@ def _text(value: object, null: str = "") -> str:
     return " ".join(value.split()) if isinstance(value, str) else str(value)
 
 
-def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+def _are_numbers(values: Sequence[object]) -> bool:
+    some = [v for v in values if v is not None]
+    return bool(some) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in some)
