@@ -34,6 +34,8 @@ class Changes:
     view: str
     rows: int | None
     inserts_only: bool | None
+    all_ones: bool = False
+    """Whether every count is known to be 1 or -1."""
 
 
 def changes(work: Work, table: Table, old: int, new: int, columns: Sequence[str]) -> Changes:
@@ -76,9 +78,9 @@ def _from_arrow(work: Work, table: Table, old: int, new: int, kinds: dict[str, s
     if net.num_rows == 0:
         return _empty(work, kinds)
     frame = work.spark.createDataFrame(net, schema=_shape(work, kinds).schema)
-    inserts_only = min(net.column(COUNT).to_pylist()) > 0
+    counts = set(net.column(COUNT).to_pylist())
     view = work.register(work.fresh_name("changes"), frame)
-    return Changes(view, net.num_rows, inserts_only)
+    return Changes(view, net.num_rows, min(counts) > 0, all_ones=counts <= {1, -1})
 
 
 def _net_spark(work: Work, table: Table, old: int, new: int, kinds: dict[str, str]) -> DataFrame:

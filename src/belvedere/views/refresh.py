@@ -199,11 +199,13 @@ class _Refresh:
         """The net changes of a table as signs: a count of n stands as n rows."""
         columns = list(self.view.used(name))
         net = changes(work, self.pins.table(name), old.version, new.version, columns)
+        if net.all_ones:
+            return net
         listed = ", ".join(quote(c) for c in columns)
         units = f"explode(array_repeat(IF({SIGN} > 0, 1, -1), CAST(abs({SIGN}) AS INT)))"
         frame = work.query(f"SELECT {listed}, {units} AS {SIGN} FROM {quote(net.view)}")
-        view = work.register(work.fresh_name("signs"), work.keep(frame))
-        return Changes(view, net.rows, net.inserts_only)
+        view = work.register(work.fresh_name("signs"), frame)
+        return replace(net, view=view, all_ones=True)
 
     def _versions(
         self, before: Vector, after: Vector, views: Mapping[str, str] | None = None
