@@ -10,7 +10,11 @@ import pytest
 
 import belvedere
 
-MODULES = sorted(m.name for m in pkgutil.walk_packages(belvedere.__path__, "belvedere."))
+MODULES = sorted(
+    m.name
+    for m in pkgutil.walk_packages(belvedere.__path__, "belvedere.")
+    if not m.name.endswith("__main__")
+)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +37,10 @@ from belvedere.views.status import Statuses, history, status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+SIDE_BY_SIDE = 2
+"""How many views refresh at once: most of a small refresh is waiting for the driver."""
 
 
 def connect(where: str | Path | SparkSession) -> Lake:
@@ -75,7 +80,7 @@ class Lake:
         """Bring a view, and the views it reads, to the newest versions; without a name, every view."""
         pins = Pins(self._door)
         if name is None:
-            return [self._bring(v, pins, full=full) for v in all_views(self._door)]
+            return self._bring_all(all_views(self._door), pins, full=full)
         view = the_view(self._door, name)
         for below in self._below(view):
             self._bring(below, pins)
@@ -204,6 +209,21 @@ class Lake:
         else:
             lake_catalog.drop_table(self._door, name)
         return self._nothing()
+
+    def _bring_all(self, views: list[View], pins: Pins, *, full: bool) -> list[Refreshed]:
+        """Refresh views side by side, each after those it reads; `views` has these first."""
+        running: dict[str, Future[Refreshed]] = {}
+
+        def after(view: View, below: list[Future[Refreshed]]) -> Refreshed:
+            for input_refresh in below:
+                input_refresh.result()
+            return self._bring(view, pins, full=full)
+
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            for view in views:
+                below = [running[t] for t in view.tables if t in running]
+                running[view.stored] = pool.submit(after, view, below)
+        return [done.result() for done in running.values()]
 
     def _bring(
         self, view: View, pins: Pins, *, full: bool = False, only: list[str] | None = None

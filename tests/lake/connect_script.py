@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import sqlglot
 from pyspark.sql import SparkSession
@@ -15,6 +16,9 @@ from belvedere.lake.feed import changes
 from belvedere.lake.jars import delta_jars
 from belvedere.lake.merges import Merge
 from belvedere.lake.stamps import FOREIGN_WRITE, Position, Stamp
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from views.connect_cases import run_views
 
 
 def session(warehouse: str) -> SparkSession:
@@ -93,6 +97,7 @@ if __name__ == "__main__":
     spark = session(sys.argv[1])
     try:
         run(elsewhere=False)
+        run_views(spark)
         run(elsewhere=True)
         sys.stdout.write("done\n")
     finally:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import belvedere as bv
-from views.comparison import assert_fresh
+from views.comparison import assert_all_fresh
 from views.examples import FILL, REBUILDS, ROUNDS, TABLES, VIEWS
 
 pytestmark = pytest.mark.spark
@@ -26,8 +26,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bv.Lake]:
 
 
 def test_new_views_equal_their_queries(lake: bv.Lake) -> None:
-    for name, query in VIEWS.items():
-        assert_fresh(lake, name, query)
+    assert_all_fresh(lake, VIEWS)
 
 
 @pytest.mark.parametrize("number", range(len(ROUNDS)))
@@ -38,5 +37,4 @@ def test_views_equal_their_queries_after_round(lake: bv.Lake, number: int) -> No
     assert isinstance(done, list)
     rebuilt = {r.view: r.reason for r in done if r.strategy == "rebuild"}
     assert rebuilt.items() <= REBUILDS.items()
-    for name, query in VIEWS.items():
-        assert_fresh(lake, name, query)
+    assert_all_fresh(lake, VIEWS)

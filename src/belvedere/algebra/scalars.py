@@ -113,12 +113,18 @@ _UNDERSTOOD = frozenset(("count", "sum", "avg", "min", "max", "coalesce", "great
 
 def equal(a: Scalar, b: Scalar) -> Scalar:
     """`a = b`: NULL when either is."""
-    return Scalar(exp.EQ(this=a.expr.copy(), expression=b.expr.copy()))
+    return Scalar(exp.EQ(this=_operand(a), expression=_operand(b)))
 
 
 def same(a: Scalar, b: Scalar) -> Scalar:
     """`a <=> b`: equal, with NULL equal to NULL."""
-    return Scalar(exp.NullSafeEQ(this=a.expr.copy(), expression=b.expr.copy()))
+    return Scalar(exp.NullSafeEQ(this=_operand(a), expression=_operand(b)))
+
+
+def _operand(value: Scalar) -> exp.Expr:
+    """The value, in parentheses where an operator beside it could pull it apart."""
+    loose = isinstance(value.expr, _LOOSE)
+    return exp.paren(value.expr) if loose else value.expr.copy()
 
 
 def both(*parts: Scalar) -> Scalar:

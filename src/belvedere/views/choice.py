@@ -35,7 +35,7 @@ REASONS = {
     "FLOAT_KEY": "a floating-point sum below another operator cannot be subtracted exactly",
     "GLOBAL_WINDOW": "a window function without PARTITION BY: any change can touch every row",
     "NESTED_LIMIT": "ORDER BY … LIMIT below another operator: any change can touch its rows",
-    "NO_CHANGE_FEED": "a table did not record its changes",
+    "NO_CHANGE_FEED": "a table did not record its changes; enable_change_feed(table) starts it",
     "VERSION_GONE": "a version or change file that the refresh needs was cleaned away",
     "TABLE_REPLACED": "a table was dropped and created again, or replaced",
     "SCHEMA_CHANGED": "a column that the view uses changed",

@@ -7,6 +7,7 @@ anywhere leaves the old rows with the old vector, or the new rows with the new o
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -59,11 +60,13 @@ class Pins:
 
     door: Door
     seen: dict[str, Table] = field(default_factory=dict)
+    looking: threading.Lock = field(default_factory=threading.Lock)
 
     def table(self, name: str) -> Table:
-        if name not in self.seen:
-            self.seen[name] = self.door.table(name)
-        return self.seen[name]
+        with self.looking:
+            if name not in self.seen:
+                self.seen[name] = self.door.table(name)
+            return self.seen[name]
 
     def forget(self, name: str) -> None:
         """A stored table that was just written is looked at again."""

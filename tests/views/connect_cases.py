@@ -1,0 +1,39 @@
+"""Views over a session the user has, Spark Connect or classic: the core cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import belvedere as bv
+from views.comparison import assert_all_fresh
+
+VIEWS = {
+    "c_sum": "SELECT r.k, count(*) AS n, sum(c) AS total FROM r JOIN s ON r.k = s.k GROUP BY r.k",
+    "c_rows": "SELECT r.k, a, c FROM r LEFT JOIN s ON r.k = s.k",
+    "c_max": "SELECT a, max(k) AS top, avg(k) AS mean FROM r GROUP BY a",
+    "c_over": "SELECT total, count(*) AS n FROM c_sum GROUP BY total",
+}
+
+
+def run_views(spark: Any) -> None:
+    """Create, change, refresh, advance and drop, compared with recomputation."""
+    with bv.connect(spark) as lake:
+        feed = "USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+        lake.sql(f"CREATE TABLE r (k INT, a INT) {feed}")
+        lake.sql(f"CREATE TABLE s (k INT, c BIGINT) {feed}")
+        lake.sql("INSERT INTO r VALUES (1, 1), (1, 1), (2, NULL), (NULL, 3)")
+        lake.sql("INSERT INTO s VALUES (1, 10), (3, 30)")
+        for name, query in VIEWS.items():
+            lake.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        assert_all_fresh(lake, VIEWS)
+        lake.sql("INSERT INTO s VALUES (2, 20), (NULL, 0)")
+        lake.sql("DELETE FROM r WHERE k = 1")
+        assert lake.advance("c_rows", "s").strategy == "merge"
+        done = lake.refresh()
+        assert isinstance(done, list)
+        assert {r.strategy for r in done} <= {"merge", "replace keys"}
+        assert_all_fresh(lake, VIEWS)
+        assert len(lake.status()) == len(VIEWS)
+        for name in reversed(VIEWS):
+            lake.sql(f"DROP MATERIALIZED VIEW {name}")
+        assert not lake.status()
