@@ -152,9 +152,9 @@ def _fill(door: Door, view: View) -> None:
     how = note("create", "", datetime.now(UTC))
     stamp = Stamp(view.definition.id, 1, vector, how)
     newest = {t: table.version for t, table in tables.items()}
-    versions = Versions({t: reference(table) for t, table in tables.items()}, newest, newest)
     properties = {VIEW_PROPERTY: view.definition.to_json()}
     with door.work(view.definition.settings) as work:
+        versions = Versions(work, tables, newest, newest)
         query = fill(view.state, versions).sql(dialect="spark")
         commits.create(work, view.stored, query, stamp, properties)
 

@@ -165,7 +165,7 @@ class _Refresh:
             )
 
     def _rebuild(self, work: Work, stamp: Stamp) -> int | None:
-        query = fill(self.view.state, self._versions({}, stamp.vector)).sql(dialect="spark")
+        query = fill(self.view.state, self._versions(work, {}, stamp.vector)).sql(dialect="spark")
         self.ran.append(query)
         commits.overwrite(work, self.view.stored, query, stamp)
         return None
@@ -182,7 +182,8 @@ class _Refresh:
         if not moving:
             commits.move(work, self.view.stored, stamp)
             return choice, 0
-        versions = self._versions(before, stamp.vector, {t: found[t].view for t in moving})
+        views = {t: found[t].view for t in moving}
+        versions = self._versions(work, before, stamp.vector, views)
         if isinstance(state, Bag):
             stored = reference(self.door.table(self.view.stored))
             query, merge = counted(state, moving, types, versions, stored)
@@ -211,10 +212,11 @@ class _Refresh:
         return replace(net, view=view, all_ones=True)
 
     def _versions(
-        self, before: Vector, after: Vector, views: Mapping[str, str] | None = None
+        self, work: Work, before: Vector, after: Vector, views: Mapping[str, str] | None = None
     ) -> Versions:
         return Versions(
-            {t: reference(self.pins.table(t)) for t in self.view.tables},
+            work,
+            {t: self.pins.table(t) for t in self.view.tables},
             {t: p.version for t, p in before.items()},
             {t: p.version for t, p in after.items()},
             views or {},

@@ -1,7 +1,12 @@
-"""What stands in FROM when a plan runs on Spark: versions of tables, and views of their changes."""
+"""What stands in FROM when a plan runs on Spark: versions of tables, and views of their changes.
+
+Each version of a table is opened once and then shared by every scan of it: Delta lists the files
+of a version anew each time it is named.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -9,17 +14,21 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import At, Change, Scan
 from belvedere.errors import Internal
+from belvedere.lake.names import STORED_PREFIX
 from belvedere.lake.tables import Table
+from belvedere.lake.work import Work
 
 
 @dataclass(frozen=True)
 class Versions:
     """The leaves of a plan in SQL: OLD and NEW versions of each table, changes by view name."""
 
-    references: Mapping[str, exp.Table]
+    work: Work
+    tables: Mapping[str, Table]
     old: Mapping[str, int]
     new: Mapping[str, int]
     changes: Mapping[str, str] = field(default_factory=dict)
+    _open: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def __call__(self, leaf: Scan | Change) -> exp.Table:
         if isinstance(leaf, Change):
@@ -27,10 +36,15 @@ class Versions:
         if isinstance(leaf.at, int):
             raise Internal(f"a definition reads version {leaf.at} of {leaf.table}")
         version = (self.old if leaf.at is At.OLD else self.new)[leaf.table]
-        table = self.references[leaf.table].copy()
-        number = exp.Literal.number(version)
-        table.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
-        return table
+        return exp.to_table(self._opened(leaf.table, version), dialect="spark")
+
+    def _opened(self, name: str, version: int) -> str:
+        if (name, version) not in self._open:
+            plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+            view = f"{STORED_PREFIX}{plain}_at_{version}_{len(self._open)}"
+            frame = self.work.query(f"SELECT * FROM {self.tables[name].at(version)}")
+            self._open[name, version] = self.work.register(view, frame)
+        return self._open[name, version]
 
 
 def reference(table: Table) -> exp.Table:
