@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # The data is tiny: compiling and adapting plans costs more than running them.
 os.environ.setdefault(
     "BELVEDERE_SPARK",
-    "spark.master=local[2] spark.driver.memory=3g spark.sql.shuffle.partitions=2"
+    "spark.master=local[2] spark.driver.memory=3g spark.sql.shuffle.partitions=2 spark.databricks.delta.snapshotPartitions=1"
     " spark.driver.extraJavaOptions=-XX:+UseSerialGC"
     " spark.sql.adaptive.enabled=false spark.sql.codegen.wholeStage=false",
 )

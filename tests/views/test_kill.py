@@ -17,7 +17,7 @@ from views.comparison import assert_fresh, assert_same
 
 pytestmark = pytest.mark.spark
 
-KILLS = int(os.environ.get("BELVEDERE_KILLS", "4"))
+KILLS = int(os.environ.get("BELVEDERE_KILLS", "2"))
 
 VIEWS = {
     "v_sum": "SELECT r.k, count(*) AS n, sum(c) AS total FROM {r} JOIN {s} ON r.k = s.k GROUP BY r.k",
