@@ -96,8 +96,8 @@ def run(elsewhere: bool) -> None:
 if __name__ == "__main__":
     spark = session(sys.argv[1])
     try:
-        run(elsewhere=False)
         run_views(spark)
+        run(elsewhere=False)
         run(elsewhere=True)
         sys.stdout.write("done\n")
     finally:
