@@ -48,7 +48,7 @@ VIEWS = {
     "v_except_all": """(SELECT k FROM r EXCEPT ALL SELECT k FROM s)
                        UNION ALL (SELECT k FROM s INTERSECT ALL SELECT k FROM r)""",
     "v_window": """SELECT k, a, rank() OVER (PARTITION BY k ORDER BY a) AS rk,
-                   row_number() OVER (PARTITION BY b ORDER BY a DESC) AS rn,
+                   row_number() OVER (PARTITION BY b ORDER BY a DESC, k) AS rn,
                    sum(a) OVER (PARTITION BY k) AS total FROM r""",
     "v_window_all": "SELECT k, dense_rank() OVER (ORDER BY a) AS dr FROM r",
     "v_top": "SELECT k, a FROM r ORDER BY a DESC NULLS LAST, k LIMIT 3",
