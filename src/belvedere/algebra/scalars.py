@@ -113,18 +113,17 @@ _UNDERSTOOD = frozenset(("count", "sum", "avg", "min", "max", "coalesce", "great
 
 def equal(a: Scalar, b: Scalar) -> Scalar:
     """`a = b`: NULL when either is."""
-    return Scalar(exp.EQ(this=_operand(a), expression=_operand(b)))
+    return Scalar(exp.EQ(this=operand(a).expr.copy(), expression=operand(b).expr.copy()))
 
 
 def same(a: Scalar, b: Scalar) -> Scalar:
     """`a <=> b`: equal, with NULL equal to NULL."""
-    return Scalar(exp.NullSafeEQ(this=_operand(a), expression=_operand(b)))
+    return Scalar(exp.NullSafeEQ(this=operand(a).expr.copy(), expression=operand(b).expr.copy()))
 
 
-def _operand(value: Scalar) -> exp.Expr:
+def operand(value: Scalar) -> Scalar:
     """The value, in parentheses where an operator beside it could pull it apart."""
-    loose = isinstance(value.expr, _LOOSE)
-    return exp.paren(value.expr) if loose else value.expr.copy()
+    return Scalar(exp.paren(value.expr)) if isinstance(value.expr, _LOOSE) else value
 
 
 def both(*parts: Scalar) -> Scalar:

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 from deltalake import DeltaTable
 
-from belvedere.errors import Invalid
 from belvedere.lake import log
 
 VECTOR_PROPERTY = "belvedere.vector"
@@ -142,14 +141,3 @@ def _remembered(root: Path, newest: int) -> StampState | None:
     if stamp is None or table.transaction_version(stamp.view_id) != stamp.refresh:
         return None
     return StampState(stamp, newest)
-
-
-def require(state: StampState, name: str) -> Stamp:
-    """The stamp, or Invalid with the reason why there is none."""
-    if state.stamp is None:
-        raise Invalid(
-            f"the state of {name!r} has no recorded versions",
-            hint="refresh it in full",
-            reason=state.reason or VECTOR_LOST,
-        )
-    return state.stamp

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
 from belvedere.lake import log
 from belvedere.lake.names import quote
@@ -135,22 +134,6 @@ def newest(table: Table) -> int:
     return log.newest_version(root)
 
 
-def version_exists(table: Table, version: int) -> bool:
-    """Whether a version of a table on local disk can still be reconstructed from the log."""
-    if table.root is None:
-        return False
-    try:
-        DeltaTable(str(table.root), version=version)
-    except DeltaError:
-        return False
-    return True
-
-
 def feed_enabled(properties: Mapping[str, str]) -> bool:
     """Whether a table's properties say that its changes are recorded."""
     return properties.get(CHANGE_FEED, "false").lower() == "true"
-
-
-def is_local(table: Table) -> bool:
-    """Whether the table's log can be read from here."""
-    return table.root is not None

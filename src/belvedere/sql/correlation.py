@@ -5,11 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from belvedere.algebra.relations import Output, Project, Rel
-from belvedere.algebra.scalars import Scalar, col
+from belvedere.algebra.scalars import Scalar, col, operand
 from belvedere.sql.conjuncts import sides
 from belvedere.sql.context import Context, Query
 from belvedere.sql.expressions import bare
-from belvedere.sql.values import operand
 
 
 def group_keys(

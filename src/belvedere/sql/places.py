@@ -6,6 +6,8 @@ import re
 
 from sqlglot import exp
 
+from belvedere.sql.cursor import position
+
 
 def place(text: str, node: exp.Expr, word: str = "") -> str:
     """`line L, column C` of a node, or of a word where the parser kept no position.
@@ -24,5 +26,5 @@ def place(text: str, node: exp.Expr, word: str = "") -> str:
 
 def at_offset(text: str, offset: int) -> str:
     """`line L, column C` of a character, both from 1."""
-    before = text[:offset]
-    return f"line {before.count(chr(10)) + 1}, column {offset - before.rfind(chr(10))}"
+    line, column = position(text, offset)
+    return f"line {line}, column {column}"

@@ -29,14 +29,14 @@ from belvedere.algebra.relations import (
     Project,
     Rel,
 )
-from belvedere.algebra.scalars import TRUE, Scalar, both, call, col, equal, every, lit
+from belvedere.algebra.scalars import TRUE, Scalar, both, call, col, equal, every, lit, operand
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.sql.conjuncts import filtered, without_padding
 from belvedere.sql.context import Context, Env, Query
 from belvedere.sql.correlation import group_keys
 from belvedere.sql.expressions import bare, has_subquery, is_subquery, rewrite
 from belvedere.sql.scopes import Scope
-from belvedere.sql.values import any_of, case, is_null, operand, over_zero
+from belvedere.sql.values import any_of, case, is_null, over_zero
 from belvedere.sql.vocabulary import COUNTS
 
 

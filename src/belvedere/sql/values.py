@@ -6,18 +6,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.scalars import Scalar, operand
 
 
 def over_zero(x: Scalar) -> Scalar:
     """`x > 0`."""
     return Scalar(exp.GT(this=x.expr.copy(), expression=exp.Literal.number(0)))
-
-
-def operand(x: Scalar) -> Scalar:
-    """The value, in parentheses where an operator beside it could pull it apart."""
-    loose = isinstance(x.expr, exp.Binary | exp.Not | exp.Between | exp.In)
-    return Scalar(exp.paren(x.expr)) if loose else x
 
 
 def is_null(x: Scalar) -> Scalar:
