@@ -20,7 +20,7 @@ os.environ.setdefault(
     "BELVEDERE_SPARK",
     "spark.master=local[2] spark.driver.memory=3g spark.sql.shuffle.partitions=2 spark.databricks.delta.snapshotPartitions=1"
     " spark.driver.extraJavaOptions=-XX:+UseSerialGC"
-    " spark.sql.adaptive.enabled=false spark.sql.codegen.wholeStage=false",
+    " spark.sql.adaptive.enabled=false spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN",
 )
 
 

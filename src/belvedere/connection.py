@@ -32,7 +32,8 @@ from belvedere.views.describe import describe, show
 from belvedere.views.explain import Explanation, explain
 from belvedere.views.guard import guard
 from belvedere.views.history import History
-from belvedere.views.refresh import Pins, Refreshed, refresh
+from belvedere.views.pins import Pins
+from belvedere.views.refresh import Refreshed, refresh
 from belvedere.views.status import Statuses, history, status
 
 if TYPE_CHECKING:
@@ -78,13 +79,16 @@ class Lake:
         self, name: str | None = None, *, full: bool = False
     ) -> Refreshed | list[Refreshed]:
         """Bring a view, and the views it reads, to the newest versions; without a name, every view."""
-        pins = Pins(self._door)
         if name is None:
-            return self._bring_all(all_views(self._door), pins, full=full)
+            views = all_views(self._door)
+            with Pins(self._door, views) as pins:
+                return self._bring_all(views, pins, full=full)
         view = the_view(self._door, name)
-        for below in self._below(view):
-            self._bring(below, pins)
-        return self._bring(view, pins, full=full)
+        below = self._below(view)
+        with Pins(self._door, [*below, view]) as pins:
+            for needed in below:
+                self._bring(needed, pins)
+            return self._bring(view, pins, full=full)
 
     def advance(self, name: str, *tables: str) -> Refreshed:
         """Apply only some tables' pending changes to a view; the others' stay pending."""
@@ -92,7 +96,8 @@ class Lake:
         only = [self._input(view, t) for t in tables]
         if not only:
             raise Invalid("advance needs a table", hint=f"it reads {', '.join(view.tables)}")
-        return self._bring(view, Pins(self._door), only=only)
+        with Pins(self._door) as pins:
+            return self._bring(view, pins, only=only)
 
     def explain(self, name: str) -> Explanation:
         """A view's plan, how changes reach it, the SQL of a refresh; after one, what ran."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,9 +13,9 @@ from belvedere.algebra.scalars import Scalar
 from belvedere.errors import Invalid
 from belvedere.lake import commits, tables
 from belvedere.lake.door import open_session
-from belvedere.lake.feed import changes
-from belvedere.lake.jars import delta_jars
+from belvedere.lake.feed import Feed
 from belvedere.lake.merges import Merge
+from belvedere.lake.session import settings
 from belvedere.lake.stamps import FOREIGN_WRITE, Position, Stamp
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -22,20 +23,13 @@ from views.connect_cases import run_views
 
 
 def session(warehouse: str) -> SparkSession:
-    return (
-        SparkSession.builder.remote("local[2]")
-        .config("spark.jars", ",".join(delta_jars()))
-        .config("spark.driver.memory", "2g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config(
-            "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-        )
-        .config("spark.sql.warehouse.dir", warehouse)
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
-        .getOrCreate()
-    )
+    """A session as a user with a hosted Spark would have, with the settings of the tests."""
+    ours = {k: v for k, v in settings(os.environ).items() if "properties.defaults" not in k}
+    builder = SparkSession.builder.remote("local[2]")
+    for key, value in {**ours, "spark.sql.warehouse.dir": warehouse}.items():
+        if key not in ("spark.master", "spark.app.name"):
+            builder = builder.config(key, value)
+    return builder.getOrCreate()
 
 
 def stamp(refresh: int, version: int) -> Stamp:
@@ -66,7 +60,7 @@ def run(elsewhere: bool) -> None:
     assert door.feed_problem(table, table.id, 0, 3, {"k": "bigint"}) == "SCHEMA_CHANGED"
     assert door.types({"s": "sum(k)"}, kinds, {"spark.sql.ansi.enabled": "true"}) == {"s": "bigint"}
     with door.work({"spark.sql.session.timeZone": "UTC"}) as w:
-        found = changes(w, table, 1, 3, ["k", "v"])
+        found = Feed(table, 1, 3, ["k", "v"]).net(w, ["k", "v"])
         assert w.query(f"SELECT * FROM {found.view}").collect() == [(2, "b", 2)]
         commits.create(
             w,

@@ -11,9 +11,9 @@ import pytest
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import catalog, keys, tables
 from belvedere.lake.door import Door, open_directory
-from belvedere.lake.feed import changes
 from belvedere.lake.names import stored_name
 from belvedere.lake.shelf import VIEW_PROPERTY
+from lake.feeds import changes
 
 pytestmark = pytest.mark.spark
 

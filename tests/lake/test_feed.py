@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 from belvedere.errors import Invalid
 from belvedere.lake import feed
 from belvedere.lake.door import Door, open_directory
-from belvedere.lake.feed import Changes, changes
+from belvedere.lake.feed import Changes
 from belvedere.lake.names import quote
 from belvedere.lake.work import Work
+from lake.feeds import changes
 
 pytestmark = pytest.mark.spark
 

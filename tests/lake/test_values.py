@@ -8,8 +8,8 @@ import pytest
 
 from belvedere.lake import feed
 from belvedere.lake.door import Door
-from belvedere.lake.feed import changes
 from belvedere.lake.names import quote
+from lake.feeds import changes
 
 pytestmark = pytest.mark.spark
 

@@ -196,7 +196,9 @@ def test_the_query_is_kept_to_the_letter() -> None:
     parsed = parse_statement(text)
     assert isinstance(parsed, CreateView)
     assert parsed.query == query
-    assert text[parsed.offset :].startswith(query)
+    assert text[len(parsed.lead) :].startswith(query)
+    assert not parsed.lead.strip()
+    assert parsed.lead.count("\n") == text[: len(parsed.lead)].count("\n")
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import belvedere as bv
+from belvedere.lake.work import branch, release
 
 
 def assert_fresh(lake: bv.Lake, name: str, query: str) -> None:
@@ -15,11 +16,20 @@ def assert_fresh(lake: bv.Lake, name: str, query: str) -> None:
     assert_same(lake.sql(f"SELECT * FROM `{name}`"), lake.sql(query), name)
 
 
-def assert_all_fresh(lake: bv.Lake, views: Mapping[str, str]) -> None:
-    """Every view equals recomputation now, with its schema."""
+def assert_all_fresh(lake: bv.Lake, views: Mapping[str, str], tables: Iterable[str] = ()) -> None:
+    """Every view equals recomputation now, with its schema; small tables are read once for all."""
+    spark = branch(lake.spark)
+    for table in tables:
+        frame = lake.sql(f"SELECT * FROM {table}")
+        spark.createDataFrame(frame.toArrow(), frame.schema).createOrReplaceTempView(table)
+
+    def check(name: str, query: str) -> None:
+        assert_same(lake.sql(f"SELECT * FROM `{name}`"), spark.sql(query), name)
+
     with ThreadPoolExecutor(2) as pool:
-        for checked in [pool.submit(assert_fresh, lake, *view) for view in views.items()]:
+        for checked in [pool.submit(check, *view) for view in views.items()]:
             checked.result()
+    release(spark)
 
 
 def assert_same(shown: Any, expected: Any, name: str) -> None:

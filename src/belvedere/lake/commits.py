@@ -16,7 +16,6 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import DeltaError
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import SparkSession
 
 from belvedere.errors import Internal
 from belvedere.lake import log
@@ -32,6 +31,12 @@ from belvedere.lake.work import Work
 
 ATTEMPTS = 5
 
+RELIED_ON = {
+    CHANGE_FEED: "true",
+    "delta.enableDeletionVectors": "false",
+}
+"""Properties of every stored table: it can be read by views, and written by delta-rs."""
+
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _APP = "spark.databricks.delta.write.txnAppId"
 _APP_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -41,18 +46,13 @@ def create(
     w: Work, name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str] | None = None
 ) -> None:
     """A new stored table with a query's rows and columns, stamped."""
-    chosen = {
-        CHANGE_FEED: "true",
-        "delta.enableDeletionVectors": "false",
-        VECTOR_PROPERTY: stamp.to_json(),
-        **(properties or {}),
-    }
+    chosen = {**RELIED_ON, VECTOR_PROPERTY: stamp.to_json(), **(properties or {})}
     pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in chosen.items())
     home = w.door.directory / name.lower() if w.door.directory is not None else None
     with lock(home) if home is not None else nullcontext():
         if home is not None:
             _sweep(home)
-        with _stamping(w.spark, stamp):
+        with _stamping(w, stamp):
             w.query(
                 f"CREATE TABLE {dotted(name)} USING delta TBLPROPERTIES ({pairs}) AS {query_sql}"
             )
@@ -97,7 +97,7 @@ def move(w: Work, name: str, stamp: Stamp) -> None:
     with _locked(table):
         _check_fence(w.door, name, stamp)
         if table.root is None or not _move_local(table.root, stamp):
-            with _stamping(w.spark, stamp):
+            with _stamping(w, stamp):
                 pair = f"{literal(VECTOR_PROPERTY)} = {literal(stamp.to_json())}"
                 w.query(f"ALTER TABLE {table.reference} SET TBLPROPERTIES ({pair})")
         _read_back(w.door, name, stamp)
@@ -112,7 +112,7 @@ def _write(w: Work, name: str, stamp: Stamp, statement: str) -> list[Mapping[str
     table = w.door.table(name)
     with _locked(table):
         _check_fence(w.door, name, stamp)
-        with _stamping(w.spark, stamp):
+        with _stamping(w, stamp):
             rows = _retried(
                 lambda: [row.asDict() for row in w.spark.sql(statement).collect()],
                 lambda: read_stamp(w.door, name).stamp == stamp,
@@ -189,16 +189,17 @@ def _move_local(root: Path, stamp: Stamp) -> bool:
 
 
 @contextmanager
-def _stamping(spark: SparkSession, stamp: Stamp) -> Iterator[None]:
-    """Commits of this session carry the stamp while the block runs."""
+def _stamping(w: Work, stamp: Stamp) -> Iterator[None]:
+    """Commits of this session carry the stamp while the block runs; others wait."""
     confs = {_METADATA: stamp.to_json(), _APP: stamp.view_id, _APP_VERSION: str(stamp.refresh)}
-    try:
-        for key, value in confs.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key in confs:
-            spark.conf.unset(key)
+    with w.writing:
+        try:
+            for key, value in confs.items():
+                w.spark.conf.set(key, value)
+            yield
+        finally:
+            for key in confs:
+                w.spark.conf.unset(key)
 
 
 @contextmanager

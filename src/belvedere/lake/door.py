@@ -22,7 +22,7 @@ from belvedere.lake.stamps import StampState
 from belvedere.lake.tables import Table
 from belvedere.lake.trouble import as_invalid, is_missing, translated
 from belvedere.lake.typetext import columns_of
-from belvedere.lake.work import Work, branch, release
+from belvedere.lake.work import Session, Work
 
 
 class Door:
@@ -32,8 +32,8 @@ class Door:
         self.spark = spark
         self.directory = directory
         self.registered: set[str] = set()
-        self._analysts: dict[tuple[tuple[str, str], ...], SparkSession] = {}
-        self._analysing = threading.Lock()
+        self._sessions: dict[tuple[tuple[str, str], ...], Session] = {}
+        self._opening = threading.Lock()
 
     def sql(self, text: str) -> DataFrame:
         """Run a statement, or analyse a query, as Spark does."""
@@ -137,13 +137,16 @@ class Door:
         self, sql: str, settings: Mapping[str, str] | None = None
     ) -> list[tuple[str, str]]:
         """The names and types of a query's columns, in order; runs no job."""
-        with translated(), self._analyst(settings or {}) as spark:
+        spark = self._session(settings).spark if settings else self.spark
+        with translated():
             return list(columns_of(spark.sql(sql).schema.jsonValue()))
 
     @contextmanager
     def work(self, settings: Mapping[str, str] | None = None) -> Iterator[Work]:
-        """A session of its own for one refresh, with these settings; closed at the end."""
-        work = Work(self, branch(self.spark), settings or {})
+        """Work in a session beside the user's with these settings, closed at the end."""
+        session = self._session(settings or {})
+        session.follow()
+        work = Work(self, session)
         try:
             yield work
         finally:
@@ -151,25 +154,17 @@ class Door:
 
     def close(self) -> None:
         """Let go of the lake's sessions; a session that the user gave stays as it was."""
-        with self._analysing:
-            for spark in self._analysts.values():
-                release(spark)
-            self._analysts.clear()
+        with self._opening:
+            for session in self._sessions.values():
+                session.close()
+            self._sessions.clear()
 
-    @contextmanager
-    def _analyst(self, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-        """The session that answers questions under some settings."""
-        if not settings:
-            yield self.spark
-            return
+    def _session(self, settings: Mapping[str, str]) -> Session:
         key = tuple(sorted(settings.items()))
-        with self._analysing:
-            if key not in self._analysts:
-                spark = branch(self.spark)
-                for name, value in key:
-                    spark.conf.set(name, value)
-                self._analysts[key] = spark
-            yield self._analysts[key]
+        with self._opening:
+            if key not in self._sessions:
+                self._sessions[key] = Session(self.spark, settings)
+            return self._sessions[key]
 
     def _home(self, name: str) -> Path | None:
         """Where a table of an embedded lake is, if it is one."""

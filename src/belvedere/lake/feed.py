@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import log, remote
 from belvedere.lake.names import quote
-from belvedere.lake.smallfeed import all_inserts, is_small, net_arrow
+from belvedere.lake.smallfeed import all_inserts, is_exact, is_small, net_arrow, signed_arrow
 from belvedere.lake.tables import Table
 
 if TYPE_CHECKING:
@@ -38,19 +39,58 @@ class Changes:
     """Whether every count is known to be 1 or -1."""
 
 
-def changes(work: Work, table: Table, old: int, new: int, columns: Sequence[str]) -> Changes:
-    """The net changes of some columns after version `old` up to version `new`."""
-    kinds = _kinds(table, columns)
-    if old == new:
-        return _empty(work, kinds)
-    commits = None if table.root is None else log.commits(table.root, range(old + 1, new + 1))
-    if commits is not None and not any(c.changes_data for c in commits):
-        return _empty(work, kinds)
-    if commits is not None and is_small(table, commits, list(kinds.values())):
-        return _from_arrow(work, table, old, new, kinds)
-    inserts = True if commits is not None and all_inserts(commits) else None
-    frame = work.keep(_net_spark(work, table, old, new, kinds))
-    return Changes(work.register(work.fresh_name("changes"), frame), None, inserts)
+class Feed:
+    """The changes of a table after version `old` up to version `new`, read once for all askers."""
+
+    def __init__(self, table: Table, old: int, new: int, columns: Sequence[str]) -> None:
+        self.table, self.old, self.new = table, old, new
+        self._kinds = _kinds(table, columns)
+        self._commits = self._log()
+        self._raw: pa.Table | None = None
+        self._frames: dict[Work, DataFrame] = {}
+
+    def net(self, work: Work, columns: Sequence[str]) -> Changes:
+        """The changes of some of the columns, under a name of their own."""
+        kinds = _kinds(self.table, columns)
+        if self._nothing():
+            return _empty(work, kinds)
+        if self._commits is not None and is_small(self.table, self._commits, [*kinds.values()]):
+            return self._from_arrow(work, kinds)
+        inserts = True if self._commits is not None and all_inserts(self._commits) else None
+        listed = [*(quote(c) for c in columns), COUNT]
+        frame = self._frame(work, kinds).selectExpr(*listed)
+        return Changes(work.register("changes", frame), None, inserts)
+
+    def _log(self) -> list[log.Commit] | None:
+        if self.table.root is None:
+            return None
+        return log.commits(self.table.root, range(self.old + 1, self.new + 1))
+
+    def _nothing(self) -> bool:
+        if self.old == self.new:
+            return True
+        return self._commits is not None and not any(c.changes_data for c in self._commits)
+
+    def _from_arrow(self, work: Work, kinds: dict[str, str]) -> Changes:
+        if self._raw is None:
+            exact = [c for c, kind in self._kinds.items() if is_exact(kind)]
+            self._raw = signed_arrow(self.table, self.old, self.new, exact)
+        net = net_arrow(self._raw, list(kinds))
+        if net.num_rows == 0:
+            return _empty(work, kinds)
+        frame = work.spark.createDataFrame(net, schema=_shape(work, kinds).schema)
+        counts = set(net.column(COUNT).to_pylist())
+        view = work.register("changes", frame)
+        return Changes(view, net.num_rows, min(counts) > 0, all_ones=counts <= {1, -1})
+
+    def _frame(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+        wide = {c: kind for c, kind in self._kinds.items() if _comparable(kind)}
+        if not kinds.keys() <= wide.keys():
+            return work.keep(_net_spark(work, self.table, self.old, self.new, kinds))
+        if work not in self._frames:
+            net = _net_spark(work, self.table, self.old, self.new, wide)
+            self._frames[work] = work.keep(net)
+        return self._frames[work]
 
 
 def _kinds(table: Table, columns: Sequence[str]) -> dict[str, str]:
@@ -64,27 +104,15 @@ def _kinds(table: Table, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _empty(work: Work, kinds: dict[str, str]) -> Changes:
-    return Changes(work.register(work.fresh_name("changes"), _shape(work, kinds)), 0, True)
+    return Changes(work.register("changes", _shape(work, kinds)), 0, True)
 
 
 def _shape(work: Work, kinds: dict[str, str]) -> DataFrame:
-    """No changes: a relation that Spark sees to be empty, so that plans over it vanish."""
-    row = [f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in kinds.items()]
-    return work.query(f"SELECT {', '.join([*row, f'CAST(NULL AS BIGINT) AS {COUNT}'])} WHERE false")
-
-
-def _from_arrow(work: Work, table: Table, old: int, new: int, kinds: dict[str, str]) -> Changes:
-    net = net_arrow(table, old, new, list(kinds))
-    if net.num_rows == 0:
-        return _empty(work, kinds)
-    frame = work.spark.createDataFrame(net, schema=_shape(work, kinds).schema)
-    counts = set(net.column(COUNT).to_pylist())
-    view = work.register(work.fresh_name("changes"), frame)
-    return Changes(view, net.num_rows, min(counts) > 0, all_ones=counts <= {1, -1})
+    return work.empty([*kinds.items(), (COUNT, "bigint")])
 
 
 def _net_spark(work: Work, table: Table, old: int, new: int, kinds: dict[str, str]) -> DataFrame:
-    raw = work.register(work.fresh_name("feed"), remote.feed(work.spark, table, old, new))
+    raw = work.register("feed", remote.feed(work.spark, table, old, new))
     shown = [f"{_value(name, kind)} AS {quote(name)}" for name, kind in kinds.items()]
     keys = [key for name, kind in kinds.items() for key in _keys(name, kind)]
     sign = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
@@ -103,17 +131,21 @@ def _value(name: str, kind: str) -> str:
 def _keys(name: str, kind: str) -> list[str]:
     """What must agree for two values to be the same to the bit."""
     column = quote(name)
+    if not _comparable(kind):
+        raise Unsupported(f"changes of column {name!r}: values of its type cannot be compared")
     if kind.startswith("map<"):
         # Grouping by a map turns NULL values in it into zeros (Spark 4.2).
         column, kind = f"map_entries({column})", kind.removeprefix("map<")
-    if "variant" in kind or "map<" in kind:
-        raise Unsupported(f"changes of column {name!r}: values of its type cannot be compared")
     if kind in ("float", "double"):
         return [column, f"IF({column} = 0, CAST({column} AS STRING), NULL)"]
     if kind.startswith("string collate"):
         return [f"collate({column}, 'UTF8_BINARY')"]
     # Grouping takes -0.0 for 0.0 inside arrays and structs too; as text they differ.
     return [column, f"to_json(struct({column}))"] if _rewritten(kind) else [column]
+
+
+def _comparable(kind: str) -> bool:
+    return "variant" not in kind and "map<" not in kind.removeprefix("map<")
 
 
 def _rewritten(kind: str) -> bool:

@@ -96,6 +96,11 @@ def _commit_file(root: Path, version: int) -> Path:
     return root / "_delta_log" / f"{version:020}.json"
 
 
+def checkpoint_file(root: Path, version: int) -> Path:
+    """Where the checkpoint of a version is, if it is one file."""
+    return root / "_delta_log" / f"{version:020}.checkpoint.parquet"
+
+
 @lru_cache(maxsize=128)
 def _parse(path: str, version: int, _modified: int, _inode: int) -> Commit:
     found: dict[str, list[Action]] = {}
@@ -143,12 +148,17 @@ def vector_file(root: Path, vector: Action) -> Path | None:
     match vector["storageType"]:
         case "u":
             # A random directory prefix, then 20 characters: a UUID in Z85.
-            raw = base64.b85decode(text[-20:].encode().translate(_FROM_Z85))
+            raw = base64.b85decode(from_z85(text[-20:]))
             return root / text[:-20] / f"deletion_vector_{uuid.UUID(bytes=raw)}.bin"
         case "p":
             return data_file(root, text)
         case _:
             return None
+
+
+def from_z85(text: str) -> bytes:
+    """Text in the alphabet of the Delta log, in that of Python's `base64`."""
+    return text.encode().translate(_FROM_Z85)
 
 
 def vector_of(action: Action) -> Action | None:

@@ -37,7 +37,7 @@ def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str]) -> b
     root = table.root
     if root is None or table.column_mapped:
         return False
-    if not all(_EXACT.fullmatch(kind) for kind in kinds):
+    if not all(map(is_exact, kinds)):
         return False
     if any(c.metadata is not None for c in commits) or not all(map(delta_rs_is_right, commits)):
         return False
@@ -45,6 +45,11 @@ def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str]) -> b
     if size > BYTES_AT_MOST or sum(_rows(root, c) for c in commits) > ROWS_AT_MOST:
         return False
     return "timestamp" not in kinds or not any(_has_int96(root, c) for c in commits)
+
+
+def is_exact(kind: str) -> bool:
+    """Whether values of a type are the same in Arrow as in Spark."""
+    return _EXACT.fullmatch(kind) is not None
 
 
 def delta_rs_is_right(commit: Commit) -> bool:
@@ -61,8 +66,8 @@ def all_inserts(commits: Sequence[Commit]) -> bool:
     return all(not c.changes_data or not (c.removes or c.cdcs) for c in commits)
 
 
-def net_arrow(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table:
-    """The net changes as an Arrow table of the columns and their signed count."""
+def signed_arrow(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table:
+    """The change feed as an Arrow table of the columns and a sign."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -73,8 +78,15 @@ def net_arrow(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Ta
     raw = _without_views(pa.table(reader))
     plus = pc.is_in(raw["_change_type"], pa.array(["insert", "update_postimage"]))
     signs = pc.if_else(plus, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))
-    signed = raw.select(list(columns)).append_column(_COUNT, signs)
-    net = signed.group_by(list(columns), use_threads=False).aggregate([(_COUNT, "sum")])
+    return raw.select(list(columns)).append_column(_COUNT, signs)
+
+
+def net_arrow(signed: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The net changes of some columns: each row value with its signed count, not 0."""
+    import pyarrow.compute as pc
+
+    rows = signed.select([*columns, _COUNT])
+    net = rows.group_by(list(columns), use_threads=False).aggregate([(_COUNT, "sum")])
     net = net.rename_columns([*net.column_names[:-1], _COUNT]).select([*columns, _COUNT])
     return net.filter(pc.not_equal(net[_COUNT], 0))
 

@@ -22,6 +22,10 @@ from belvedere.lake.typetext import columns_of
 CHANGE_FEED = "delta.enableChangeDataFeed"
 COLUMN_MAPPING = "delta.columnMapping.mode"
 
+# What a reader must know about a table, and what of that leaves its files as they are.
+_HARMLESS = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck", "v2Checkpoint"}
+_PADDED = "__CHAR_VARCHAR_TYPE_STRING"
+
 
 @dataclass(frozen=True)
 class Table:
@@ -35,6 +39,8 @@ class Table:
     properties: Mapping[str, str] = field(hash=False)
     partition_columns: tuple[str, ...]
     reference: str
+    plain: bool = False
+    """Whether its files hold its rows as they are, but for deletion vectors."""
 
     @property
     def change_feed(self) -> bool:
@@ -76,15 +82,18 @@ def read(name: str, root: Path, version: int | None = None, reference: str = "")
 def _read(root: str, version: int, _modified: int, _inode: int) -> Table:
     handle = DeltaTable(root, version=version)
     metadata = handle.metadata()
+    schema = handle.schema().to_json()
+    special = set(handle.protocol().reader_features or ()) - _HARMLESS
     return Table(
         name="",
         id=str(metadata.id),
         location=root,
         version=handle.version(),
-        columns=columns_of(json.loads(handle.schema().to_json())),
+        columns=columns_of(json.loads(schema)),
         properties=MappingProxyType(dict(metadata.configuration)),
         partition_columns=tuple(metadata.partition_columns),
         reference="",
+        plain=not (special or metadata.partition_columns or _PADDED in schema),
     )
 
 

@@ -1,13 +1,14 @@
-"""Work: a session of its own for one refresh.
+"""Work: what one call makes in a session beside the user's, and ends with it.
 
-The metadata of a commit is a setting of the session that writes it, so two refreshes in one
-session would stamp each other's commits.
+The metadata of a commit is a setting of the session that writes it, so that two writers in one
+session would stamp each other's commits: they take turns.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,25 +28,56 @@ _OURS = {
 }
 
 
-class Work:
-    """A session with settings, temporary views and cached data that end with it."""
+class Session:
+    """A session beside the user's, with settings of its own; many calls may work in it."""
 
-    def __init__(self, door: Door, spark: SparkSession, settings: Mapping[str, str]) -> None:
+    def __init__(self, beside: SparkSession, settings: Mapping[str, str]) -> None:
+        self.spark = branch(beside)
+        self.writing = threading.RLock()
+        self._beside = beside
+        self._theirs = dict(beside.conf.getAll)
+        self._own = {**_OURS, **settings}
+        for key, value in self._own.items():
+            self.spark.conf.set(key, value)
+
+    def follow(self) -> None:
+        """Take over what the user has set since."""
+        now = dict(self._beside.conf.getAll)
+        for key, value in now.items() - self._theirs.items():
+            if key not in self._own and self.spark.conf.isModifiable(key):
+                self.spark.conf.set(key, value)
+        self._theirs = now
+
+    def close(self) -> None:
+        """Let the session go."""
+        release(self.spark)
+
+
+class Work:
+    """Temporary views and cached data in a session, dropped at the end."""
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, door: Door, session: Session) -> None:
         self.door = door
-        self.spark = spark
-        self._numbers = itertools.count(1)
+        self.spark = session.spark
+        self.writing = session.writing
         self._views: list[str] = []
         self._kept: list[DataFrame] = []
-        for key, value in {**_OURS, **settings}.items():
-            spark.conf.set(key, value)
 
     def query(self, sql: str) -> DataFrame:
         """A query or statement in this session."""
         with translated():
             return self.spark.sql(sql)
 
-    def register(self, name: str, frame: DataFrame) -> str:
-        """Make a frame readable under a name until the work ends."""
+    def empty(self, columns: Iterable[tuple[str, str]]) -> DataFrame:
+        """No rows of these columns: Spark sees it to be empty, so that plans over it vanish."""
+        row = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns)
+        return self.query(f"SELECT {row} WHERE false")
+
+    def register(self, label: str, frame: DataFrame) -> str:
+        """Make a frame readable until the work ends; the name it has in SQL."""
+        name = f"{STORED_PREFIX}{label}_{next(self._numbers)}"
         frame.createOrReplaceTempView(quote(name))
         self._views.append(name)
         return name
@@ -56,19 +88,14 @@ class Work:
         self._kept.append(frame)
         return frame
 
-    def fresh_name(self, prefix: str) -> str:
-        """A name for a temporary view that nothing else has."""
-        return f"{STORED_PREFIX}{prefix}_{next(self._numbers)}"
-
     def close(self) -> None:
-        """Drop what the work made and let its session go."""
+        """Drop what the work made."""
         for frame in self._kept:
             frame.unpersist()
         for name in self._views:
             self.spark.catalog.dropTempView(name)
         self._kept.clear()
         self._views.clear()
-        release(self.spark)
 
 
 def branch(spark: SparkSession) -> SparkSession:

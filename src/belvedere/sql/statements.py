@@ -9,6 +9,7 @@ A new statement is a dataclass, a function of the cursor behind its keywords, an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -67,7 +68,7 @@ class Policy(Enum):
 
 @dataclass(frozen=True)
 class CreateView:
-    """CREATE MATERIALIZED VIEW; `offset` is where the query begins in the statement's text."""
+    """CREATE MATERIALIZED VIEW; before its query, `lead` is as much blank space as text was."""
 
     name: str
     query: str
@@ -76,7 +77,7 @@ class CreateView:
     if_not_exists: bool = False
     comment: str | None = None
     properties: Properties = ()
-    offset: int = field(default=0, compare=False)
+    lead: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ def _create_view(c: Cursor, replace: bool = False) -> CreateView:
         if_not_exists,
         comment,
         properties or (),
-        offset,
+        re.sub(r"\S", " ", c.text[:offset]),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.names import parts, quote, stored_name, view_name
@@ -19,13 +20,16 @@ class Names:
     """The relations of a lake by name, for one statement: a view stands for its read plan.
 
     `within` are the views being compiled, `recorded` the columns tables had when a view was
-    created; `seen` gathers the columns of every table that is resolved.
+    created; `seen` gathers the columns of every table that is resolved, `tables` those it has
+    now, `views` the views.
     """
 
     lake: Tables
     within: tuple[str, ...] = ()
     recorded: Mapping[str, Columns] = field(default_factory=dict)
     seen: dict[str, Columns] = field(default_factory=dict)
+    tables: dict[str, Columns] = field(default_factory=dict)
+    views: dict[str, _Compiled] = field(default_factory=dict)
 
     def resolve(self, name: str) -> Relation:
         """The relation of that name; `Invalid` with the nearest name if there is none."""
@@ -34,9 +38,11 @@ class Names:
             raise self._reads_itself(name)
         stored = stored_of(canonical)
         if self.lake.exists(stored):
-            view = compile_view(self.lake, self.lake.table(stored), self.within)
-            return Relation(columns=view.definition.columns, plan=view.read)
+            below = _compile(self.lake, self.lake.table(stored), self.within)
+            self.views[stored] = below
+            return Relation(columns=below.view.definition.columns, plan=below.view.read)
         columns = self.lake.table(canonical).columns
+        self.tables[canonical] = columns
         self.seen[canonical] = self.recorded.get(canonical, columns)
         return Relation(columns=self.seen[canonical], table=canonical)
 
@@ -100,8 +106,30 @@ def the_view(lake: Tables, name: str) -> View:
     raise lake.unknown(name)
 
 
-def compile_view(lake: Tables, stored: Table, within: tuple[str, ...] = ()) -> View:
-    """The view whose state a stored table holds; `within` are the views that are being compiled."""
+def compile_view(lake: Tables, stored: Table) -> View:
+    """The view whose state a stored table holds."""
+    return _compile(lake, stored, ()).view
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A view, the record it was compiled from, and what that found: it stands while they do."""
+
+    view: View
+    record: str
+    tables: Mapping[str, Columns]
+    views: Mapping[str, _Compiled]
+
+
+_compiled_of: WeakKeyDictionary[Tables, dict[str, _Compiled]] = WeakKeyDictionary()
+
+
+def _compile(lake: Tables, stored: Table, within: tuple[str, ...]) -> _Compiled:
+    """A view compiled, or remembered; `within` are the views that are being compiled."""
+    memory = _compiled_of.setdefault(lake, {})
+    known = memory.get(stored.name)
+    if known is not None and _stands(lake, known, stored, within):
+        return known
     definition = definition_in(stored)
     own = canonical_name(lake, definition.name)
     names = Names(lake, (*within, own), definition.sources)
@@ -116,7 +144,24 @@ def compile_view(lake: Tables, stored: Table, within: tuple[str, ...] = ()) -> V
             hint=f"CREATE OR REPLACE MATERIALIZED VIEW {definition.name}",
             reason="SCHEMA_CHANGED",
         ) from error
-    return view
+    record = stored.properties[VIEW_PROPERTY]
+    memory[stored.name] = _Compiled(view, record, dict(names.tables), dict(names.views))
+    return memory[stored.name]
+
+
+def _stands(lake: Tables, known: _Compiled, stored: Table, within: tuple[str, ...]) -> bool:
+    """Whether compiling again would find the same."""
+    if stored.properties.get(VIEW_PROPERTY) != known.record:
+        return False
+    if canonical_name(lake, known.view.name) in within:
+        return False
+    try:
+        return all(
+            not lake.exists(stored_of(t)) and lake.table(t).columns == columns
+            for t, columns in known.tables.items()
+        ) and all(_stands(lake, below, lake.table(s), within) for s, below in known.views.items())
+    except BelvedereError:
+        return False
 
 
 def _refuse_lost_columns(view: View, table: Table) -> None:

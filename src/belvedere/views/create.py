@@ -16,6 +16,7 @@ from belvedere.lake import commits
 from belvedere.lake.door import Door
 from belvedere.lake.shelf import VIEW_PROPERTY
 from belvedere.lake.stamps import Position, Stamp
+from belvedere.lake.tables import COLUMN_MAPPING
 from belvedere.sql.bind import bind
 from belvedere.sql.render import render
 from belvedere.sql.statements import CreateView, Policy
@@ -31,6 +32,7 @@ from belvedere.views.choice import REASONS, blocked
 from belvedere.views.definition import Definition, View
 from belvedere.views.history import note
 from belvedere.views.maintenance import fill
+from belvedere.views.pins import Pins
 from belvedere.views.sources import Versions, reference
 from belvedere.views.state import Bag
 
@@ -48,7 +50,8 @@ def plan_view(door: Door, statement: CreateView) -> View:
             reason="CASE_SENSITIVE",
         )
     names = Names(door, (name,))
-    bound = bind(statement.query, names)
+    # Places in errors are those of the whole statement.
+    bound = bind(statement.lead + statement.query, names)
     columns = _declared(door, statement.query, settings)
     if len(columns) != len(bound.columns):
         raise Internal(f"Spark sees {len(columns)} columns, the plan has {len(bound.columns)}")
@@ -63,6 +66,7 @@ def plan_view(door: Door, statement: CreateView) -> View:
         types=types,
         comment=statement.comment,
         sources=dict(names.seen),
+        properties=_own_properties(statement),
     )
     view = View(definition, bound, stored_of(name))
     _refuse_maps(view)
@@ -147,14 +151,15 @@ def read_sql(door: Door, view: View) -> str:
 
 
 def _fill(door: Door, view: View) -> None:
-    tables = {t: door.table(t) for t in view.tables}
-    vector = {t: Position(table.id, table.version) for t, table in tables.items()}
     how = note("create", "", datetime.now(UTC))
-    stamp = Stamp(view.definition.id, 1, vector, how)
-    newest = {t: table.version for t, table in tables.items()}
-    properties = {VIEW_PROPERTY: view.definition.to_json()}
-    with door.work(view.definition.settings) as work:
-        versions = Versions(work, tables, newest, newest)
+    properties = {**view.definition.properties, VIEW_PROPERTY: view.definition.to_json()}
+    with Pins(door) as pins:
+        tables = {t: pins.table(t) for t in view.tables}
+        vector = {t: Position(table.id, table.version) for t, table in tables.items()}
+        newest = {t: table.version for t, table in tables.items()}
+        stamp = Stamp(view.definition.id, 1, vector, how)
+        work = pins.work(view.definition.settings)
+        versions = Versions(pins, work, newest, newest)
         query = fill(view.state, versions).sql(dialect="spark")
         commits.create(work, view.stored, query, stamp, properties)
 
@@ -175,6 +180,17 @@ def _declared(door: Door, query: str, settings: Mapping[str, str]) -> tuple[tupl
                 reason="UNSTORABLE_TYPE",
             )
     return columns
+
+
+def _own_properties(statement: CreateView) -> dict[str, str]:
+    """The properties a user gives the stored table; what views rely on is not theirs to set."""
+    for key, _ in statement.properties:
+        if key.startswith("belvedere.") or key in (*commits.RELIED_ON, COLUMN_MAPPING):
+            raise Invalid(
+                f"the property {key!r} of a materialized view cannot be chosen",
+                hint="leave it out: views set it themselves",
+            )
+    return dict(statement.properties)
 
 
 def _refuse_maps(view: View) -> None:

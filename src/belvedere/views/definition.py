@@ -41,6 +41,7 @@ class Definition:
     types: Mapping[str, str] = field(repr=False)
     comment: str | None = None
     sources: Mapping[str, Columns] = field(default_factory=dict, repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The record."""

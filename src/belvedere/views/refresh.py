@@ -7,7 +7,6 @@ anywhere leaves the old rows with the old vector, or the new rows with the new o
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,19 +15,17 @@ from datetime import UTC, datetime
 from belvedere.errors import Internal, Unsupported
 from belvedere.lake import commits
 from belvedere.lake.door import Door
-from belvedere.lake.feed import Changes, changes
+from belvedere.lake.feed import Changes
 from belvedere.lake.locks import Conflict
-from belvedere.lake.names import quote
 from belvedere.lake.stamps import Position, Stamp, Vector
-from belvedere.lake.tables import Table
 from belvedere.lake.work import Work
-from belvedere.sql.render import SIGN
 from belvedere.sql.statements import Policy
 from belvedere.views.catalog import the_view
 from belvedere.views.choice import REASONS, Choice, Strategy, blocked, choose
 from belvedere.views.definition import View
 from belvedere.views.history import note
 from belvedere.views.maintenance import additive, counted, fill, keyed
+from belvedere.views.pins import Pins
 from belvedere.views.sources import Versions, reference
 from belvedere.views.state import Bag
 
@@ -54,25 +51,6 @@ class Refreshed:
         return f"{self.view}: {self.strategy}{why}{rows}, {self.seconds:.2f} s"
 
 
-@dataclass
-class Pins:
-    """One state of every table for a whole call: each table is looked at once."""
-
-    door: Door
-    seen: dict[str, Table] = field(default_factory=dict)
-    looking: threading.Lock = field(default_factory=threading.Lock)
-
-    def table(self, name: str) -> Table:
-        with self.looking:
-            if name not in self.seen:
-                self.seen[name] = self.door.table(name)
-            return self.seen[name]
-
-    def forget(self, name: str) -> None:
-        """A stored table that was just written is looked at again."""
-        self.seen.pop(name, None)
-
-
 def refresh(
     door: Door,
     name: str,
@@ -82,7 +60,9 @@ def refresh(
     pins: Pins | None = None,
 ) -> Refreshed:
     """Bring a view to the newest version of its tables, or of only some of them."""
-    pins = pins or Pins(door)
+    if pins is None:
+        with Pins(door) as own:
+            return refresh(door, name, full=full, only=only, pins=own)
     for attempt in range(1, ATTEMPTS + 1):
         view = the_view(door, name)
         try:
@@ -118,13 +98,12 @@ class _Refresh:
         reason = reason or blocked(self.view.state, self.view.definition.types, moving)
         number = (found.stamp.refresh if found.stamp else 0) + 1
         stamp = Stamp(self.view.definition.id, number, target)
-        with self.door.work(self.view.definition.settings) as work:
-            if reason:
-                self._refuse_if_strict(reason)
-                choice = Choice(Strategy.REBUILD, reason)
-                rows = self._rebuild(work, self._noted(stamp, choice))
-                return self._done(choice, rows, before, target)
-            choice, rows = self._advance(work, before, stamp, moving)
+        if reason:
+            self._refuse_if_strict(reason)
+            choice = Choice(Strategy.REBUILD, reason)
+            rows = self._rebuild(self._noted(stamp, choice))
+        else:
+            choice, rows = self._advance(before, stamp, moving)
         return self._done(choice, rows, before, target)
 
     def _policy(self) -> str:
@@ -164,15 +143,15 @@ class _Refresh:
                 reason=reason,
             )
 
-    def _rebuild(self, work: Work, stamp: Stamp) -> int | None:
+    def _rebuild(self, stamp: Stamp) -> int | None:
+        work = self.pins.work(self.view.definition.settings)
         query = fill(self.view.state, self._versions(work, {}, stamp.vector)).sql(dialect="spark")
         self.ran.append(query)
         commits.overwrite(work, self.view.stored, query, stamp)
         return None
 
-    def _advance(
-        self, work: Work, before: Vector, stamp: Stamp, moving: list[str]
-    ) -> tuple[Choice, int]:
+    def _advance(self, before: Vector, stamp: Stamp, moving: list[str]) -> tuple[Choice, int]:
+        work = self.pins.work({**self.view.definition.settings, **_FROM_CHANGES})
         found = {t: self._changes(work, t, before[t], stamp.vector[t]) for t in moving}
         moving = [t for t in moving if found[t].rows != 0]
         inserts_only = all(found[t].inserts_only is True for t in moving)
@@ -200,23 +179,15 @@ class _Refresh:
         return replace(stamp, note=note(choice.strategy.value, choice.reason, self.began))
 
     def _changes(self, work: Work, name: str, old: Position, new: Position) -> Changes:
-        """The net changes of a table as signs: a count of n stands as n rows."""
         columns = list(self.view.used(name))
-        net = changes(work, self.pins.table(name), old.version, new.version, columns)
-        if net.all_ones:
-            return net
-        listed = ", ".join(quote(c) for c in columns)
-        units = f"explode(array_repeat(IF({SIGN} > 0, 1, -1), CAST(abs({SIGN}) AS INT)))"
-        frame = work.query(f"SELECT {listed}, {units} AS {SIGN} FROM {quote(net.view)}")
-        view = work.register(work.fresh_name("signs"), frame)
-        return replace(net, view=view, all_ones=True)
+        return self.pins.changes(work, name, old.version, new.version, columns)
 
     def _versions(
         self, work: Work, before: Vector, after: Vector, views: Mapping[str, str] | None = None
     ) -> Versions:
         return Versions(
+            self.pins,
             work,
-            {t: self.pins.table(t) for t in self.view.tables},
             {t: p.version for t, p in before.items()},
             {t: p.version for t, p in after.items()},
             views or {},
@@ -237,3 +208,7 @@ class _Refresh:
 
 
 _OLD_STATE_GONE = frozenset(("VERSION_GONE", "TABLE_REPLACED", "SCHEMA_CHANGED", "VERSION_BEHIND"))
+
+# Sizes are known before such a query runs; adapting to them would list every file once more
+# for each of its stages.
+_FROM_CHANGES = {"spark.sql.adaptive.enabled": "false"}

@@ -1,0 +1,105 @@
+"""Pins: one state of every table for a whole call, however many views it refreshes.
+
+Each table is looked at once, each version opened once and each change read once, in one session
+for all views of the same settings: opening a version costs as much as a small query over it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from types import TracebackType
+
+from belvedere.lake.door import Door
+from belvedere.lake.feed import Changes, Feed
+from belvedere.lake.names import quote
+from belvedere.lake.opening import open_version
+from belvedere.lake.tables import Table
+from belvedere.lake.work import Work
+from belvedere.sql.render import SIGN
+from belvedere.views.definition import View
+
+
+class Pins:
+    """What a call has looked at, opened and read so far; safe for threads."""
+
+    def __init__(self, door: Door, views: Collection[View] = ()) -> None:
+        self._door = door
+        self._views = views
+        self._tables: dict[str, Table] = {}
+        self._works: dict[tuple[tuple[str, str], ...], Work] = {}
+        self._opened: dict[tuple[Work, str, int], str] = {}
+        self._feeds: dict[tuple[str, int, int], Feed] = {}
+        self._changes: dict[tuple[Work, Feed, tuple[str, ...]], Changes] = {}
+        self._busy = threading.RLock()
+        self._end = ExitStack()
+
+    def __enter__(self) -> Pins:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._end.close()
+
+    def table(self, name: str) -> Table:
+        """A table at the version that the call takes for its newest."""
+        with self._busy:
+            if name not in self._tables:
+                self._tables[name] = self._door.table(name)
+            return self._tables[name]
+
+    def forget(self, name: str) -> None:
+        """A stored table that was just written is looked at again."""
+        with self._busy:
+            self._tables.pop(name, None)
+
+    def work(self, settings: Mapping[str, str]) -> Work:
+        """Where views of these settings are computed."""
+        key = tuple(sorted(settings.items()))
+        with self._busy:
+            if key not in self._works:
+                self._works[key] = self._end.enter_context(self._door.work(settings))
+            return self._works[key]
+
+    def opened(self, work: Work, name: str, version: int) -> str:
+        """The name under which a version of a table can be read."""
+        with self._busy:
+            key = work, name, version
+            if key not in self._opened:
+                plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+                frame = open_version(work, self.table(name), version)
+                self._opened[key] = work.register(f"{plain}_at_{version}", frame)
+            return self._opened[key]
+
+    def changes(self, work: Work, name: str, old: int, new: int, columns: Sequence[str]) -> Changes:
+        """The changes of a table as signs: a count of n stands as n rows."""
+        with self._busy:
+            feed = self._feed(name, old, new, columns)
+            key = work, feed, tuple(columns)
+            if key not in self._changes:
+                self._changes[key] = _as_signs(work, feed.net(work, columns), columns)
+            return self._changes[key]
+
+    def _feed(self, name: str, old: int, new: int, columns: Sequence[str]) -> Feed:
+        key = name, old, new
+        if key not in self._feeds:
+            wanted = [c for v in self._views for c in v.used(name)]
+            every = tuple(dict.fromkeys([*columns, *wanted]))
+            self._feeds[key] = Feed(self.table(name), old, new, every)
+        return self._feeds[key]
+
+
+def _as_signs(work: Work, net: Changes, columns: Sequence[str]) -> Changes:
+    if net.all_ones:
+        return net
+    listed = ", ".join(quote(c) for c in columns)
+    units = f"explode(array_repeat(IF({SIGN} > 0, 1, -1), CAST(abs({SIGN}) AS INT)))"
+    frame = work.query(f"SELECT {listed}, {units} AS {SIGN} FROM {quote(net.view)}")
+    return replace(net, view=work.register("signs", frame), all_ones=True)

@@ -1,0 +1,97 @@
+"""A version read from its files is the version that Delta reads, after every kind of commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from belvedere.lake import files, opening
+from belvedere.lake.door import Door, open_directory
+from belvedere.lake.opening import open_version
+from belvedere.lake.work import Work
+
+pytestmark = pytest.mark.spark
+
+ROWS = "SELECT id, concat('v', id % 7), CAST(id AS DECIMAL(9,2)) FROM range({}, {}, 1, 2)"
+HISTORY = [
+    f"INSERT INTO t {ROWS.format(0, 100)}",
+    "DELETE FROM t WHERE k % 5 = 0",
+    "DELETE FROM t WHERE k % 5 = 1",
+    "ALTER TABLE t ADD COLUMN w DOUBLE",
+    "UPDATE t SET w = 0.5, v = NULL WHERE k BETWEEN 10 AND 20",
+    f"INSERT INTO t SELECT *, 1D FROM ({ROWS.format(40, 60)})",
+    "OPTIMIZE t",
+    "DELETE FROM t WHERE k = 12",
+    "TRUNCATE TABLE t",
+    "RESTORE t TO VERSION AS OF 4",
+    f"INSERT OVERWRITE t SELECT *, NULL FROM ({ROWS.format(7, 9)})",
+    "DELETE FROM t WHERE k = 7",
+]
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Door:
+    door = open_directory(tmp_path_factory.mktemp("opening"))
+    door.sql("CREATE TABLE t (k BIGINT, v STRING, d DECIMAL(9,2))")
+    for statement in HISTORY:
+        door.sql(statement)
+    return door
+
+
+def test_every_version_from_its_files(lake: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lake.table("t")
+    with lake.work() as work:
+        expected = {v: _rows(work.query(f"SELECT * FROM t VERSION AS OF {v}")) for v in range(13)}
+        monkeypatch.setattr(opening, "_as_of", _refuse)
+        for version in [12, *range(13)]:
+            assert _rows(open_version(work, table, version)) == expected[version], version
+        # From checkpoints alone, as in a process that starts now.
+        files._memory.clear()
+        assert _rows(open_version(work, table, 12)) == expected[12]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE p (k BIGINT, v STRING) PARTITIONED BY (v)",
+        "CREATE TABLE p (k BIGINT, v CHAR(5))",
+        "CREATE TABLE p (k BIGINT, v STRING) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+    ],
+)
+def test_what_is_not_plain_is_left_to_delta(door: Door, statement: str) -> None:
+    door.sql(statement)
+    door.sql("INSERT INTO p VALUES (1, 'a'), (2, NULL)")
+    assert not door.table("p").plain
+    with door.work() as work:
+        frame = open_version(work, door.table("p"), door.table("p").version)
+        assert _rows(frame) == _rows(work.query("SELECT * FROM p"))
+
+
+def test_many_deleted_rows_are_left_to_delta(lake: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "DELETED_AT_MOST", 19)
+    with lake.work() as work:
+        assert _rows(open_version(work, lake.table("t"), 2)) == _rows(
+            work.query("SELECT * FROM t VERSION AS OF 2")
+        )
+
+
+def test_the_log_counts_rows(lake: Door) -> None:
+    root = lake.table("t").root
+    assert root is not None
+    for version in range(13):
+        found = files.files(root, version)
+        assert found is not None
+        counted = lake.sql(f"SELECT count(*) AS n FROM t VERSION AS OF {version}").collect()[0]["n"]
+        assert sum(f.rows or 0 for f in found) == counted
+    assert files.files(Path("nowhere"), 0) is None
+
+
+def _rows(frame: Any) -> tuple[Any, list[str]]:
+    return frame.schema.simpleString(), sorted(map(repr, frame.collect()))
+
+
+def _refuse(work: Work, table: Any, version: int) -> Any:
+    raise AssertionError(f"version {version} was left to Delta")
