@@ -79,25 +79,27 @@ class Lake:
         self, name: str | None = None, *, full: bool = False
     ) -> Refreshed | list[Refreshed]:
         """Bring a view, and the views it reads, to the newest versions; without a name, every view."""
-        if name is None:
-            views = all_views(self._door)
-            with Pins(self._door, views) as pins:
-                return self._bring_all(views, pins, full=full)
-        view = the_view(self._door, name)
-        below = self._below(view)
-        with Pins(self._door, [*below, view]) as pins:
-            for needed in below:
-                self._bring(needed, pins)
-            return self._bring(view, pins, full=full)
+        with self._door.one_call():
+            if name is None:
+                views = all_views(self._door)
+                with Pins(self._door, views) as pins:
+                    return self._bring_all(views, pins, full=full)
+            view = the_view(self._door, name)
+            below = self._below(view)
+            with Pins(self._door, [*below, view]) as pins:
+                for needed in below:
+                    self._bring(needed, pins)
+                return self._bring(view, pins, full=full)
 
     def advance(self, name: str, *tables: str) -> Refreshed:
         """Apply only some tables' pending changes to a view; the others' stay pending."""
-        view = the_view(self._door, name)
-        only = [self._input(view, t) for t in tables]
-        if not only:
-            raise Invalid("advance needs a table", hint=f"it reads {', '.join(view.tables)}")
-        with Pins(self._door) as pins:
-            return self._bring(view, pins, only=only)
+        with self._door.one_call():
+            view = the_view(self._door, name)
+            only = [self._input(view, t) for t in tables]
+            if not only:
+                raise Invalid("advance needs a table", hint=f"it reads {', '.join(view.tables)}")
+            with Pins(self._door) as pins:
+                return self._bring(view, pins, only=only)
 
     def explain(self, name: str) -> Explanation:
         """A view's plan, how changes reach it, the SQL of a refresh; after one, what ran."""
@@ -110,7 +112,8 @@ class Lake:
 
     def status(self) -> Statuses:
         """Every view: its vector, what its tables did since, its last refresh."""
-        return status(self._door)
+        with self._door.one_call():
+            return status(self._door)
 
     def history(self, name: str) -> History:
         """The refreshes of a view, newest first."""

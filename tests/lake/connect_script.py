@@ -9,6 +9,7 @@ from pathlib import Path
 import sqlglot
 from pyspark.sql import SparkSession
 
+import belvedere as bv
 from belvedere.algebra.scalars import Scalar
 from belvedere.errors import Invalid
 from belvedere.lake import commits, tables
@@ -20,13 +21,21 @@ from belvedere.lake.stamps import FOREIGN_WRITE, Position, Stamp
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from views.connect_cases import run_views
+from views.kill_cases import Kill, fill, random_kills, run_kills
+from views.kill_script import STEPS
+
+KILLS = int(os.environ.get("BELVEDERE_KILLS", "0"))
 
 
 def session(warehouse: str) -> SparkSession:
     """A session as a user with a hosted Spark would have, with the settings of the tests."""
     ours = {k: v for k, v in settings(os.environ).items() if "properties.defaults" not in k}
+    here = {
+        "spark.sql.warehouse.dir": warehouse,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+    }
     builder = SparkSession.builder.remote("local[2]")
-    for key, value in {**ours, "spark.sql.warehouse.dir": warehouse}.items():
+    for key, value in {**ours, **here}.items():
         if key not in ("spark.master", "spark.app.name"):
             builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -87,9 +96,22 @@ def run(elsewhere: bool) -> None:
     door.close()
 
 
+def run_all_kills() -> None:
+    """Clients that die at the named steps of a refresh, and at random moments."""
+    steps = [Kill(step, when) for step in STEPS for when in ("before", "after")]
+    chosen = [*steps, *random_kills(KILLS, longest=2.5)] if KILLS > 10 else steps[6:10]
+    with bv.connect(spark) as lake:
+        lake.sql("CREATE DATABASE kills")
+        lake.sql("USE kills")
+        fill(lake)
+        run_kills(lake, "sc://localhost", chosen)
+        lake.sql("USE default")
+
+
 if __name__ == "__main__":
     spark = session(sys.argv[1])
     try:
+        run_all_kills()
         run_views(spark)
         run(elsewhere=False)
         run(elsewhere=True)

@@ -34,6 +34,8 @@ class Door:
         self.registered: set[str] = set()
         self._sessions: dict[tuple[tuple[str, str], ...], Session] = {}
         self._opening = threading.Lock()
+        self._calls = 0
+        self._meanings: dict[str, Path | None] = {}
 
     def sql(self, text: str) -> DataFrame:
         """Run a statement, or analyse a query, as Spark does."""
@@ -70,14 +72,30 @@ class Door:
         rows = self.spark.sql("SHOW TABLES").collect()
         return sorted({r["tableName"] for r in rows if not hidden(r["tableName"])})
 
+    @contextmanager
+    def one_call(self) -> Iterator[None]:
+        """While it lasts a name of a session's catalog is looked up once, not at every use."""
+        with self._opening:
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._opening:
+                self._calls -= 1
+                if not self._calls:
+                    self._meanings = {}
+
     def exists(self, name: str) -> bool:
         """Whether a table or view of this name can be read."""
         if self._home(name) is not None:
             return True
+        if name in self._meanings:
+            return False
         try:
             _ = self.spark.table(dotted(name)).schema
         except AnalysisException as error:
             if is_missing(error):
+                self._remember(name, None)
                 return False
             raise as_invalid(error) from error
         return True
@@ -88,13 +106,16 @@ class Door:
         if home is not None:
             # What delta-rs cannot read, Spark may.
             try:
-                return tables.read(name, home, reference=self._reference(home))
+                return tables.read(name, home, reference=self._reference(name, home))
             except DeltaError:
                 pass
         try:
-            return remote.describe(self.spark, name)
+            found = remote.describe(self.spark, name)
         except AnalysisException as error:
             raise self._not_a_table(name, error) from error
+        if found.root is not None:
+            self._remember(name, found.root)
+        return found
 
     def newest(self, table: Table) -> int:
         """A table's newest version, without a scan."""
@@ -166,17 +187,23 @@ class Door:
                 self._sessions[key] = Session(self.spark, settings)
             return self._sessions[key]
 
+    def _remember(self, name: str, root: Path | None) -> None:
+        if self._calls and self.directory is None:
+            self._meanings[name] = root
+
     def _home(self, name: str) -> Path | None:
-        """Where a table of an embedded lake is, if it is one."""
+        """Where a table is, if that is known without asking Spark."""
         if self.directory is None:
-            return None
+            return self._meanings.get(name)
         found = tables.table_directory(self.directory, name)
         if found is not None and found.name not in self.registered:
             # Another process made it after this one connected.
             catalog.register(self)
         return found
 
-    def _reference(self, home: Path) -> str:
+    def _reference(self, name: str, home: Path) -> str:
+        if self.directory is None:
+            return dotted(name)
         return quote(home.name) if admissible(home.name) else tables.path_reference(home)
 
     def _not_a_table(self, name: str, error: AnalysisException) -> Exception:
