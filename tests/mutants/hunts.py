@@ -16,6 +16,7 @@ from reference.laws import (
     the_change_adds_up,
     the_sql_means_the_change,
     the_stored_rows_follow,
+    turning_keeps_the_rows,
 )
 from reference.plans import NUDGES, changes, databases, maintained, restrictions, rooted
 
@@ -66,6 +67,8 @@ through_joins = _pushing_into("joins", "join")
 through_groups = _pushing_into("groups", "aggregate")
 through_windows = _pushing_into("windows", "window")
 through_tops = _pushing_into("top rows", "top")
+
+joins_in_order = Hunt("the order of joins", turning_keeps_the_rows, _changes("chain"))
 
 sql_of_groups = _sql_of("groups", "aggregate")
 sql_of_distinct = _sql_of("distinct rows", "distinct")

@@ -28,7 +28,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, col, every
 from belvedere.algebra.walks import tables
-from belvedere.rules import delta, restrict
+from belvedere.rules import delta, outward, restrict
 from belvedere.rules.delta import Delta, union
 from mutants import hunts
 from mutants.hunt import Mutants, Patch
@@ -260,3 +260,29 @@ def a_key_that_passes_in_part_is_not_checked_again(patch: Patch) -> None:
         return pushed.child if isinstance(pushed, Restrict) else pushed
 
     patch.setattr(restrict, "_through", through)
+
+
+@caught_by(hunts.joins_in_order)
+def a_condition_of_one_side_is_lost(patch: Patch) -> None:
+    def lossy(leaf: Rel, waiting: list[Scalar]) -> tuple[Rel, list[Scalar]]:
+        return leaf, [c for c in waiting if not c.columns <= set(leaf.columns)]
+
+    patch.setattr(outward, "_filtered", lossy)
+
+
+@caught_by(hunts.joins_in_order)
+def the_order_of_columns_is_that_of_the_joins(patch: Patch) -> None:
+    right = outward._joined
+    patch.setattr(
+        outward,
+        "_joined",
+        lambda leaves, conjuncts, _: right(
+            leaves, conjuncts, tuple(c for q in leaves for c in q.columns)[::-1]
+        ),
+    )
+
+
+@caught_by(hunts.joins_in_order)
+def filters_between_joins_are_lost(patch: Patch) -> None:
+    right = outward._flat
+    patch.setattr(outward, "_flat", lambda q: right(q.child) if isinstance(q, Filter) else right(q))

@@ -13,6 +13,7 @@ from belvedere.algebra.walks import at
 from belvedere.analyses.types import types
 from belvedere.lake.merges import Merge
 from belvedere.rules.delta import delta
+from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
 from belvedere.views import maintenance
 from belvedere.views.choice import Strategy, choose
@@ -40,6 +41,14 @@ def pushing_keeps_the_rows(q: Rel, db: Database, key: tuple[str, ...], wanted: A
     db = Database(columns, {**db.old, **keys}, {**db.new, **keys})
     restricted = Restrict(q, key, Keys(Scan("keys", fields)))
     assert db.bag(push(restricted)) == db.bag(restricted)
+
+
+def turning_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
+    """outward(ΔQ) = ΔQ"""
+    db, change = db.moving(moving), delta(q, moving)
+    turned = outward(change)
+    assert turned.columns == change.columns
+    assert db.bag(turned) == db.bag(change)
 
 
 def the_sql_means_the_plan(q: Rel, db: Database) -> None:

@@ -253,6 +253,16 @@ class _Plans:
         right = self.scan(["r", "t"])
         return Join(left, right, kind, equal(col(self.column(left)), col(self.column(right))))
 
+    def chain(self) -> Rel:
+        """Three or four tables joined, perhaps halved by another or grouped first."""
+        q = self.draw(st.sampled_from([self.scan, lambda: self.groups(["count"])]))()
+        for _ in range(self.draw(st.integers(2, 3))):
+            right = self.scan(["r", "t"])
+            q = Join(q, right, Kind.INNER, every(self.compare(q, right) for _ in range(2)))
+            if self.draw(st.booleans()):
+                q = self.having(q)
+        return self.paired(q, self.draw(st.sampled_from([Kind.INNER, Kind.SEMI, Kind.ANTI])))
+
     def groups_of_anti_joins(self, functions: Sequence[str]) -> Rel:
         """All rows of one table without a partner in another, aggregated."""
         q = self.groups(functions)

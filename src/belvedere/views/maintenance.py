@@ -32,6 +32,7 @@ from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
 from belvedere.analyses.types import Types
 from belvedere.lake.merges import Merge
 from belvedere.rules.delta import Delta
+from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
 from belvedere.sql.render import SIGN, Source, render
 from belvedere.views.state import (
@@ -78,7 +79,7 @@ def additive(
         insert={**_copied(state, names), COUNT: _not_negative(_s(COUNT))},
         insert_when=_not(_is(_s(COUNT), 0)),
     )
-    return render(plan, source), merge
+    return render(outward(plan), source), merge
 
 
 def keyed(
@@ -109,7 +110,7 @@ def keyed(
         insert=_copied(state, names),
         insert_when=_not(absent),
     )
-    return render(Project(plan, outputs), source), merge
+    return render(outward(Project(plan, outputs)), source), merge
 
 
 def counted(
@@ -120,7 +121,7 @@ def counted(
     change = Delta(moving, types).of(state.plan)
     renamed = Project(change, tuple(Output(names[c], col(c)) for c in state.columns))
     columns = [names[c] for c in state.columns]
-    query = _numbers(_held(render(renamed, source), stored, columns), columns)
+    query = _numbers(_held(render(outward(renamed), source), stored, columns), columns)
     merge = Merge(
         keys=(*columns, ROW),
         delete_when=_not(_s(IN)),

@@ -1,0 +1,66 @@
+"""The 22 queries of TPC-H as views, through rounds of changes to all their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from benchmarks import tpch
+
+import belvedere as bv
+from views.comparison import assert_all_fresh
+
+pytestmark = pytest.mark.spark
+
+REBUILT: dict[str, str] = {}
+"""The views that no change but a rebuild reaches, with their reasons."""
+
+ROUNDS = {
+    "orders come and go, prices change": [
+        *tpch.scattered(1, 0.02),
+        "UPDATE part SET p_retailprice = p_retailprice + 1, p_size = 15 WHERE p_partkey % 20 = 3",
+        "UPDATE partsupp SET ps_supplycost = ps_supplycost * 0.5 WHERE ps_partkey % 10 = 3",
+    ],
+    "customers move, a nation is renamed": [
+        "UPDATE customer SET c_nationkey = (c_nationkey + 1) % 25 WHERE c_custkey % 10 = 4",
+        "UPDATE nation SET n_name = 'GERMANIA' WHERE n_name = 'GERMANY'",
+        *tpch.scattered(2, 0.02),
+    ],
+    "suppliers are gone": ["DELETE FROM supplier"],
+    "suppliers are back, the nation has its name again": [
+        "INSERT INTO supplier SELECT * FROM supplier VERSION AS OF 1",
+        "UPDATE nation SET n_name = 'GERMANY' WHERE n_name = 'GERMANIA'",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bv.Lake]:
+    directory = tmp_path_factory.mktemp("tpch")
+    source = tpch.data(0.01, directory)
+    with bv.connect(directory / "lake") as lake:
+        tpch.load(lake, source)
+        with ThreadPoolExecutor(2) as pool:
+            created = [
+                pool.submit(lake.sql, f"CREATE MATERIALIZED VIEW {view} AS {query}")
+                for view, query in tpch.queries().items()
+            ]
+        for done in created:
+            done.result()
+        yield lake
+
+
+def test_new_views_equal_their_queries(lake: bv.Lake) -> None:
+    assert_all_fresh(lake, tpch.queries(), tpch.TABLES)
+
+
+@pytest.mark.parametrize("kind", ROUNDS)
+def test_views_equal_their_queries_when(lake: bv.Lake, kind: str) -> None:
+    for statement in ROUNDS[kind]:
+        lake.sql(statement)
+    done = lake.refresh()
+    assert isinstance(done, list)
+    rebuilt = {r.view: r.reason for r in done if r.strategy == "rebuild"}
+    assert rebuilt.items() <= REBUILT.items()
+    assert_all_fresh(lake, tpch.queries(), tpch.TABLES)
