@@ -1,9 +1,10 @@
-"""Refresh against recompute: the time of each, side by side in one session, medians.
+"""Refresh against recomputation: TPC-H's queries as views, side by side in one session.
 
-    python -m benchmarks.refresh [--quick] [--rows N] [--rounds N]
+    python -m benchmarks.refresh [--quick] [--scale N] [--changes scattered|clustered]
 
-Recompute is the defining query written by Spark to a Delta table, warm, alternating with the
-refresh of the view. One row per view, then one JSON line.
+Recomputation is the defining query written by Spark to a Delta table, warm, alternating with the
+refresh of the view; medians. One row per view, then one JSON line. Data and views are kept in
+.cache/benchmarks between runs.
 """
 
 from __future__ import annotations
@@ -11,106 +12,139 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import tempfile
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import exp, log
+from pathlib import Path
 from typing import Any
 
 import belvedere as bv
+from benchmarks import tpch
 
-VIEWS = {
-    "filtered": "SELECT o_id, amount FROM items WHERE amount > 990",
-    "by_customer": """SELECT o.customer, count(*) AS n, sum(i.amount) AS amount
-                      FROM items i JOIN orders o ON i.o_id = o.o_id GROUP BY o.customer""",
-    "largest": "SELECT part, min(amount) AS least, max(amount) AS most FROM items GROUP BY part",
-    "parts": "SELECT DISTINCT part FROM items WHERE amount > 500",
-    "unpaid": """SELECT o.o_id, o.customer FROM orders o
-                 LEFT ANTI JOIN items i ON o.o_id = i.o_id AND i.amount > 100""",
-}
+QUICK = ("q01", "q03", "q05", "q06", "q10", "q12", "q14", "q18")
+UNTOUCHED = ("q02", "q11", "q16")
+"""These read neither orders nor lineitem."""
+
+CACHE = Path(".cache/benchmarks")
 
 
 def main() -> None:
     options = _options()
-    with tempfile.TemporaryDirectory() as directory, bv.connect(directory) as lake:
-        _fill(lake, options.rows)
-        for name, query in VIEWS.items():
-            lake.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
-        times: dict[str, dict[str, list[float]]] = {
-            v: {"recompute": [], "refresh": []} for v in VIEWS
-        }
-        for number in range(options.rounds + 1):
-            _change(lake, options.rows, number)
-            for name, query in VIEWS.items():
-                again = _timed(lambda q=query: _recompute(lake, q))
-                fresh = _timed(lambda n=name: lake.refresh(n))
-                if number:  # the first round warms both
-                    times[name]["recompute"].append(again)
-                    times[name]["refresh"].append(fresh)
-    _report(times, options)
+    views = QUICK if options.quick else [v for v in tpch.queries() if v not in UNTOUCHED]
+    with bv.connect(CACHE / f"lake-{options.scale:g}") as lake:
+        _prepare(lake, options.scale, views)
+        figures = _compare(lake, views, options)
+        figures["empty_refresh_ms"] = _empty(lake)
+        figures["fixed_units"] = _fixed(lake)
+    print(json.dumps(figures))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few minutes: 1 M rows, 3 rounds")
-    parser.add_argument("--rows", type=int, help="rows of items (orders has a fourth of it)")
-    parser.add_argument("--rounds", type=int, help="measured rounds of changes")
-    options = parser.parse_args()
-    options.rows = options.rows or (1_000_000 if options.quick else 6_000_000)
-    options.rounds = options.rounds or (3 if options.quick else 5)
-    return options
+    parser.add_argument("--quick", action="store_true", help="8 views, a few rounds")
+    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default 1)")
+    parser.add_argument("--changes", choices=("scattered", "clustered"), default="scattered")
+    parser.add_argument("--share", type=float, default=0.001, help="of the orders, in and out")
+    parser.add_argument("--rounds", type=int, default=3, help="measured rounds (default 3)")
+    return parser.parse_args()
 
 
-def _fill(lake: bv.Lake, rows: int) -> None:
-    lake.sql("CREATE TABLE orders (o_id BIGINT, customer BIGINT)")
-    lake.sql("CREATE TABLE items (o_id BIGINT, part BIGINT, amount DECIMAL(12,2))")
-    lake.sql(f"INSERT INTO orders SELECT id, hash(id) % 10000 FROM range({rows // 4})")
-    lake.sql(f"INSERT INTO items {_items(0, rows)}")
+def _prepare(lake: bv.Lake, scale: float, views: Iterable[str]) -> None:
+    """The tables and views that are not there yet."""
+    there = {row["tableName"] for row in lake.sql("SHOW TABLES").collect()}
+    missing = [t for t in tpch.TABLES if t not in there]
+    if missing:
+        _say(f"loading {', '.join(missing)}")
+        tpch.load(lake, tpch.data(scale, CACHE), missing)
+    for view in views:
+        _say(f"preparing {view}")
+        lake.sql(f"CREATE MATERIALIZED VIEW IF NOT EXISTS {view} AS {tpch.queries()[view]}")
+    lake.refresh()
 
 
-def _items(first: int, last: int) -> str:
-    return (
-        "SELECT id div 4, abs(hash(id, 1)) % 5000, CAST(abs(hash(id, 2)) % 100000 / 100 AS DECIMAL(12,2))"
-        f" FROM range({first}, {last})"
-    )
+def _compare(lake: bv.Lake, views: Iterable[str], options: argparse.Namespace) -> dict[str, Any]:
+    times: dict[str, list[tuple[float, float]]] = {view: [] for view in views}
+    how: dict[str, str] = {}
+    for number in range(options.rounds + 1):
+        _change(lake, options, number)
+        for view, pairs in times.items():
+            _say(f"round {number}, {view}")
+            again = lambda v=view: _recompute(lake, v)  # noqa: E731
+            fresh = lambda v=view: lake.refresh(v)  # noqa: E731
+            if number % 2:
+                slow, (fast, done) = _timed(again)[0], _timed(fresh)
+            else:
+                (fast, done), slow = _timed(fresh), _timed(again)[0]
+            how[view] = done.strategy
+            if number:  # the first round warms both
+                pairs.append((slow, fast))
+    return _report(times, how, options)
 
 
-def _change(lake: bv.Lake, rows: int, number: int) -> None:
-    """A thousandth of the orders in and out, with their items."""
-    step = rows // 1000
-    first = rows + number * step
-    lake.sql(f"INSERT INTO items {_items(first, first + step)}")
-    lake.sql(
-        f"INSERT INTO orders SELECT DISTINCT id div 4, id % 10000 FROM range({first}, {first + step})"
-    )
-    low, high = number * step // 4, (number + 1) * step // 4
-    lake.sql(f"DELETE FROM items WHERE o_id >= {low} AND o_id < {high}")
-    lake.sql(f"DELETE FROM orders WHERE o_id >= {low} AND o_id < {high}")
+def _change(lake: bv.Lake, options: argparse.Namespace, number: int) -> None:
+    # Each run goes on where the table's history is, so that its keys are new.
+    if options.changes == "clustered":
+        statements = tpch.clustered(lake, options.share)
+    else:
+        statements = tpch.scattered(int(time.time()) + number, options.share)
+    for statement in statements:
+        lake.sql(statement)
 
 
-def _recompute(lake: bv.Lake, query: str) -> None:
-    lake.spark.sql(query).write.format("delta").mode("overwrite").option(
-        "overwriteSchema", "true"
-    ).saveAsTable("recomputed")
-
-
-def _timed(run: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    run()
-    return time.perf_counter() - started
-
-
-def _report(times: dict[str, dict[str, list[float]]], options: argparse.Namespace) -> None:
+def _report(
+    times: dict[str, list[tuple[float, float]]], how: dict[str, str], options: argparse.Namespace
+) -> dict[str, Any]:
+    print(f"{'view':<6}{'recompute s':>12}{'refresh s':>11}{'ratio':>7}  strategy")
     ratios = {}
-    print(f"{'view':<14}{'recompute s':>12}{'refresh s':>12}{'ratio':>8}")
-    for name, both in times.items():
-        again, fresh = (statistics.median(both[k]) for k in ("recompute", "refresh"))
-        ratios[name] = again / fresh
-        print(f"{name:<14}{again:>12.2f}{fresh:>12.2f}{ratios[name]:>8.2f}")
-    geomean = exp(sum(log(r) for r in ratios.values()) / len(ratios))
-    sizes = {"rows": options.rows, "changed": options.rows // 500, "rounds": options.rounds}
-    figures = {k: round(v, 3) for k, v in ratios.items()}
-    print(json.dumps({"geomean": round(geomean, 3), "ratios": figures, **sizes}))
+    for view, pairs in times.items():
+        again, fresh = (statistics.median(p[i] for p in pairs) for i in (0, 1))
+        ratios[view] = again / fresh
+        print(f"{view:<6}{again:>12.2f}{fresh:>11.2f}{ratios[view]:>7.2f}  {how[view]}")
+    mean = exp(statistics.fmean(log(r) for r in ratios.values()))
+    key = f"sf{options.scale:g}_{'geomean' if options.scale == 1 else options.changes}"
+    return {key: round(mean, 2), "ratios": {v: round(r, 2) for v, r in ratios.items()}}
+
+
+def _recompute(lake: bv.Lake, view: str) -> None:
+    writer = lake.spark.sql(tpch.queries()[view]).write.format("delta").mode("overwrite")
+    writer.option("overwriteSchema", "true").saveAsTable(f"recomputed_{view}")
+
+
+def _empty(lake: bv.Lake) -> float:
+    """Milliseconds per view when nothing changed."""
+    lake.refresh()
+    seconds, done = _timed(lake.refresh)
+    return round(1000 * seconds / len(done), 1)
+
+
+def _fixed(lake: bv.Lake) -> float:
+    """The refresh of a small aggregate in units of one small query, both warm."""
+    for statement in (
+        "DROP MATERIALIZED VIEW IF EXISTS fixed_sums",
+        "DROP TABLE IF EXISTS fixed",
+        "CREATE TABLE fixed (k BIGINT, v BIGINT)",
+        "INSERT INTO fixed SELECT id, id FROM range(10000)",
+        "CREATE MATERIALIZED VIEW fixed_sums AS SELECT k, sum(v) AS v FROM fixed GROUP BY k",
+    ):
+        lake.sql(statement)
+    units, refreshes = [], []
+    for number in range(8):
+        lake.sql(f"INSERT INTO fixed SELECT id * 10, {number} FROM range(1000)")
+        refreshes.append(_timed(lambda: lake.refresh("fixed_sums"))[0])
+        query = "SELECT k % 1000 AS k, sum(v) FROM fixed GROUP BY 1"
+        units.append(_timed(lambda q=query: lake.sql(q).toArrow())[0])
+    return round(statistics.median(refreshes[3:]) / statistics.median(units[3:]), 2)
+
+
+def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    started = time.perf_counter()
+    result = run()
+    return time.perf_counter() - started, result
+
+
+def _say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from belvedere.algebra.relations import Kind
 from belvedere.algebra.walks import tables
 from mutants.hunt import Case, Hunt
 from reference.laws import (
+    narrowing_keeps_the_rows,
     pushing_keeps_the_rows,
     the_change_adds_up,
     the_sql_means_the_change,
@@ -69,6 +70,11 @@ through_windows = _pushing_into("windows", "window")
 through_tops = _pushing_into("top rows", "top")
 
 joins_in_order = Hunt("the order of joins", turning_keeps_the_rows, _changes("chain"))
+
+ranges = Hunt("the ranges of changes", narrowing_keeps_the_rows, _changes("chain"))
+ranges_of_groups = Hunt(
+    "the ranges of groups", narrowing_keeps_the_rows, _changes("groups", ["count"])
+)
 
 sql_of_groups = _sql_of("groups", "aggregate")
 sql_of_distinct = _sql_of("distinct rows", "distinct")

@@ -28,7 +28,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, col, every
 from belvedere.algebra.walks import tables
-from belvedere.rules import delta, outward, restrict
+from belvedere.rules import delta, narrow, outward, restrict
 from belvedere.rules.delta import Delta, union
 from mutants import hunts
 from mutants.hunt import Mutants, Patch
@@ -286,3 +286,32 @@ def the_order_of_columns_is_that_of_the_joins(patch: Patch) -> None:
 def filters_between_joins_are_lost(patch: Patch) -> None:
     right = outward._flat
     patch.setattr(outward, "_flat", lambda q: right(q.child) if isinstance(q, Filter) else right(q))
+
+
+@caught_by(hunts.ranges)
+def a_range_begins_too_late(patch: Patch) -> None:
+    right = narrow._between
+    patch.setattr(narrow, "_between", lambda value, at: right(value, (at[0] + 1, at[1])))
+
+
+@caught_by(hunts.ranges_of_groups)
+def groups_without_a_key_are_outside_every_range(patch: Patch) -> None:
+    right = narrow._Narrow._restricted
+
+    def restricted(rule: narrow._Narrow, q: Restrict) -> Rel:
+        turned = right(rule, q)
+        if turned is q:
+            return q
+        within = every(Scalar(p.expr.unnest().this) for p in turned.child.predicate.conjuncts)
+        return replace(turned, child=Filter(q.child, within))
+
+    patch.setattr(narrow._Narrow, "_restricted", restricted)
+
+
+@caught_by(hunts.ranges)
+def a_union_has_the_range_of_its_first_part(patch: Patch) -> None:
+    patch.setattr(
+        narrow._Narrow,
+        "_hull",
+        lambda rule, q, c: rule.of(q.children[0], q.children[0].columns[q.columns.index(c)]),
+    )

@@ -9,7 +9,12 @@ from belvedere.algebra.relations import At, Field, Rel, Scan
 from belvedere.algebra.walks import at, tables
 from belvedere.rules.delta import delta
 from reference.interpreter import Database, plus
-from reference.laws import pushing_keeps_the_rows, the_change_adds_up, turning_keeps_the_rows
+from reference.laws import (
+    narrowing_keeps_the_rows,
+    pushing_keeps_the_rows,
+    the_change_adds_up,
+    turning_keeps_the_rows,
+)
 from reference.plans import TABLES, changes, databases, plans, restrictions, rooted
 
 
@@ -43,6 +48,11 @@ def test_a_restriction_pushed_down_keeps_the_same_rows(
 @given(changes(st.one_of(rooted("chain"), plans())))
 def test_joins_in_another_order_keep_the_same_rows(case: tuple[Rel, Database, set[str]]) -> None:
     turning_keeps_the_rows(*case)
+
+
+@given(changes(st.one_of(rooted("chain"), plans())))
+def test_ranges_of_the_changes_keep_the_same_rows(case: tuple[Rel, Database, set[str]]) -> None:
+    narrowing_keeps_the_rows(*case)
 
 
 def test_a_table_that_does_not_move_has_no_change() -> None:

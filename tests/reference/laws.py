@@ -13,6 +13,7 @@ from belvedere.algebra.walks import at
 from belvedere.analyses.types import types
 from belvedere.lake.merges import Merge
 from belvedere.rules.delta import delta
+from belvedere.rules.narrow import Ranges, narrowed
 from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
 from belvedere.views import maintenance
@@ -49,6 +50,23 @@ def turning_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
     turned = outward(change)
     assert turned.columns == change.columns
     assert db.bag(turned) == db.bag(change)
+
+
+def narrowing_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
+    """narrowed(outward(ΔQ)) = ΔQ, with the ranges that the changes have"""
+    db, change = db.moving(moving), delta(q, moving)
+    assert db.bag(narrowed(outward(change), ranges_of(db, moving))) == db.bag(change)
+
+
+def ranges_of(db: Database, moving: set[str]) -> Ranges:
+    found = {}
+    for table in moving:
+        rows = [*minus(db.new[table], db.old[table])]
+        for place, column in enumerate(db.columns[table]):
+            values = [row[place] for row in rows if row[place] is not None]
+            if values:
+                found[table, column] = min(values), max(values)
+    return found
 
 
 def the_sql_means_the_plan(q: Rel, db: Database) -> None:

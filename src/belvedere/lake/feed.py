@@ -9,9 +9,9 @@ compares rows by SQL equality nets once more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -19,7 +19,14 @@ from pyspark.sql import DataFrame
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import log, remote
 from belvedere.lake.names import quote
-from belvedere.lake.smallfeed import all_inserts, is_exact, is_small, net_arrow, signed_arrow
+from belvedere.lake.smallfeed import (
+    all_inserts,
+    is_exact,
+    is_small,
+    net_arrow,
+    ranges_arrow,
+    signed_arrow,
+)
 from belvedere.lake.tables import Table
 
 if TYPE_CHECKING:
@@ -37,6 +44,8 @@ class Changes:
     inserts_only: bool | None
     all_ones: bool = False
     """Whether every count is known to be 1 or -1."""
+    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    """The least and the greatest value of integer and date columns, where known."""
 
 
 class Feed:
@@ -81,7 +90,13 @@ class Feed:
         frame = work.spark.createDataFrame(net, schema=_shape(work, kinds).schema)
         counts = set(net.column(COUNT).to_pylist())
         view = work.register("changes", frame)
-        return Changes(view, net.num_rows, min(counts) > 0, all_ones=counts <= {1, -1})
+        return Changes(
+            view,
+            net.num_rows,
+            min(counts) > 0,
+            all_ones=counts <= {1, -1},
+            ranges=ranges_arrow(net.select(list(kinds))),
+        )
 
     def _frame(self, work: Work, kinds: dict[str, str]) -> DataFrame:
         wide = {c: kind for c, kind in self._kinds.items() if _comparable(kind)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
@@ -89,6 +89,20 @@ def net_arrow(signed: pa.Table, columns: Sequence[str]) -> pa.Table:
     net = rows.group_by(list(columns), use_threads=False).aggregate([(_COUNT, "sum")])
     net = net.rename_columns([*net.column_names[:-1], _COUNT]).select([*columns, _COUNT])
     return net.filter(pc.not_equal(net[_COUNT], 0))
+
+
+def ranges_arrow(rows: pa.Table) -> dict[str, tuple[Any, Any]]:
+    """The least and the greatest value of each integer and date column that has any."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = {}
+    for name, values in zip(rows.column_names, rows.columns, strict=True):
+        if pa.types.is_integer(values.type) or pa.types.is_date32(values.type):
+            at = pc.min_max(values).as_py()
+            if at["min"] is not None:
+                found[name] = at["min"], at["max"]
+    return found
 
 
 def _without_views(table: pa.Table) -> pa.Table:

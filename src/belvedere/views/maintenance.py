@@ -32,6 +32,7 @@ from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
 from belvedere.analyses.types import Types
 from belvedere.lake.merges import Merge
 from belvedere.rules.delta import Delta
+from belvedere.rules.narrow import Ranges, narrowed
 from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
 from belvedere.sql.render import SIGN, Source, render
@@ -49,6 +50,7 @@ from belvedere.views.state import (
 )
 
 IN = "__in"
+NO_RANGES: Ranges = {}
 
 
 def fill(state: State, source: Source) -> exp.Query:
@@ -61,7 +63,11 @@ def fill(state: State, source: Source) -> exp.Query:
 
 
 def additive(
-    state: Grouped, moving: Collection[str], types: Types, source: Source
+    state: Grouped,
+    moving: Collection[str],
+    types: Types,
+    source: Source,
+    ranges: Ranges = NO_RANGES,
 ) -> tuple[exp.Query, Merge]:
     """Merge: what each touched group gains, and how that joins the stored parts."""
     gained = Aggregate(
@@ -79,11 +85,15 @@ def additive(
         insert={**_copied(state, names), COUNT: _not_negative(_s(COUNT))},
         insert_when=_not(_is(_s(COUNT), 0)),
     )
-    return render(outward(plan), source), merge
+    return _rendered(plan, source, ranges), merge
 
 
 def keyed(
-    state: Grouped, moving: Collection[str], types: Types, source: Source
+    state: Grouped,
+    moving: Collection[str],
+    types: Types,
+    source: Source,
+    ranges: Ranges = NO_RANGES,
 ) -> tuple[exp.Query, Merge]:
     """Replace keys: touched groups recomputed; those without rows go."""
     names = physical(state)
@@ -110,18 +120,23 @@ def keyed(
         insert=_copied(state, names),
         insert_when=_not(absent),
     )
-    return render(outward(Project(plan, outputs)), source), merge
+    return _rendered(Project(plan, outputs), source, ranges), merge
 
 
 def counted(
-    state: Bag, moving: Collection[str], types: Types, source: Source, stored: exp.Table
+    state: Bag,
+    moving: Collection[str],
+    types: Types,
+    source: Source,
+    stored: exp.Table,
+    ranges: Ranges = NO_RANGES,
 ) -> tuple[exp.Query, Merge]:
     """Merge of a bag, some of whose tables move: copies of row values to add or take away."""
     names = physical(state)
     change = Delta(moving, types).of(state.plan)
     renamed = Project(change, tuple(Output(names[c], col(c)) for c in state.columns))
     columns = [names[c] for c in state.columns]
-    query = _numbers(_held(render(outward(renamed), source), stored, columns), columns)
+    query = _numbers(_held(_rendered(renamed, source, ranges), stored, columns), columns)
     merge = Merge(
         keys=(*columns, ROW),
         delete_when=_not(_s(IN)),
@@ -129,6 +144,11 @@ def counted(
         insert_when=_s(IN),
     )
     return query, merge
+
+
+def _rendered(plan: Rel, source: Source, ranges: Ranges) -> exp.Query:
+    """A plan of a change as a query: begun at the change, and within its ranges."""
+    return render(narrowed(outward(plan), ranges), source)
 
 
 def _numbered(plan: Rel) -> Rel:

@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from sqlglot import exp
+
 from belvedere.errors import Internal, Unsupported
 from belvedere.lake import commits
 from belvedere.lake.door import Door
@@ -26,7 +28,7 @@ from belvedere.views.definition import View
 from belvedere.views.history import note
 from belvedere.views.maintenance import additive, counted, fill, keyed
 from belvedere.views.pins import Pins
-from belvedere.views.sources import Versions, reference
+from belvedere.views.sources import Versions
 from belvedere.views.state import Bag
 
 ATTEMPTS = 5
@@ -85,6 +87,7 @@ class _Refresh:
     ran: list[str] = field(default_factory=list)
 
     def run(self) -> Refreshed:
+        self.pins.forget(self.view.stored)
         found = commits.read_stamp(self.door, self.view.stored)
         before = found.stamp.vector if found.stamp else {}
         reason = "REQUESTED" if self.full else found.reason or ""
@@ -152,6 +155,7 @@ class _Refresh:
 
     def _advance(self, before: Vector, stamp: Stamp, moving: list[str]) -> tuple[Choice, int]:
         work = self.pins.work({**self.view.definition.settings, **_FROM_CHANGES})
+        held = self.pins.table(self.view.stored).version
         found = {t: self._changes(work, t, before[t], stamp.vector[t]) for t in moving}
         moving = [t for t in moving if found[t].rows != 0]
         inserts_only = all(found[t].inserts_only is True for t in moving)
@@ -163,13 +167,14 @@ class _Refresh:
             return choice, 0
         views = {t: found[t].view for t in moving}
         versions = self._versions(work, before, stamp.vector, views)
+        ranges = {(t, c): at for t in moving for c, at in found[t].ranges.items()}
         if isinstance(state, Bag):
-            stored = reference(self.door.table(self.view.stored))
-            query, merge = counted(state, moving, types, versions, stored)
+            stored = self.pins.opened(work, self.view.stored, held)
+            query, merge = counted(state, moving, types, versions, exp.to_table(stored), ranges)
         elif choice.strategy is Strategy.MERGE:
-            query, merge = additive(state, moving, types, versions)
+            query, merge = additive(state, moving, types, versions, ranges)
         else:
-            query, merge = keyed(state, moving, types, versions)
+            query, merge = keyed(state, moving, types, versions, ranges)
         text = query.sql(dialect="spark")
         self.ran.append(text)
         rows = commits.merge(work, self.view.stored, text, merge, stamp)
