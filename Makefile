@@ -11,7 +11,7 @@ UV := $(firstword $(wildcard $(BIN)/uv) uv)
 # More arguments for pytest, the demo or the benchmark: make test ARGS="-k merge"
 ARGS ?=
 
-.PHONY: help setup java demo test test-fast check bench specs lock clean
+.PHONY: help setup java demo test test-fast soak check bench specs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: $(READY) java ## every test
 
 test-fast: $(READY) ## the tests that need no Java, within a minute
 	$(BIN)/python -m pytest -m "not spark" $(ARGS)
+
+soak: $(READY) java ## what is too long for every run: TPC-H as views, a hundred kills
+	BELVEDERE_KILLS=100 $(BIN)/python -m pytest --soak tests/tpch tests/views/test_kill.py tests/lake/test_connect.py $(ARGS)
 
 check: $(READY) ## format, lint, types, and the rules of the house
 	$(BIN)/ruff format --check .

@@ -25,6 +25,7 @@ os.environ.setdefault(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="run what is too long for every run too")
     parser.addoption(
         "--deep",
         type=float,
@@ -32,6 +33,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SECONDS",
         help="try the properties on new random examples for that long, all together",
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--soak"):
+        skip = pytest.mark.skip(reason="runs with --soak")
+        for item in items:
+            if item.get_closest_marker("soak"):
+                item.add_marker(skip)
 
 
 @pytest.fixture(scope="session")

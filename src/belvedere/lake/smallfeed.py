@@ -125,8 +125,11 @@ def _deleted(action: Action) -> int:
 
 
 def _bytes(commit: Commit) -> int:
+    """How much of a commit's files becomes rows of its feed."""
     if commit.cdcs:
         return sum(int(a.get("size") or 0) for a in commit.cdcs)
+    if _only_grows_vectors(commit):
+        return 0  # few rows of large files
     actions = (*commit.adds, *commit.removes)
     return sum(int(a.get("size") or 0) for a in actions if a.get("dataChange", True))
 
