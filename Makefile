@@ -30,7 +30,7 @@ java: ## check that Java 17 or later is there
 demo: $(READY) java ## a lake, a view, a change, a refresh: what Belvedere does, in two minutes
 	$(BIN)/belvedere demo $(ARGS)
 
-test: $(READY) java ## every test
+test: $(READY) java ## every test but those of make soak
 	$(BIN)/python -m pytest $(ARGS)
 
 test-fast: $(READY) ## the tests that need no Java, within a minute
