@@ -26,7 +26,7 @@ class Hunt:
     name: str
     law: Callable[..., None]
     cases: st.SearchStrategy[Case]
-    enough: int = 50
+    enough: int = 25
 
     def finds(self, most: int | None = None) -> str:
         """What the first counterexample raised; empty if there is none among so many cases."""

@@ -71,7 +71,7 @@ through_tops = _pushing_into("top rows", "top")
 
 joins_in_order = Hunt("the order of joins", turning_keeps_the_rows, _changes("chain"))
 
-ranges = Hunt("the ranges of changes", narrowing_keeps_the_rows, _changes("chain"))
+ranges = Hunt("the ranges of changes", narrowing_keeps_the_rows, _changes("pairs", Kind.INNER))
 ranges_of_groups = Hunt(
     "the ranges of groups", narrowing_keeps_the_rows, _changes("groups", ["count"])
 )

@@ -306,12 +306,3 @@ def groups_without_a_key_are_outside_every_range(patch: Patch) -> None:
         return replace(turned, child=Filter(q.child, within))
 
     patch.setattr(narrow._Narrow, "_restricted", restricted)
-
-
-@caught_by(hunts.ranges)
-def a_union_has_the_range_of_its_first_part(patch: Patch) -> None:
-    patch.setattr(
-        narrow._Narrow,
-        "_hull",
-        lambda rule, q, c: rule.of(q.children[0], q.children[0].columns[q.columns.index(c)]),
-    )
