@@ -99,7 +99,11 @@ def run(elsewhere: bool) -> None:
 def run_all_kills() -> None:
     """Clients that die at the named steps of a refresh, and at random moments."""
     steps = [Kill(step, when) for step in STEPS for when in ("before", "after")]
-    chosen = [*steps, *random_kills(KILLS, longest=2.5)] if KILLS > 10 else steps[6:10]
+    chosen = (
+        [*steps, *random_kills(KILLS, longest=2.5)]
+        if KILLS > 10
+        else [k for k in steps if " by " in k.step]
+    )
     with bv.connect(spark) as lake:
         lake.sql("CREATE DATABASE kills")
         lake.sql("USE kills")

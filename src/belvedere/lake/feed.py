@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from belvedere.errors import Invalid, Unsupported
@@ -88,7 +89,7 @@ class Feed:
         if net.num_rows == 0:
             return _empty(work, kinds)
         frame = work.spark.createDataFrame(net, schema=_shape(work, kinds).schema)
-        counts = set(net.column(COUNT).to_pylist())
+        counts = set(pc.unique(net.column(COUNT)).to_pylist())
         view = work.register("changes", frame)
         return Changes(
             view,

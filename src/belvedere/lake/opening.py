@@ -29,7 +29,7 @@ _GLOB = set("*?[]{}\\")
 
 def open_version(work: Work, table: Table, version: int) -> DataFrame:
     """The rows of a version."""
-    root = table.root
+    root = table.root if table.plain else None
     found = files(root, version) if root is not None else None
     if root is None or found is None:
         return _as_of(work, table, version)

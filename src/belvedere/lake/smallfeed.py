@@ -99,7 +99,10 @@ def ranges_arrow(rows: pa.Table) -> dict[str, tuple[Any, Any]]:
     found = {}
     for name, values in zip(rows.column_names, rows.columns, strict=True):
         if pa.types.is_integer(values.type) or pa.types.is_date32(values.type):
-            at = pc.min_max(values).as_py()
+            try:
+                at = pc.min_max(values).as_py()
+            except (ValueError, OverflowError):
+                continue  # Spark's years go on after Python's 9999
             if at["min"] is not None:
                 found[name] = at["min"], at["max"]
     return found

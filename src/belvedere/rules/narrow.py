@@ -12,7 +12,7 @@ have no partner.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -41,6 +41,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, col, every, lit
 from belvedere.algebra.walks import bottom_up
+from belvedere.analyses.floats import INTEGERS
 
 Bound: TypeAlias = int | datetime.date
 Range: TypeAlias = tuple[Bound, Bound]
@@ -143,11 +144,10 @@ class _Narrow:
         at = q.columns.index(column)
         found = [self.of(c, c.columns[at]) for c in q.children if not isinstance(c, Empty)]
         known = [r for r in found if r is not None]
-        if not known or len(known) < len(found) or len({type(r[0]) for r in known}) > 1:
+        if not known or len(known) < len(found):
             return None
-        least: Callable[..., Bound] = min
-        most: Callable[..., Bound] = max
-        return least(r[0] for r in known), most(r[1] for r in known)
+        # One column of a union has one type.
+        return min(low for low, _ in known), max(high for _, high in known)
 
 
 def _columns(part: Scalar) -> tuple[str, str] | None:
@@ -163,7 +163,7 @@ def _comparable(q: Rel, column: str, at: Range) -> bool:
     match q:
         case Scan():
             kind = next(f.type for f in q.fields if f.name == column)
-            return kind == "date" if isinstance(at[0], datetime.date) else kind in _INTEGERS
+            return kind == "date" if isinstance(at[0], datetime.date) else kind in INTEGERS
         case Project():
             value = next(o.value for o in q.outputs if o.name == column)
             return value.column is not None and _comparable(q.child, value.column, at)
@@ -176,9 +176,6 @@ def _comparable(q: Rel, column: str, at: Range) -> bool:
             return _comparable(q.child, column, at)
         case _:
             return False
-
-
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def _between(value: Scalar, at: Range) -> Scalar:

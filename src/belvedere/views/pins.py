@@ -90,9 +90,10 @@ class Pins:
     def _feed(self, name: str, old: int, new: int, columns: Sequence[str]) -> Feed:
         key = name, old, new
         if key not in self._feeds:
-            wanted = [c for v in self._views for c in v.used(name)]
-            every = tuple(dict.fromkeys([*columns, *wanted]))
-            self._feeds[key] = Feed(self.table(name), old, new, every)
+            table = self.table(name)
+            there = dict(table.columns)
+            wanted = [c for v in self._views for c in v.used(name) if c in there]
+            self._feeds[key] = Feed(table, old, new, tuple(dict.fromkeys([*columns, *wanted])))
         return self._feeds[key]
 
 
