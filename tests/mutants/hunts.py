@@ -70,6 +70,7 @@ through_windows = _pushing_into("windows", "window")
 through_tops = _pushing_into("top rows", "top")
 
 joins_in_order = Hunt("the order of joins", turning_keeps_the_rows, _changes("chain"))
+asked_rows = Hunt("the rows asked for", turning_keeps_the_rows, _changes("pairs", Kind.ANTI))
 
 ranges = Hunt("the ranges of changes", narrowing_keeps_the_rows, _changes("pairs", Kind.INNER))
 ranges_of_groups = Hunt(

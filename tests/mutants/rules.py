@@ -272,12 +272,12 @@ def a_condition_of_one_side_is_lost(patch: Patch) -> None:
 
 @caught_by(hunts.joins_in_order)
 def the_order_of_columns_is_that_of_the_joins(patch: Patch) -> None:
-    right = outward._joined
+    right = outward._Outward._joined
     patch.setattr(
-        outward,
+        outward._Outward,
         "_joined",
-        lambda leaves, conjuncts, _: right(
-            leaves, conjuncts, tuple(c for q in leaves for c in q.columns)[::-1]
+        lambda self, leaves, conjuncts, _: right(
+            self, leaves, conjuncts, tuple(c for q in leaves for c in q.columns)[::-1]
         ),
     )
 
@@ -286,6 +286,15 @@ def the_order_of_columns_is_that_of_the_joins(patch: Patch) -> None:
 def filters_between_joins_are_lost(patch: Patch) -> None:
     right = outward._flat
     patch.setattr(outward, "_flat", lambda q: right(q.child) if isinstance(q, Filter) else right(q))
+
+
+@caught_by(hunts.asked_rows)
+def rows_that_cancel_in_a_key_ask_for_nothing(patch: Patch) -> None:
+    patch.setattr(
+        outward,
+        "touched",
+        lambda change, key: Support(Project(change, tuple(Output(k, col(k)) for k in key))),
+    )
 
 
 @caught_by(hunts.ranges)

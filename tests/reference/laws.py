@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp, parse_one
 
 from belvedere.algebra.relations import At, Field, Keys, Rel, Restrict, Scan
 from belvedere.algebra.walks import at
+from belvedere.analyses.sizes import Sizes, Statistics
 from belvedere.analyses.types import types
 from belvedere.lake.merges import Merge
 from belvedere.rules.delta import delta
@@ -45,17 +47,24 @@ def pushing_keeps_the_rows(q: Rel, db: Database, key: tuple[str, ...], wanted: A
 
 
 def turning_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
-    """outward(ΔQ) = ΔQ"""
+    """outward(ΔQ) = ΔQ, whatever is known of sizes"""
     db, change = db.moving(moving), delta(q, moving)
-    turned = outward(change)
-    assert turned.columns == change.columns
-    assert db.bag(turned) == db.bag(change)
+    for sizes in (None, Sizes(large_tables(db, moving))):
+        turned = outward(change, sizes)
+        assert turned.columns == change.columns
+        assert db.bag(turned) == db.bag(change)
 
 
 def narrowing_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
     """narrowed(outward(ΔQ)) = ΔQ, with the ranges that the changes have"""
     db, change = db.moving(moving), delta(q, moving)
-    assert db.bag(narrowed(outward(change), ranges_of(db, moving))) == db.bag(change)
+    turned = outward(change, Sizes(large_tables(db, moving)))
+    assert db.bag(narrowed(turned, ranges_of(db, moving))) == db.bag(change)
+
+
+def large_tables(db: Database, moving: set[str]) -> Statistics:
+    """What would be known if the tables were large and their changes small."""
+    return Statistics(dict.fromkeys(db.columns, 1e6), dict.fromkeys(moving, 3))
 
 
 def ranges_of(db: Database, moving: set[str]) -> Ranges:
@@ -101,14 +110,15 @@ def the_stored_rows_follow(q: Rel, history: History, *, recompute: bool = False)
 def _advance(
     state: State, known: Mapping[str, str], db: Database, moving: set[str], *, recompute: bool
 ) -> tuple[exp.Query, Merge]:
+    sizes = replace(large_tables(db, moving), ranges=ranges_of(db, moving))
     if isinstance(state, BagState):
-        return maintenance.counted(state, moving, known, source, exp.to_table(STORED))
+        return maintenance.counted(state, moving, known, source, exp.to_table(STORED), sizes)
     changes = [minus(db.new[t], db.old[t]) for t in moving]
     inserts_only = all(m > 0 for change in changes for m in change.values())
     chosen = choose(state, known, moving, inserts_only=inserts_only).strategy
     if chosen is Strategy.MERGE and not recompute:
-        return maintenance.additive(state, moving, known, source)
-    return maintenance.keyed(state, moving, known, source)
+        return maintenance.additive(state, moving, known, source, sizes)
+    return maintenance.keyed(state, moving, known, source, sizes)
 
 
 def ask(texts: Mapping[str, str], known: Mapping[str, str]) -> Mapping[str, str]:

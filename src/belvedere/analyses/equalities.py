@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from belvedere.algebra.relations import (
-    Aggregate,
-    Distinct,
-    Field,
-    Filter,
-    Join,
-    Negate,
-    Net,
-    Project,
-    Rel,
-    Restrict,
-    Scan,
-    TopK,
-    Window,
-)
-from belvedere.algebra.walks import children
+from belvedere.algebra.relations import Join
+from belvedere.analyses.origins import origin
 
 
 def equalities(join: Join) -> tuple[tuple[str, str], ...]:
@@ -40,24 +26,5 @@ def equalities(join: Join) -> tuple[tuple[str, str], ...]:
 
 
 def _alike(join: Join, a: str, b: str) -> bool:
-    left, right = _field(join.left, a), _field(join.right, b)
+    left, right = origin(join.left, a), origin(join.right, b)
     return left is not None and right is not None and left.type == right.type
-
-
-def _field(q: Rel, column: str) -> Field | None:
-    """The table column that a plan's column is, untouched on its way up; None if computed."""
-    match q:
-        case Scan():
-            return next((f for f in q.fields if f.name == column), None)
-        case Project():
-            value = next((o.value for o in q.outputs if o.name == column), None)
-            return _field(q.child, value.column) if value is not None and value.column else None
-        case Aggregate() if column not in q.keys:
-            return None
-        case Distinct() | Restrict() | Negate() | Net() | TopK():
-            return _field(q.child, column)
-        case Aggregate() | Filter() | Window() | Join():
-            below = (c for c in children(q) if column in c.columns)
-            return next((f for f in (_field(c, column) for c in below) if f), None)
-        case _:
-            return None

@@ -1,16 +1,20 @@
-"""Outward: the same plan with its inner joins begun at what is small, the changes.
+"""Outward: the same plan with its joins begun at what is small, the changes.
 
     O1  inner joins commute    a tree of them starts at a change, or at what keys restrict, and
-                               takes next what an equality ties to the rows it has
-    O2  M = (A⋈B) ⋉θ K         = (A ⋉θ K) ⋈ B   where θ reads of A and K alone
+                               takes next what an equality ties to the rows it has, the step
+                               with the fewest rows first
+    O2  M = (A⋈B) ⋉θ K         = (A ⋉θ K) ⋈ B      where θ reads of A and K alone
+    O3  S ∘ R on s = r         = S ∘ K(R)          K the values of s in S; ∘ is ⋉, ▷ or ⟕, or ⋈
+                               with an R that is more than rows of tables; S small, R large
 
 Spark joins in the order of the text. A term of a change written as it is derived, L₁ ⋈ ΔR with
-L a join of large tables, would join these first.
+L a join of large tables, would join these first. By O3 a group, a window or the inner side of
+another join is computed for the rows that ask for it, not for all: K goes down as far as
+`rules/restrict.py` takes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -19,48 +23,103 @@ from belvedere.algebra.relations import (
     Change,
     Filter,
     Join,
+    Keys,
     Kind,
     Output,
     Project,
     Rel,
     Restrict,
+    Scan,
 )
 from belvedere.algebra.scalars import TRUE, Scalar, col, every
 from belvedere.algebra.walks import children, nodes, with_children
+from belvedere.analyses.equalities import equalities
+from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes
+from belvedere.rules.delta import touched
+from belvedere.rules.restrict import push
+
+SMALL = 500_000
+"""Rows that every worker can hold, and a driver can hand out."""
 
 
-def outward(q: Rel) -> Rel:
-    """The plan with its joins in the order of O1 and O2; shared subplans stay shared."""
-    done: dict[int, Rel] = {}
-
-    def go(node: Rel) -> Rel:
-        if id(node) not in done:
-            done[id(node)] = _turned(node, go)
-        return done[id(node)]
-
-    return go(q)
+def outward(q: Rel, sizes: Sizes | None = None) -> Rel:
+    """The plan with its joins in the order of O1, O2 and O3; shared subplans stay shared."""
+    return _Outward(sizes or Sizes(NOTHING_KNOWN)).go(q)
 
 
-def _turned(q: Rel, go: Callable[[Rel], Rel]) -> Rel:
-    match q:
-        case Join(kind=Kind.INNER):
-            leaves, conjuncts = _flat(q)
-            small = [leaf for leaf in leaves if _starts(leaf)]
-            if small and len(leaves) > 2:
-                return _joined([go(leaf) for leaf in leaves], conjuncts, q.columns)
-        # O2  (A⋈B) ⋉θ K = (A ⋉θ K) ⋈ B
-        case Join(kind=Kind.SEMI, left=Join(kind=Kind.INNER)) if _starts(q.right):
-            leaves, conjuncts = _flat(q.left)
-            needed = q.on.columns - set(q.right.columns)
-            owner = next((i for i, leaf in enumerate(leaves) if needed <= set(leaf.columns)), None)
-            if owner is not None:
-                leaves[owner] = replace(q, left=leaves[owner])
-                return _joined([go(leaf) for leaf in leaves], conjuncts, q.columns)
-        case _:
-            pass
-    old = children(q)
-    new = [go(child) for child in old]
-    return q if all(a is b for a, b in zip(old, new, strict=True)) else with_children(q, new)
+class _Outward:
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        self._done: dict[int, tuple[Rel, Rel]] = {}
+
+    def go(self, q: Rel) -> Rel:
+        if id(q) not in self._done:
+            self._done[id(q)] = q, self._turned(q)
+        return self._done[id(q)][1]
+
+    def _turned(self, q: Rel) -> Rel:
+        match q:
+            case Join(kind=Kind.INNER):
+                leaves, conjuncts = _flat(q)
+                if any(map(_starts, leaves)):
+                    return self._joined([self.go(leaf) for leaf in leaves], conjuncts, q.columns)
+            # O2  (A⋈B) ⋉θ K = (A ⋉θ K) ⋈ B
+            case Join(kind=Kind.SEMI, left=Join(kind=Kind.INNER)) if _starts(q.right):
+                leaves, conjuncts = _flat(q.left)
+                needed = q.on.columns - set(q.right.columns)
+                owner = next((i for i, a in enumerate(leaves) if needed <= set(a.columns)), None)
+                if owner is not None:
+                    leaves[owner] = replace(q, left=leaves[owner])
+                    return self._joined([self.go(leaf) for leaf in leaves], conjuncts, q.columns)
+            case _:
+                pass
+        old = children(q)
+        new = [self.go(child) for child in old]
+        same = all(a is b for a, b in zip(old, new, strict=True))
+        again = q if same else with_children(q, new)
+        return self._asked(again) if isinstance(again, Join) else again
+
+    # O1
+    def _joined(self, leaves: list[Rel], conjuncts: list[Scalar], columns: tuple[str, ...]) -> Rel:
+        left, waiting = list(leaves), [c for c in conjuncts if c != TRUE]
+        first = min(left, key=lambda leaf: (not _starts(leaf), self._sizes.rows(leaf)))
+        left.remove(first)
+        joined, waiting = _filtered(first, waiting)
+        while left:
+            have = set(joined.columns)
+            following = min(left, key=lambda leaf: self._distance(joined, leaf, waiting))
+            left.remove(following)
+            right, waiting = _filtered(following, waiting)
+            both = have | set(right.columns)
+            on = [c for c in waiting if c.columns <= both]
+            waiting = [c for c in waiting if not c.columns <= both]
+            joined = self._asked(Join(joined, right, Kind.INNER, every(on)))
+        if joined.columns == columns:
+            return joined
+        return Project(joined, tuple(Output(c, col(c)) for c in columns))
+
+    def _distance(
+        self, joined: Rel, leaf: Rel, waiting: list[Scalar]
+    ) -> tuple[bool, bool, bool, float]:
+        """How far a relation is from the rows so far: tied by an equality, by anything, not small."""
+        have, own = set(joined.columns), set(leaf.columns)
+        ties = [c for c in waiting if c.columns <= have | own and c.columns & have]
+        ties = [c for c in ties if c.columns & own]
+        equal = any(isinstance(c.expr, exp.EQ | exp.NullSafeEQ) for c in ties)
+        rows = self._sizes.rows(Join(joined, leaf, Kind.INNER, every(ties)))
+        return not equal, not ties, not _starts(leaf), rows
+
+    # O3  S ∘ R = S ∘ K(R)
+    def _asked(self, q: Join) -> Join:
+        own = {b: a for a, b in equalities(q)}
+        pairs = {a: b for b, a in own.items()}
+        if not pairs or q.kind is Kind.FULL or (q.kind is Kind.INNER and _plain(q.right)):
+            return q
+        few, many = self._sizes.rows(q.left), self._sizes.rows(q.right)
+        if few > SMALL or 4 * few > many:
+            return q
+        asked = Keys(touched(q.left, tuple(pairs)))
+        return replace(q, right=push(Restrict(q.right, tuple(pairs.values()), asked)))
 
 
 def _flat(q: Rel) -> tuple[list[Rel], list[Scalar]]:
@@ -81,24 +140,9 @@ def _starts(q: Rel) -> bool:
     return any(isinstance(n, Change | Restrict) for n in nodes(q))
 
 
-# O1
-def _joined(leaves: list[Rel], conjuncts: list[Scalar], columns: tuple[str, ...]) -> Rel:
-    left, waiting = list(leaves), [c for c in conjuncts if c != TRUE]
-    first = min(left, key=lambda leaf: not _starts(leaf))
-    left.remove(first)
-    joined, waiting = _filtered(first, waiting)
-    while left:
-        have = set(joined.columns)
-        following = min(left, key=lambda leaf: _distance(leaf, have, waiting))
-        left.remove(following)
-        right, waiting = _filtered(following, waiting)
-        both = have | set(right.columns)
-        on = [c for c in waiting if c.columns <= both]
-        waiting = [c for c in waiting if not c.columns <= both]
-        joined = Join(joined, right, Kind.INNER, every(on))
-    if joined.columns == columns:
-        return joined
-    return Project(joined, tuple(Output(c, col(c)) for c in columns))
+def _plain(q: Rel) -> bool:
+    """Whether a relation is rows of tables: a join finds those it needs by itself."""
+    return all(isinstance(n, Scan | Change | Filter | Project | Restrict) for n in nodes(q))
 
 
 def _filtered(leaf: Rel, waiting: list[Scalar]) -> tuple[Rel, list[Scalar]]:
@@ -106,12 +150,3 @@ def _filtered(leaf: Rel, waiting: list[Scalar]) -> tuple[Rel, list[Scalar]]:
     own = [c for c in waiting if c.columns <= set(leaf.columns)]
     rest = [c for c in waiting if not c.columns <= set(leaf.columns)]
     return (Filter(leaf, every(own)) if own else leaf), rest
-
-
-def _distance(leaf: Rel, have: set[str], waiting: list[Scalar]) -> tuple[bool, bool, bool]:
-    """How far a relation is from the rows so far: tied by an equality, by anything, not small."""
-    both = have | set(leaf.columns)
-    ties = [c for c in waiting if c.columns <= both and c.columns & have]
-    ties = [c for c in ties if c.columns & set(leaf.columns)]
-    equal = any(isinstance(c.expr, exp.EQ | exp.NullSafeEQ) for c in ties)
-    return not equal, not ties, not _starts(leaf)

@@ -4,6 +4,8 @@ A signed relation has a column `__m` of signs: +1 or -1, larger counts stand as 
 as they do in an unsigned one. (A product of signs is a sign, and the sum of a signed decimal
 needs no multiplication, which Spark would round.) Filters, projections and joins gather in one
 SELECT as long as that is sound; a subplan used several times becomes a common table expression.
+Where sizes are known, a join says which of its sides is small enough to be handed to every
+worker: Spark knows nothing of a change, and takes the result of a join for a product.
 """
 
 from __future__ import annotations
@@ -47,9 +49,17 @@ Source = Callable[[Scan | Change], exp.Table]
 """What stands in FROM for a leaf; of a Change, a table that also has the column `__m`."""
 
 
-def render(q: Rel, source: Source) -> exp.Query:
+Small = Callable[[Rel], float | None]
+"""The rows of a plan that is small; None of one that is not, or may not be."""
+
+
+def nothing_is_small(_: Rel) -> None:
+    """Sizes are not known."""
+
+
+def render(q: Rel, source: Source, small: Small = nothing_is_small) -> exp.Query:
     """The query of a plan: its columns in order, and `__m` last if it is signed."""
-    renderer = _Renderer(source, _shared(q))
+    renderer = _Renderer(source, small, _shared(q))
     query = renderer.query(q)
     for name, inner in renderer.common.items():
         query = query.with_(name, as_=inner, copy=False)
@@ -85,6 +95,8 @@ class _Block:
     columns: dict[str, exp.Expr]
     where: tuple[exp.Expr, ...] = ()
     sign: exp.Expr | None = None
+    small: tuple[str, ...] = ()
+    """The sources to hand to every worker."""
 
     @property
     def bare(self) -> bool:
@@ -109,12 +121,17 @@ class _Block:
         query = exp.select(*outputs, copy=False).from_(self.items[0], copy=False)
         for item in self.items[1:]:
             query = query.join(item, copy=False)
+        if self.small:
+            names = [exp.column(name) for name in self.small]
+            hint = exp.Anonymous(this="BROADCAST", expressions=names)
+            query.set("hint", exp.Hint(expressions=[hint]))
         return query.where(*self.where, copy=False) if self.where else query
 
 
 @dataclass
 class _Renderer:
     source: Source
+    small: Small
     shared: set[int]
     common: dict[str, exp.Query] = field(default_factory=dict)
     _names: dict[int, str] = field(default_factory=dict)
@@ -230,6 +247,13 @@ class _Renderer:
         mergeable = len(right.items) == 1 and inner
         if not (right.bare or mergeable):
             right = self._closed(q.right, right)
+        match self._handed_out(q):
+            case "left":
+                if len(left.items) > 1:
+                    left = self._closed(q.left, left)
+                left = _handing_out(left, left)
+            case "right":
+                left = _handing_out(left, right)
         joined = replace(left, columns={**left.columns, **right.columns})
         item = _join_item(right.items[0], q.kind, joined.put(q.on))
         if q.kind in (Kind.SEMI, Kind.ANTI):
@@ -238,10 +262,20 @@ class _Renderer:
         sign = _times(left.sign, right.sign)
         return replace(joined, items=(*left.items, item), where=where, sign=sign)
 
+    def _handed_out(self, q: Join) -> str:
+        """Which side of a join every worker gets whole, as far as its kind lets it."""
+        left = self.small(q.left) if q.kind is Kind.INNER else None
+        right = self.small(q.right) if q.kind is not Kind.FULL else None
+        if left is not None and (right is None or left < right):
+            return "left"
+        return "" if right is None else "right"
+
     def _restrict(self, q: Restrict) -> _Block:
         left, keys = self.block(q.child), self._unsigned(q.by.rel)
         if not keys.bare:
             keys = self._closed(q.by.rel, keys)
+        if self.small(q.by.rel) is not None:
+            left = _handing_out(left, keys)
         pairs = zip(q.key, q.by.rel.columns, strict=True)
         on = every(same(Scalar(left.columns[a]), Scalar(keys.columns[b])) for a, b in pairs)
         return replace(left, items=(*left.items, _join_item(keys.items[0], Kind.SEMI, on.expr)))
@@ -360,6 +394,11 @@ def _join_item(item: exp.Expr, kind: Kind, on: exp.Expr) -> exp.Join:
     if kind is Kind.INNER and isinstance(on, exp.Boolean):
         return exp.Join(this=item, kind="CROSS")
     return exp.Join(this=item, on=on.copy(), **_JOINS[kind])
+
+
+def _handing_out(block: _Block, other: _Block) -> _Block:
+    """The block with the first source of another, or of itself, handed to every worker."""
+    return replace(block, small=(*block.small, other.items[0].alias))
 
 
 def _times(a: exp.Expr | None, b: exp.Expr | None) -> exp.Expr | None:

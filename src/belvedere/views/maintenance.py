@@ -29,11 +29,12 @@ from belvedere.algebra.relations import (
     Window,
 )
 from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
+from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
 from belvedere.lake.merges import Merge
 from belvedere.rules.delta import Delta
-from belvedere.rules.narrow import Ranges, narrowed
-from belvedere.rules.outward import outward
+from belvedere.rules.narrow import narrowed
+from belvedere.rules.outward import SMALL, outward
 from belvedere.rules.restrict import push
 from belvedere.sql.render import SIGN, Source, render
 from belvedere.views.state import (
@@ -50,7 +51,6 @@ from belvedere.views.state import (
 )
 
 IN = "__in"
-NO_RANGES: Ranges = {}
 
 
 def fill(state: State, source: Source) -> exp.Query:
@@ -67,7 +67,7 @@ def additive(
     moving: Collection[str],
     types: Types,
     source: Source,
-    ranges: Ranges = NO_RANGES,
+    known: Statistics = NOTHING_KNOWN,
 ) -> tuple[exp.Query, Merge]:
     """Merge: what each touched group gains, and how that joins the stored parts."""
     gained = Aggregate(
@@ -85,7 +85,7 @@ def additive(
         insert={**_copied(state, names), COUNT: _not_negative(_s(COUNT))},
         insert_when=_not(_is(_s(COUNT), 0)),
     )
-    return _rendered(plan, source, ranges), merge
+    return _rendered(plan, source, known), merge
 
 
 def keyed(
@@ -93,7 +93,7 @@ def keyed(
     moving: Collection[str],
     types: Types,
     source: Source,
-    ranges: Ranges = NO_RANGES,
+    known: Statistics = NOTHING_KNOWN,
 ) -> tuple[exp.Query, Merge]:
     """Replace keys: touched groups recomputed; those without rows go."""
     names = physical(state)
@@ -120,7 +120,7 @@ def keyed(
         insert=_copied(state, names),
         insert_when=_not(absent),
     )
-    return _rendered(Project(plan, outputs), source, ranges), merge
+    return _rendered(Project(plan, outputs), source, known), merge
 
 
 def counted(
@@ -129,14 +129,14 @@ def counted(
     types: Types,
     source: Source,
     stored: exp.Table,
-    ranges: Ranges = NO_RANGES,
+    known: Statistics = NOTHING_KNOWN,
 ) -> tuple[exp.Query, Merge]:
     """Merge of a bag, some of whose tables move: copies of row values to add or take away."""
     names = physical(state)
     change = Delta(moving, types).of(state.plan)
     renamed = Project(change, tuple(Output(names[c], col(c)) for c in state.columns))
     columns = [names[c] for c in state.columns]
-    query = _numbers(_held(_rendered(renamed, source, ranges), stored, columns), columns)
+    query = _numbers(_held(_rendered(renamed, source, known), stored, columns), columns)
     merge = Merge(
         keys=(*columns, ROW),
         delete_when=_not(_s(IN)),
@@ -146,9 +146,15 @@ def counted(
     return query, merge
 
 
-def _rendered(plan: Rel, source: Source, ranges: Ranges) -> exp.Query:
+def _rendered(plan: Rel, source: Source, known: Statistics) -> exp.Query:
     """A plan of a change as a query: begun at the change, and within its ranges."""
-    return render(narrowed(outward(plan), ranges), source)
+    sizes = Sizes(known)
+
+    def small(q: Rel) -> float | None:
+        rows = sizes.rows(q)
+        return rows if rows <= SMALL else None
+
+    return render(narrowed(outward(plan, sizes), known.ranges), source, small)
 
 
 def _numbered(plan: Rel) -> Rel:

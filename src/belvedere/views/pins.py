@@ -17,6 +17,7 @@ from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes, Feed
 from belvedere.lake.names import quote
 from belvedere.lake.opening import open_version
+from belvedere.lake.statistics import Measured, measured
 from belvedere.lake.tables import Table
 from belvedere.lake.work import Work
 from belvedere.sql.render import SIGN
@@ -32,6 +33,7 @@ class Pins:
         self._tables: dict[str, Table] = {}
         self._works: dict[tuple[tuple[str, str], ...], Work] = {}
         self._opened: dict[tuple[Work, str, int], str] = {}
+        self._measured: dict[str, Measured | None] = {}
         self._feeds: dict[tuple[str, int, int], Feed] = {}
         self._changes: dict[tuple[Work, Feed, tuple[str, ...]], Changes] = {}
         self._busy = threading.RLock()
@@ -55,10 +57,19 @@ class Pins:
                 self._tables[name] = self._door.table(name)
             return self._tables[name]
 
+    def measured(self, name: str) -> Measured | None:
+        """What the log says of a table's size."""
+        table = self.table(name)
+        with self._busy:
+            if name not in self._measured:
+                self._measured[name] = measured(table)
+            return self._measured[name]
+
     def forget(self, name: str) -> None:
         """A stored table that was just written is looked at again."""
         with self._busy:
             self._tables.pop(name, None)
+            self._measured.pop(name, None)
 
     def work(self, settings: Mapping[str, str]) -> Work:
         """Where views of these settings are computed."""

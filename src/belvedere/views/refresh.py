@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from sqlglot import exp
 
+from belvedere.analyses.sizes import Statistics
 from belvedere.errors import Internal, Unsupported
 from belvedere.lake import commits
 from belvedere.lake.door import Door
@@ -167,14 +168,14 @@ class _Refresh:
             return choice, 0
         views = {t: found[t].view for t in moving}
         versions = self._versions(work, before, stamp.vector, views)
-        ranges = {(t, c): at for t in moving for c, at in found[t].ranges.items()}
+        known = self._known(found, moving)
         if isinstance(state, Bag):
             stored = self.pins.opened(work, self.view.stored, held)
-            query, merge = counted(state, moving, types, versions, exp.to_table(stored), ranges)
+            query, merge = counted(state, moving, types, versions, exp.to_table(stored), known)
         elif choice.strategy is Strategy.MERGE:
-            query, merge = additive(state, moving, types, versions, ranges)
+            query, merge = additive(state, moving, types, versions, known)
         else:
-            query, merge = keyed(state, moving, types, versions, ranges)
+            query, merge = keyed(state, moving, types, versions, known)
         text = query.sql(dialect="spark")
         self.ran.append(text)
         rows = commits.merge(work, self.view.stored, text, merge, stamp)
@@ -186,6 +187,16 @@ class _Refresh:
     def _changes(self, work: Work, name: str, old: Position, new: Position) -> Changes:
         columns = list(self.view.used(name))
         return self.pins.changes(work, name, old.version, new.version, columns)
+
+    def _known(self, found: Mapping[str, Changes], moving: Collection[str]) -> Statistics:
+        """What is known of the tables and their changes before anything is computed."""
+        measured = {t: self.pins.measured(t) for t in self.view.tables}
+        return Statistics(
+            rows={t: m.rows for t, m in measured.items() if m},
+            changed={t: rows for t in moving if (rows := found[t].rows) is not None},
+            values={(t, c): n for t, m in measured.items() if m for c, n in m.values.items()},
+            ranges={(t, c): at for t in moving for c, at in found[t].ranges.items()},
+        )
 
     def _versions(
         self, work: Work, before: Vector, after: Vector, views: Mapping[str, str] | None = None

@@ -1,0 +1,53 @@
+"""What the log of a local table says of its size: rows, and how many values a column can have."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from belvedere.analyses.floats import INTEGERS
+from belvedere.lake.files import File, files
+from belvedere.lake.tables import Table
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The rows of a version, its bytes, and bounds on the values of its columns."""
+
+    rows: int
+    bytes: int
+    values: Mapping[str, int] = field(default_factory=dict)
+
+
+def measured(table: Table) -> Measured | None:
+    """What is recorded of the version of a table; None if not every file has a row count."""
+    found = files(table.root, table.version) if table.root is not None else None
+    if found is None:
+        return None
+    counts = [f.rows for f in found]
+    if any(n is None for n in counts):
+        return None
+    rows = sum(n for n in counts if n is not None)
+    return Measured(rows, sum(f.size for f in found), _values(table, found))
+
+
+def _values(table: Table, found: Iterable[File]) -> dict[str, int]:
+    """How many values lie between the least and the greatest, of integers and dates."""
+    bounds = {}
+    some = [f.stats for f in found if f.rows]
+    for name, kind in table.columns:
+        if kind != "date" and kind not in INTEGERS:
+            continue
+        try:
+            low = min(_number(s["minValues"][name], kind) for s in some)
+            high = max(_number(s["maxValues"][name], kind) for s in some)
+        except (KeyError, ValueError, TypeError):
+            continue  # a file without bounds, or a table without rows
+        bounds[name] = high - low + 1
+    return bounds
+
+
+def _number(value: Any, kind: str) -> int:
+    return datetime.date.fromisoformat(value).toordinal() if kind == "date" else int(value)
