@@ -89,7 +89,7 @@ class Door:
         """Whether a table or view of this name can be read."""
         if self._home(name) is not None:
             return True
-        if name in self._meanings:
+        if name in self._meanings or (self.directory is not None and hidden(name)):
             return False
         try:
             _ = self.spark.table(dotted(name)).schema
