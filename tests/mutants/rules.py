@@ -299,8 +299,8 @@ def rows_that_cancel_in_a_key_ask_for_nothing(patch: Patch) -> None:
 
 @caught_by(hunts.ranges)
 def a_range_begins_too_late(patch: Patch) -> None:
-    right = narrow._between
-    patch.setattr(narrow, "_between", lambda value, at: right(value, (at[0] + 1, at[1])))
+    right = narrow._in
+    patch.setattr(narrow, "_in", lambda value, at: right(value, (at[0] + 1, at[1])))
 
 
 @caught_by(hunts.ranges_of_groups)

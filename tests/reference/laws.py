@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp, parse_one
 
 from belvedere.algebra.relations import At, Field, Keys, Rel, Restrict, Scan
 from belvedere.algebra.walks import at
-from belvedere.analyses.sizes import Sizes, Statistics
+from belvedere.analyses.sizes import Column, Sizes, Statistics
+from belvedere.analyses.spans import Spans, together
 from belvedere.analyses.types import types
 from belvedere.lake.merges import Merge
 from belvedere.rules.delta import delta
-from belvedere.rules.narrow import Ranges, narrowed
+from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
 from belvedere.views import maintenance
@@ -58,23 +58,28 @@ def turning_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
 def narrowing_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
     """narrowed(outward(ΔQ)) = ΔQ, with the ranges that the changes have"""
     db, change = db.moving(moving), delta(q, moving)
-    turned = outward(change, Sizes(large_tables(db, moving)))
-    assert db.bag(narrowed(turned, ranges_of(db, moving))) == db.bag(change)
+    known = large_tables(db, moving)
+    turned = narrowed(outward(change, Sizes(known)), known)
+    assert db.bag(turned) == db.bag(change)
 
 
 def large_tables(db: Database, moving: set[str]) -> Statistics:
     """What would be known if the tables were large and their changes small."""
-    return Statistics(dict.fromkeys(db.columns, 1e6), dict.fromkeys(moving, 3))
+    return Statistics(
+        rows=dict.fromkeys(db.columns, 1e6),
+        changed=dict.fromkeys(moving, 3),
+        changed_within=spans_of(db, moving),
+    )
 
 
-def ranges_of(db: Database, moving: set[str]) -> Ranges:
+def spans_of(db: Database, moving: set[str]) -> dict[Column, Spans]:
     found = {}
     for table in moving:
         rows = [*minus(db.new[table], db.old[table])]
         for place, column in enumerate(db.columns[table]):
             values = [row[place] for row in rows if row[place] is not None]
             if values:
-                found[table, column] = min(values), max(values)
+                found[table, column] = together((v, v) for v in values)
     return found
 
 
@@ -110,7 +115,7 @@ def the_stored_rows_follow(q: Rel, history: History, *, recompute: bool = False)
 def _advance(
     state: State, known: Mapping[str, str], db: Database, moving: set[str], *, recompute: bool
 ) -> tuple[exp.Query, Merge]:
-    sizes = replace(large_tables(db, moving), ranges=ranges_of(db, moving))
+    sizes = large_tables(db, moving)
     if isinstance(state, BagState):
         return maintenance.counted(state, moving, known, source, exp.to_table(STORED), sizes)
     changes = [minus(db.new[t], db.old[t]) for t in moving]

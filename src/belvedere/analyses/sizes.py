@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from belvedere.algebra.relations import (
     Aggregate,
@@ -40,6 +40,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.analyses.equalities import equalities
 from belvedere.analyses.origins import origin
+from belvedere.analyses.spans import Range, Spans, width
 
 Column: TypeAlias = tuple[str, str]
 """A table and one of its columns."""
@@ -53,10 +54,10 @@ class Statistics:
     """Of each table."""
     changed: Mapping[str, float] = field(default_factory=dict)
     """Rows of each table's change."""
-    values: Mapping[Column, float] = field(default_factory=dict)
-    """At most how many values a column has."""
-    ranges: Mapping[Column, tuple[Any, Any]] = field(default_factory=dict)
-    """The least and the greatest value of a column among the rows that changed."""
+    bounds: Mapping[Column, Range] = field(default_factory=dict)
+    """Within which the values of each table lie, of integers and dates."""
+    changed_within: Mapping[Column, Spans] = field(default_factory=dict)
+    """Within which those of the rows that changed lie."""
 
 
 NOTHING_KNOWN = Statistics()
@@ -124,9 +125,9 @@ class Sizes:
         if found is None:
             return 1
         rows = self._known.rows.get(found.table, 1)
-        bound = self._known.values.get((found.table, found.column))
+        bounds = self._known.bounds.get((found.table, found.column))
         # Text and the like: keys more often than not, but names of few things too.
-        return max(1, rows**0.75 if bound is None else min(rows, bound))
+        return max(1, rows**0.75 if bounds is None else min(rows, width([bounds])))
 
 
 def _times(a: float, b: float) -> float:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from belvedere.analyses.spans import Spans
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import log, remote
 from belvedere.lake.names import quote
@@ -25,8 +26,8 @@ from belvedere.lake.smallfeed import (
     is_exact,
     is_small,
     net_arrow,
-    ranges_arrow,
     signed_arrow,
+    spans_arrow,
 )
 from belvedere.lake.tables import Table
 
@@ -45,8 +46,8 @@ class Changes:
     inserts_only: bool | None
     all_ones: bool = False
     """Whether every count is known to be 1 or -1."""
-    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    """The least and the greatest value of integer and date columns, where known."""
+    within: Mapping[str, Spans] = field(default_factory=dict)
+    """Where the values of integer and date columns lie, as far as that is known."""
 
 
 class Feed:
@@ -96,7 +97,7 @@ class Feed:
             net.num_rows,
             min(counts) > 0,
             all_ones=counts <= {1, -1},
-            ranges=ranges_arrow(net.select(list(kinds))),
+            within=spans_arrow(net.select(list(kinds))),
         )
 
     def _frame(self, work: Work, kinds: dict[str, str]) -> DataFrame:

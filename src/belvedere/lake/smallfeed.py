@@ -7,6 +7,7 @@ the same files with larger vectors, or that touch no vector at all.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
+from belvedere.analyses.spans import MOST, Spans
 from belvedere.lake import log
 from belvedere.lake.log import Action, Commit
 from belvedere.lake.tables import Table
@@ -91,21 +93,45 @@ def net_arrow(signed: pa.Table, columns: Sequence[str]) -> pa.Table:
     return net.filter(pc.not_equal(net[_COUNT], 0))
 
 
-def ranges_arrow(rows: pa.Table) -> dict[str, tuple[Any, Any]]:
-    """The least and the greatest value of each integer and date column that has any."""
+def spans_arrow(rows: pa.Table) -> dict[str, Spans]:
+    """Where the values of each integer and date column lie that has any."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = {}
+    found: dict[str, Spans] = {}
     for name, values in zip(rows.column_names, rows.columns, strict=True):
-        if pa.types.is_integer(values.type) or pa.types.is_date32(values.type):
-            try:
-                at = pc.min_max(values).as_py()
-            except (ValueError, OverflowError):
-                continue  # Spark's years go on after Python's 9999
-            if at["min"] is not None:
-                found[name] = at["min"], at["max"]
+        date = pa.types.is_date32(values.type)
+        if date or pa.types.is_integer(values.type):
+            numbers = pc.unique(values.drop_null())
+            if len(numbers):
+                plain = numbers.cast(pa.int32()) if date else numbers
+                spans = _spans(plain.to_numpy(zero_copy_only=False))
+                if not date:
+                    found[name] = spans
+                elif spans[-1][1] <= _LAST_DAY and spans[0][0] >= _FIRST_DAY:
+                    found[name] = tuple((_day(low), _day(high)) for low, high in spans)
     return found
+
+
+def _spans(values: Any) -> tuple[tuple[int, int], ...]:
+    """All values within few intervals: parted at the widest gaps."""
+    import numpy as np
+
+    values = np.sort(values.astype(np.int64))
+    # As numbers without a sign: a gap can be wider than the largest number with one.
+    gaps = values[1:].astype(np.uint64) - values[:-1].astype(np.uint64)
+    widest = np.sort(np.argsort(gaps)[::-1][: MOST - 1])
+    parts = np.split(values, widest[gaps[widest] > 1] + 1)
+    return tuple((int(part[0]), int(part[-1])) for part in parts)
+
+
+def _day(number: int) -> datetime.date:
+    return datetime.date.fromordinal(number + _EPOCH)
+
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+# Spark's years go on after Python's 9999, and before its first.
+_FIRST_DAY, _LAST_DAY = (d.toordinal() - _EPOCH for d in (datetime.date.min, datetime.date.max))
 
 
 def _without_views(table: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What the log of a local table says of its size: rows, and how many values a column can have."""
+"""What the log of a local table says of its size: rows, bytes, and the bounds of its columns."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from belvedere.analyses.floats import INTEGERS
+from belvedere.analyses.spans import Range
 from belvedere.lake.files import File, files
 from belvedere.lake.tables import Table
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The rows of a version, its bytes, and bounds on the values of its columns."""
+    """The rows of a version, its bytes, and the least and greatest values of its columns."""
 
     rows: int
     bytes: int
-    values: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[str, Range] = field(default_factory=dict)
 
 
 def measured(table: Table) -> Measured | None:
@@ -30,24 +31,24 @@ def measured(table: Table) -> Measured | None:
     if any(n is None for n in counts):
         return None
     rows = sum(n for n in counts if n is not None)
-    return Measured(rows, sum(f.size for f in found), _values(table, found))
+    return Measured(rows, sum(f.size for f in found), _bounds(table, found))
 
 
-def _values(table: Table, found: Iterable[File]) -> dict[str, int]:
-    """How many values lie between the least and the greatest, of integers and dates."""
-    bounds = {}
+def _bounds(table: Table, found: Iterable[File]) -> dict[str, Range]:
+    """The least and the greatest value of integers and dates, where every file recorded them."""
+    bounds: dict[str, Range] = {}
     some = [f.stats for f in found if f.rows]
     for name, kind in table.columns:
         if kind != "date" and kind not in INTEGERS:
             continue
         try:
-            low = min(_number(s["minValues"][name], kind) for s in some)
-            high = max(_number(s["maxValues"][name], kind) for s in some)
+            low = min(_value(s["minValues"][name], kind) for s in some)
+            high = max(_value(s["maxValues"][name], kind) for s in some)
         except (KeyError, ValueError, TypeError):
             continue  # a file without bounds, or a table without rows
-        bounds[name] = high - low + 1
+        bounds[name] = low, high
     return bounds
 
 
-def _number(value: Any, kind: str) -> int:
-    return datetime.date.fromisoformat(value).toordinal() if kind == "date" else int(value)
+def _value(recorded: Any, kind: str) -> Any:
+    return datetime.date.fromisoformat(recorded) if kind == "date" else int(recorded)

@@ -154,7 +154,7 @@ def _rendered(plan: Rel, source: Source, known: Statistics) -> exp.Query:
         rows = sizes.rows(q)
         return rows if rows <= SMALL else None
 
-    return render(narrowed(outward(plan, sizes), known.ranges), source, small)
+    return render(narrowed(outward(plan, sizes), known), source, small)
 
 
 def _numbered(plan: Rel) -> Rel:

@@ -194,8 +194,8 @@ class _Refresh:
         return Statistics(
             rows={t: m.rows for t, m in measured.items() if m},
             changed={t: rows for t in moving if (rows := found[t].rows) is not None},
-            values={(t, c): n for t, m in measured.items() if m for c, n in m.values.items()},
-            ranges={(t, c): at for t in moving for c, at in found[t].ranges.items()},
+            bounds={(t, c): at for t, m in measured.items() if m for c, at in m.bounds.items()},
+            changed_within={(t, c): at for t in moving for c, at in found[t].within.items()},
         )
 
     def _versions(
