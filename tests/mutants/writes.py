@@ -26,11 +26,11 @@ def _written(patch: Patch, how: str, change: Callable[[Merge], Merge]) -> None:
     """A maintenance plan whose rows are written in another way."""
     right = getattr(maintenance, how)
 
-    def plan(*args: Any) -> tuple[exp.Query, Merge]:
-        query, write = right(*args)
-        return query, change(write)
+    def otherwise(*args: Any) -> maintenance.Move:
+        way = right(*args)
+        return replace(way, merge=change(way.merge))
 
-    patch.setattr(maintenance, how, plan)
+    patch.setattr(maintenance, how, otherwise)
 
 
 def _match_by_equality(patch: Patch) -> None:

@@ -115,15 +115,15 @@ def the_stored_rows_follow(q: Rel, history: History, *, recompute: bool = False)
 def _advance(
     state: State, known: Mapping[str, str], db: Database, moving: set[str], *, recompute: bool
 ) -> tuple[exp.Query, Merge]:
-    sizes = large_tables(db, moving)
-    if isinstance(state, BagState):
-        return maintenance.counted(state, moving, known, source, exp.to_table(STORED), sizes)
+    strategy = Strategy.REPLACE if recompute else _chosen(state, known, db, moving)
+    way = maintenance.move(state, strategy, moving, known, large_tables(db, moving))
+    return way.query(source, exp.to_table(STORED)), way.merge
+
+
+def _chosen(state: State, known: Mapping[str, str], db: Database, moving: set[str]) -> Strategy:
     changes = [minus(db.new[t], db.old[t]) for t in moving]
     inserts_only = all(m > 0 for change in changes for m in change.values())
-    chosen = choose(state, known, moving, inserts_only=inserts_only).strategy
-    if chosen is Strategy.MERGE and not recompute:
-        return maintenance.additive(state, moving, known, source, sizes)
-    return maintenance.keyed(state, moving, known, source, sizes)
+    return choose(state, known, moving, inserts_only=inserts_only).strategy
 
 
 def ask(texts: Mapping[str, str], known: Mapping[str, str]) -> Mapping[str, str]:

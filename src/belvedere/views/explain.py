@@ -18,7 +18,7 @@ from belvedere.analyses.families import Family, passage
 from belvedere.rules.delta import delta
 from belvedere.views.choice import REASONS, Choice, Strategy, blocked, choose
 from belvedere.views.definition import View
-from belvedere.views.maintenance import additive, counted, keyed
+from belvedere.views.maintenance import move
 from belvedere.views.state import Bag, Combine, Grouped
 
 WIDTH = 100
@@ -162,14 +162,8 @@ def _strategies(view: View) -> list[Choice]:
 
 
 def _sql(view: View, choice: Choice) -> str:
-    state, moving, types = view.state, view.tables, _types(view)
-    if isinstance(state, Bag):
-        query, _ = counted(state, moving, types, _symbolic, exp.to_table(view.stored))
-    elif choice.strategy is Strategy.MERGE:
-        query, _ = additive(state, moving, types, _symbolic)
-    else:
-        query, _ = keyed(state, moving, types, _symbolic)
-    return query.sql(dialect="spark", pretty=True)
+    way = move(view.state, choice.strategy, view.tables, _types(view))
+    return way.query(_symbolic, exp.to_table(view.stored)).sql(dialect="spark", pretty=True)
 
 
 def _symbolic(leaf: Scan | Change) -> exp.Table:

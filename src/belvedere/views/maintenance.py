@@ -13,6 +13,8 @@ zero raises: the stored rows would not be what their vector says.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -29,6 +31,7 @@ from belvedere.algebra.relations import (
     Window,
 )
 from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
+from belvedere.analyses.effort import effort
 from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
 from belvedere.lake.merges import Merge
@@ -37,6 +40,7 @@ from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import SMALL, outward
 from belvedere.rules.restrict import push
 from belvedere.sql.render import SIGN, Source, render
+from belvedere.views.choice import Strategy
 from belvedere.views.state import (
     COUNT,
     ROW,
@@ -62,13 +66,61 @@ def fill(state: State, source: Source) -> exp.Query:
     return render(plan, source)
 
 
-def additive(
-    state: Grouped,
+@dataclass(frozen=True)
+class Move:
+    """A way from one vector to another: the plan of what changes, and how that is written."""
+
+    plan: Rel
+    merge: Merge
+    known: Statistics
+    numbered: tuple[str, ...] | None = None
+    """Of a bag, its stored columns: copies of equal rows are numbered on from those held."""
+
+    def query(self, source: Source, stored: exp.Table) -> exp.Query:
+        """The rows to write, by a plan that begins at the change and reads within its spans."""
+        plan = narrowed(outward(self.plan, self._sizes), self.known)
+        query = render(plan, source, self._small)
+        if self.numbered is None:
+            return query
+        columns = list(self.numbered)
+        return _numbers(_held(query, stored, columns), columns)
+
+    @property
+    def work(self) -> float:
+        """How much work it is, in rows; endless if nothing is known."""
+        return effort(outward(self.plan, self._sizes), self._sizes, SMALL)
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        return Sizes(self.known)
+
+    def _small(self, q: Rel) -> float | None:
+        rows = self._sizes.rows(q)
+        return rows if rows <= SMALL else None
+
+
+def move(
+    state: State,
+    strategy: Strategy,
     moving: Collection[str],
     types: Types,
-    source: Source,
     known: Statistics = NOTHING_KNOWN,
-) -> tuple[exp.Query, Merge]:
+) -> Move:
+    """The way that a strategy takes."""
+    if isinstance(state, Bag):
+        return counted(state, moving, types, known)
+    if strategy is Strategy.MERGE:
+        return additive(state, moving, types, known)
+    return keyed(state, moving, types, known)
+
+
+def rebuilding(state: State, known: Statistics) -> float:
+    """How much work it is to compute everything again, in rows."""
+    sizes = Sizes(known)
+    return effort(state.plan, sizes, SMALL) + sizes.rows(state.plan)
+
+
+def additive(state: Grouped, moving: Collection[str], types: Types, known: Statistics) -> Move:
     """Merge: what each touched group gains, and how that joins the stored parts."""
     gained = Aggregate(
         Delta(moving, types).of(state.child), state.keys, tuple(p.agg for p in state.parts)
@@ -85,16 +137,10 @@ def additive(
         insert={**_copied(state, names), COUNT: _not_negative(_s(COUNT))},
         insert_when=_not(_is(_s(COUNT), 0)),
     )
-    return _rendered(plan, source, known), merge
+    return Move(plan, merge, known)
 
 
-def keyed(
-    state: Grouped,
-    moving: Collection[str],
-    types: Types,
-    source: Source,
-    known: Statistics = NOTHING_KNOWN,
-) -> tuple[exp.Query, Merge]:
+def keyed(state: Grouped, moving: Collection[str], types: Types, known: Statistics) -> Move:
     """Replace keys: touched groups recomputed; those without rows go."""
     names = physical(state)
     changes = Delta(moving, types)
@@ -120,41 +166,22 @@ def keyed(
         insert=_copied(state, names),
         insert_when=_not(absent),
     )
-    return _rendered(Project(plan, outputs), source, known), merge
+    return Move(Project(plan, outputs), merge, known)
 
 
-def counted(
-    state: Bag,
-    moving: Collection[str],
-    types: Types,
-    source: Source,
-    stored: exp.Table,
-    known: Statistics = NOTHING_KNOWN,
-) -> tuple[exp.Query, Merge]:
+def counted(state: Bag, moving: Collection[str], types: Types, known: Statistics) -> Move:
     """Merge of a bag, some of whose tables move: copies of row values to add or take away."""
     names = physical(state)
     change = Delta(moving, types).of(state.plan)
     renamed = Project(change, tuple(Output(names[c], col(c)) for c in state.columns))
-    columns = [names[c] for c in state.columns]
-    query = _numbers(_held(_rendered(renamed, source, known), stored, columns), columns)
+    columns = tuple(names[c] for c in state.columns)
     merge = Merge(
         keys=(*columns, ROW),
         delete_when=_not(_s(IN)),
         insert={c: _s(c) for c in (*columns, ROW)},
         insert_when=_s(IN),
     )
-    return query, merge
-
-
-def _rendered(plan: Rel, source: Source, known: Statistics) -> exp.Query:
-    """A plan of a change as a query: begun at the change, and within its ranges."""
-    sizes = Sizes(known)
-
-    def small(q: Rel) -> float | None:
-        rows = sizes.rows(q)
-        return rows if rows <= SMALL else None
-
-    return render(narrowed(outward(plan, sizes), known), source, small)
+    return Move(renamed, merge, known, columns)
 
 
 def _numbered(plan: Rel) -> Rel:

@@ -27,10 +27,9 @@ from belvedere.views.catalog import the_view
 from belvedere.views.choice import REASONS, Choice, Strategy, blocked, choose
 from belvedere.views.definition import View
 from belvedere.views.history import note
-from belvedere.views.maintenance import additive, counted, fill, keyed
+from belvedere.views.maintenance import fill, move
 from belvedere.views.pins import Pins
 from belvedere.views.sources import Versions
-from belvedere.views.state import Bag
 
 ATTEMPTS = 5
 
@@ -169,16 +168,12 @@ class _Refresh:
         views = {t: found[t].view for t in moving}
         versions = self._versions(work, before, stamp.vector, views)
         known = self._known(found, moving)
-        if isinstance(state, Bag):
-            stored = self.pins.opened(work, self.view.stored, held)
-            query, merge = counted(state, moving, types, versions, exp.to_table(stored), known)
-        elif choice.strategy is Strategy.MERGE:
-            query, merge = additive(state, moving, types, versions, known)
-        else:
-            query, merge = keyed(state, moving, types, versions, known)
+        way = move(state, choice.strategy, moving, types, known)
+        stored = self.pins.opened(work, self.view.stored, held) if way.numbered else ""
+        query = way.query(versions, exp.to_table(stored))
         text = query.sql(dialect="spark")
         self.ran.append(text)
-        rows = commits.merge(work, self.view.stored, text, merge, stamp)
+        rows = commits.merge(work, self.view.stored, text, way.merge, stamp)
         return choice, rows
 
     def _noted(self, stamp: Stamp, choice: Choice) -> Stamp:

@@ -1,0 +1,59 @@
+"""How much work a plan is, in rows that Spark handles: to compare plans, not to tell the time.
+
+scan             each row, more for each column
+⋈, ⋉ and so on   each row of the large side passes the small one; two large sides are sorted
+γ, δ, net, rank  each row of the input is put in its group
+"""
+
+from __future__ import annotations
+
+from belvedere.algebra.relations import (
+    Aggregate,
+    Change,
+    Distinct,
+    Empty,
+    Except,
+    Filter,
+    Intersect,
+    Join,
+    Negate,
+    Net,
+    Project,
+    Rel,
+    Restrict,
+    Scan,
+    Support,
+    TopK,
+    Union,
+    Window,
+)
+from belvedere.algebra.walks import children
+from belvedere.analyses.sizes import Sizes
+
+_ROW, _COLUMN = 0.5, 0.25
+_PASS, _GROUP, _SORT = 0.3, 1.0, 3.0
+
+
+def effort(q: Rel, sizes: Sizes, small: float) -> float:
+    """The work of a plan, in rows; a side of at most `small` rows is handed to every worker."""
+
+    def own(node: Rel) -> float:
+        match node:
+            case Scan():
+                return sizes.rows(node) * (_ROW + _COLUMN * len(node.fields))
+            case Join():
+                return meeting(sizes.rows(node.left), sizes.rows(node.right))
+            case Restrict():
+                return meeting(sizes.rows(node.child), sizes.rows(node.by.rel))
+            case Aggregate() | Distinct() | Support() | Net() | Window() | TopK():
+                return _GROUP * sizes.rows(node.child)
+            case Except() | Intersect():
+                return _SORT * (sizes.rows(node.left) + sizes.rows(node.right))
+            case Change() | Filter() | Project() | Union() | Negate() | Empty():
+                return 0
+
+    def meeting(one: float, other: float) -> float:
+        few, many = sorted((one, other))
+        return _PASS * many if few <= small else _SORT * (few + many)
+
+    return own(q) + sum(effort(child, sizes, small) for child in children(q))
