@@ -28,7 +28,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, col, every
 from belvedere.algebra.walks import tables
-from belvedere.rules import delta, narrow, outward, restrict
+from belvedere.rules import delta, empties, narrow, outward, restrict
 from belvedere.rules.delta import Delta, union
 from mutants import hunts
 from mutants.hunt import Mutants, Patch
@@ -295,6 +295,18 @@ def rows_that_cancel_in_a_key_ask_for_nothing(patch: Patch) -> None:
         "touched",
         lambda change, key: Support(Project(change, tuple(Output(k, col(k)) for k in key))),
     )
+
+
+@caught_by(hunts.empties)
+def an_empty_side_empties_every_join(patch: Patch) -> None:
+    right = empties._node
+
+    def node(q: Rel) -> Rel:
+        if isinstance(q, Join) and isinstance(q.right, Empty):
+            return Empty(q.columns)
+        return right(q)
+
+    patch.setattr(empties, "_node", node)
 
 
 @caught_by(hunts.ranges)

@@ -10,6 +10,7 @@ from belvedere.algebra.walks import at, tables
 from belvedere.rules.delta import delta
 from reference.interpreter import Database, plus
 from reference.laws import (
+    emptying_keeps_the_rows,
     narrowing_keeps_the_rows,
     pushing_keeps_the_rows,
     the_change_adds_up,
@@ -53,6 +54,13 @@ def test_joins_in_another_order_keep_the_same_rows(case: tuple[Rel, Database, se
 @given(changes(st.one_of(rooted("chain"), plans())))
 def test_ranges_of_the_changes_keep_the_same_rows(case: tuple[Rel, Database, set[str]]) -> None:
     narrowing_keeps_the_rows(*case)
+
+
+@given(changes(plans()))
+def test_plans_without_what_is_empty_keep_the_same_rows(
+    case: tuple[Rel, Database, set[str]],
+) -> None:
+    emptying_keeps_the_rows(*case)
 
 
 def test_a_table_that_does_not_move_has_no_change() -> None:

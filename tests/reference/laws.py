@@ -8,13 +8,14 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from belvedere.algebra.relations import At, Field, Keys, Rel, Restrict, Scan
-from belvedere.algebra.walks import at
+from belvedere.algebra.relations import At, Change, Empty, Field, Keys, Rel, Restrict, Scan
+from belvedere.algebra.walks import at, bottom_up
 from belvedere.analyses.sizes import Column, Sizes, Statistics
 from belvedere.analyses.spans import Spans, together
 from belvedere.analyses.types import types
 from belvedere.lake.merges import Merge
 from belvedere.rules.delta import delta
+from belvedere.rules.empties import without_empties
 from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
@@ -53,6 +54,20 @@ def turning_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
         turned = outward(change, sizes)
         assert turned.columns == change.columns
         assert db.bag(turned) == db.bag(change)
+
+
+def emptying_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
+    """without_empties(ΔQ) = ΔQ, where the changes of moving tables, or those tables, are empty"""
+    for emptied in (Change, Scan):
+
+        def none(node: Rel, kind: type = emptied) -> Rel:
+            gone = isinstance(node, kind) and node.table in moving
+            return Empty(node.columns) if gone else node
+
+        change = bottom_up(delta(q), none)
+        pruned = without_empties(change)
+        assert pruned.columns == change.columns
+        assert db.bag(pruned) == db.bag(change)
 
 
 def narrowing_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:

@@ -90,6 +90,22 @@ def nodes(q: Rel) -> Iterator[Rel]:
         yield from nodes(child)
 
 
+def each_once(q: Rel) -> list[Rel]:
+    """Every node, one that several share only once; each after all that it is a part of."""
+    seen: set[int] = set()
+    order: list[Rel] = []
+
+    def visit(node: Rel) -> None:
+        if id(node) not in seen:
+            seen.add(id(node))
+            for child in children(node):
+                visit(child)
+            order.append(node)
+
+    visit(q)
+    return order[::-1]
+
+
 def tables(q: Rel) -> tuple[str, ...]:
     """The tables a plan reads, in order of first mention."""
     return tuple(dict.fromkeys(n.table for n in nodes(q) if isinstance(n, Scan | Change)))

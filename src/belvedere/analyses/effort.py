@@ -27,7 +27,7 @@ from belvedere.algebra.relations import (
     Union,
     Window,
 )
-from belvedere.algebra.walks import children
+from belvedere.algebra.walks import each_once
 from belvedere.analyses.sizes import Sizes
 
 _ROW, _COLUMN = 0.5, 0.25
@@ -56,4 +56,4 @@ def effort(q: Rel, sizes: Sizes, small: float) -> float:
         few, many = sorted((one, other))
         return _PASS * many if few <= small else _SORT * (few + many)
 
-    return own(q) + sum(effort(child, sizes, small) for child in children(q))
+    return sum(map(own, each_once(q)))

@@ -1,10 +1,10 @@
 """How many rows a plan has, about: from the sizes of tables and changes, before anything runs.
 
-    σ, Π, ⋉, ▷       at most those of the child, of the left side
+    σ, Π, ▷          at most those of the child, of the left side
     L ⋈ R on l = r   |L|·|R| / the lesser number of values that l and r have in their tables:
                      a foreign key has no more values than the key it refers to
     L ⟕ R            that, and at least |L|
-    K(Q)             likewise of K and Q, at most |Q|
+    L ⋉ R, K(L)      that, and at most |L|
 
 The number of values of a column is bounded by its range, of integers and dates, and by the rows
 of its table. What is not known is taken to be endless: then nothing relies on it.
@@ -54,6 +54,8 @@ class Statistics:
     """Of each table."""
     changed: Mapping[str, float] = field(default_factory=dict)
     """Rows of each table's change."""
+    values: Mapping[Column, float] = field(default_factory=dict)
+    """How many values a column has in the table that it comes from, of what is not a table."""
     bounds: Mapping[Column, Range] = field(default_factory=dict)
     """Within which the values of each table lie, of integers and dates."""
     changed_within: Mapping[Column, Spans] = field(default_factory=dict)
@@ -104,7 +106,9 @@ class Sizes:
         left, right = self.rows(q.left), self.rows(q.right)
         matched = self._matched(q.left, q.right, equalities(q))
         match q.kind:
-            case Kind.SEMI | Kind.ANTI:
+            case Kind.SEMI:
+                return min(left, matched)
+            case Kind.ANTI:
                 return left
             case Kind.INNER:
                 return matched
@@ -115,15 +119,17 @@ class Sizes:
 
     def _matched(self, left: Rel, right: Rel, pairs: Iterable[tuple[str, str]]) -> float:
         """The rows of an inner join on the equality of pairs of columns."""
-        ways = [min(self._values(left, a), self._values(right, b)) for a, b in pairs]
+        ways = [min(self.values(left, a), self.values(right, b)) for a, b in pairs]
         product = _times(self.rows(left), self.rows(right))
         return product / max(ways, default=1) if product < inf else inf
 
-    def _values(self, q: Rel, column: str) -> float:
+    def values(self, q: Rel, column: str) -> float:
         """About how many values a column has in the table it comes from; 1 if nobody knows."""
         found = origin(q, column)
         if found is None:
             return 1
+        if (found.table, found.column) in self._known.values:
+            return self._known.values[found.table, found.column]
         rows = self._known.rows.get(found.table, 1)
         bounds = self._known.bounds.get((found.table, found.column))
         # Text and the like: keys more often than not, but names of few things too.

@@ -40,6 +40,7 @@ from belvedere.rules.restrict import push
 
 SMALL = 500_000
 """Rows that every worker can hold, and a driver can hand out."""
+MUCH_LARGER = 4
 
 
 def outward(q: Rel, sizes: Sizes | None = None) -> Rel:
@@ -116,7 +117,7 @@ class _Outward:
         if not pairs or q.kind is Kind.FULL or (q.kind is Kind.INNER and _plain(q.right)):
             return q
         few, many = self._sizes.rows(q.left), self._sizes.rows(q.right)
-        if few > SMALL or 4 * few > many:
+        if few > SMALL or MUCH_LARGER * few > many:
             return q
         asked = Keys(touched(q.left, tuple(pairs)))
         return replace(q, right=push(Restrict(q.right, tuple(pairs.values()), asked)))

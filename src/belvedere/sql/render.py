@@ -40,7 +40,7 @@ from belvedere.algebra.relations import (
     Window,
 )
 from belvedere.algebra.scalars import Scalar, every, same
-from belvedere.algebra.walks import children
+from belvedere.algebra.walks import children, each_once
 from belvedere.errors import Internal
 
 SIGN = "__m"
@@ -317,9 +317,9 @@ class _Renderer:
     def _counted(self, q: Support | Net) -> exp.Query:
         """Rows with the sum of their signs; in a subquery, for Spark loses track of HAVING's sums."""
         block = self._grouped(q.child, q.columns)
-        query = block.select(q.columns, sign=False)
         if block.sign is None:
-            return query.distinct(copy=False)
+            return block.select(q.columns, sign=isinstance(q, Net)).distinct(copy=False)
+        query = block.select(q.columns, sign=False)
         total = exp.alias_(exp.Sum(this=block.sign.copy()), SIGN, quoted=True)
         sums = _group_by(query.select(total, copy=False), [block.columns[c] for c in q.columns])
         alias = self._alias("q")
@@ -355,30 +355,9 @@ class _Renderer:
 
 def _shared(q: Rel) -> set[int]:
     """Identities of the subplans worth naming: met on more than one path, and not leaves."""
-    met: Counter[int] = Counter()
-
-    def visit(node: Rel) -> None:
-        met[id(node)] += 1
-        if met[id(node)] == 1:
-            for child in children(node):
-                visit(child)
-
-    visit(q)
-    by_id = {id(n): n for n in _each_once(q)}
-    return {i for i, n in met.items() if n > 1 and not isinstance(by_id[i], Scan | Change | Empty)}
-
-
-def _each_once(q: Rel) -> Iterable[Rel]:
-    seen: dict[int, Rel] = {}
-
-    def visit(node: Rel) -> None:
-        if id(node) not in seen:
-            seen[id(node)] = node
-            for child in children(node):
-                visit(child)
-
-    visit(q)
-    return seen.values()
+    every = each_once(q)
+    met = Counter(id(child) for node in every for child in children(node))
+    return {id(n) for n in every if met[id(n)] > 1 and not isinstance(n, Scan | Change | Empty)}
 
 
 _JOINS: dict[Kind, dict[str, str]] = {

@@ -77,18 +77,21 @@ class Move:
     """Of a bag, its stored columns: copies of equal rows are numbered on from those held."""
 
     def query(self, source: Source, stored: exp.Table) -> exp.Query:
-        """The rows to write, by a plan that begins at the change and reads within its spans."""
-        plan = narrowed(outward(self.plan, self._sizes), self.known)
-        query = render(plan, source, self._small)
+        """The rows to write."""
+        query = self.part(self.plan, source)
         if self.numbered is None:
             return query
         columns = list(self.numbered)
         return _numbers(_held(query, stored, columns), columns)
 
+    def part(self, plan: Rel, source: Source) -> exp.Query:
+        """A part of the plan as a query, with what is known of sizes."""
+        return render(plan, source, self._small)
+
     @property
     def work(self) -> float:
         """How much work it is, in rows; endless if nothing is known."""
-        return effort(outward(self.plan, self._sizes), self._sizes, SMALL)
+        return effort(self.plan, self._sizes, SMALL)
 
     @cached_property
     def _sizes(self) -> Sizes:
@@ -137,7 +140,7 @@ def additive(state: Grouped, moving: Collection[str], types: Types, known: Stati
         insert={**_copied(state, names), COUNT: _not_negative(_s(COUNT))},
         insert_when=_not(_is(_s(COUNT), 0)),
     )
-    return Move(plan, merge, known)
+    return Move(_turned(plan, known), merge, known)
 
 
 def keyed(state: Grouped, moving: Collection[str], types: Types, known: Statistics) -> Move:
@@ -166,7 +169,7 @@ def keyed(state: Grouped, moving: Collection[str], types: Types, known: Statisti
         insert=_copied(state, names),
         insert_when=_not(absent),
     )
-    return Move(Project(plan, outputs), merge, known)
+    return Move(_turned(Project(plan, outputs), known), merge, known)
 
 
 def counted(state: Bag, moving: Collection[str], types: Types, known: Statistics) -> Move:
@@ -181,7 +184,12 @@ def counted(state: Bag, moving: Collection[str], types: Types, known: Statistics
         insert={c: _s(c) for c in (*columns, ROW)},
         insert_when=_s(IN),
     )
-    return Move(renamed, merge, known, columns)
+    return Move(_turned(renamed, known), merge, known, columns)
+
+
+def _turned(plan: Rel, known: Statistics) -> Rel:
+    """The plan begun at the change, and within its spans."""
+    return narrowed(outward(plan, Sizes(known)), known)
 
 
 def _numbered(plan: Rel) -> Rel:

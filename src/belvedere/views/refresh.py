@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from sqlglot import exp
 
+from belvedere.algebra.relations import Empty
 from belvedere.analyses.sizes import Statistics
 from belvedere.errors import Internal, Unsupported
 from belvedere.lake import commits
@@ -30,6 +31,7 @@ from belvedere.views.history import note
 from belvedere.views.maintenance import fill, move
 from belvedere.views.pins import Pins
 from belvedere.views.sources import Versions
+from belvedere.views.steps import Steps
 
 ATTEMPTS = 5
 
@@ -168,9 +170,15 @@ class _Refresh:
         views = {t: found[t].view for t in moving}
         versions = self._versions(work, before, stamp.vector, views)
         known = self._known(found, moving)
-        way = move(state, choice.strategy, moving, types, known)
-        stored = self.pins.opened(work, self.view.stored, held) if way.numbered else ""
-        query = way.query(versions, exp.to_table(stored))
+        steps = Steps(work, versions, self.ran)
+        way = steps.taken(move(state, choice.strategy, moving, types, known))
+        if isinstance(way.plan, Empty):
+            commits.move(work, self.view.stored, stamp)
+            return choice, 0
+        stored = self.view.stored
+        if way.numbered:
+            stored = self.pins.opened(work, stored, held)
+        query = way.query(steps.source, exp.to_table(stored, dialect="spark"))
         text = query.sql(dialect="spark")
         self.ran.append(text)
         rows = commits.merge(work, self.view.stored, text, way.merge, stamp)
