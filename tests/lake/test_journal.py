@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.schema import MapType, PrimitiveType
 
+from belvedere.errors import Invalid
 from belvedere.lake import journal as journals
+from belvedere.lake.catalog_journal import CatalogJournal
 from belvedere.lake.journal import LocalJournal, local_journal
 from belvedere.lake.shelf import Shelf
 
@@ -91,9 +93,8 @@ def test_threads_and_processes_that_append_at_once_all_land(
         subprocess.Popen([sys.executable, "-c", script, tests, str(tmp_path), who])
         for who in ("p", "q")
     ]
-    append: Callable[[int], None] = lambda n: journal.append([row("t", n)], SCHEMA)  # noqa: E731
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(append, range(15)))
+        list(pool.map(lambda n: journal.append([row("t", n)], SCHEMA), range(15)))
     assert [w.wait(60) for w in writers] == [0, 0]
     for who in ("p", "q", "t"):
         assert numbers(journal, who) == list(range(15))
@@ -106,3 +107,33 @@ def test_a_column_that_a_later_release_adds_is_taken(journal: LocalJournal) -> N
     journal.append([row("a", 3)], SCHEMA)
     found = {r["n"]: r["more"] for r in journal.read("who", "a")}
     assert found == {1: None, 2: "x", 3: None}
+
+
+class Locked:
+    """A session's door whose user may create nothing."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.spark = self.catalog = self
+
+    def currentCatalog(self) -> str:
+        return "main"
+
+    def databaseExists(self, name: str) -> bool:
+        return False
+
+    def exists(self, name: str) -> bool:
+        return False
+
+    def sql(self, text: str) -> None:
+        self.asked.append(text)
+        raise Invalid("you may not create a schema")
+
+
+def test_where_a_catalog_allows_no_schema_it_is_asked_once() -> None:
+    door = Locked()
+    journal = CatalogJournal(cast(Any, door))
+    for number in (1, 2):
+        with pytest.raises(Invalid, match="may not create"):
+            journal.append([row("a", number)], SCHEMA)
+    assert door.asked == ["CREATE SCHEMA IF NOT EXISTS `main`.`belvedere`"]
