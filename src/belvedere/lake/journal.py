@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 JOURNAL = "refreshes"
 SCHEMA_NAME = "belvedere"
-MANY_FILES = 50
+MANY_FILES = 25
 
 Row: TypeAlias = Mapping[str, Any]
 
