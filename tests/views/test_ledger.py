@@ -43,7 +43,10 @@ def record_of(lake: Path, number: int) -> Record:
         seconds=1.25,
         strategy="merge",
         reason="",
-        candidates=(Candidate("merge", 1.0, "one row"), Candidate("rebuild", 4.0, "three rows")),
+        candidates=(
+            Candidate("merge", 1e6, 1.0, "one row"),
+            Candidate("rebuild", None, 4.0, "three rows"),
+        ),
         rows=1,
         pending={"video": 1},
         jobs=3,
@@ -167,6 +170,7 @@ def test_the_command_line_shows_records_compactly(
     assert (newest["number"], newest["jobs"], newest["bytes_read"]) == (2, 3, 2048)
     assert newest["candidates"][0] == {
         "strategy": "merge",
+        "work": 1e6,
         "predicted_seconds": 1.0,
         "why": "one row",
     }

@@ -33,7 +33,12 @@ _TEXT, _WHOLE, _REAL, _TIME = (
 )
 _BY_TABLE = MapType(_TEXT, _WHOLE)
 _CANDIDATE = StructType(
-    [Field("strategy", _TEXT), Field("predicted_seconds", _REAL), Field("why", _TEXT)]
+    [
+        Field("strategy", _TEXT),
+        Field("work", _REAL),
+        Field("predicted_seconds", _REAL),
+        Field("why", _TEXT),
+    ]
 )
 
 SCHEMA = Schema(
@@ -63,9 +68,10 @@ _MENTIONED = re.compile(rf"\b{SCHEMA_NAME}\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Candidate:
-    """A strategy that a refresh could take, and what was predicted of it."""
+    """A strategy that a refresh could take: its work in rows, and what that predicted."""
 
     strategy: str
+    work: float | None = None
     predicted_seconds: float | None = None
     why: str = ""
 
