@@ -78,13 +78,15 @@ def test_a_failed_compaction_fails_no_append(
     assert numbers(journal, "a") == [1]
 
 
-def test_threads_and_processes_that_append_at_once_all_land(
-    journal: LocalJournal, tmp_path: Path
+def test_threads_and_processes_that_append_at_once_all_land_once(
+    journal: LocalJournal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(journals, "MANY_FILES", 5)
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path\n"
-        "from lake.test_journal import SCHEMA, local_journal, row\n"
+        "from lake.test_journal import SCHEMA, journals, local_journal, row\n"
+        "journals.MANY_FILES = 5\n"
         "journal = local_journal(Path(sys.argv[2]))\n"
         "for n in range(15): journal.append([row(sys.argv[3], n)], SCHEMA)\n"
     )

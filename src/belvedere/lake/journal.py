@@ -1,8 +1,9 @@
 """The journal: a table of ours that only grows, for what a lake remembers about itself.
 
 In a lake's directory it lies beside the locks, where no table of the user's can be, and is written
-by delta-rs: its appends are atomic, and two processes that append at once both land. Rows stay;
-small files are put together when there are many.
+by delta-rs. Rows stay; small files are put together when there are many. Writers take turns: two
+that make the table, or compact it, at once would both succeed (delta-rs 1.6), and rows be there
+twice.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from belvedere.lake import log
-from belvedere.lake.locks import LOCK_DIRECTORY
+from belvedere.lake.locks import LOCK_DIRECTORY, lock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +35,7 @@ _PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
 _WHOLE_FILE = 8 << 20
-_RETRIES = 100
+_PATIENCE = 10.0
 
 
 class Journal(Protocol):
@@ -58,17 +59,13 @@ class LocalJournal:
         self.trouble = ""
 
     def append(self, rows: Sequence[Row], schema: Schema) -> None:
-        self.ensure(schema)
-        table = DeltaTable(str(self.root))
-        write_deltalake(
-            table,
-            as_arrow(rows, schema),
-            mode="append",
-            schema_mode="merge",
-            commit_properties=CommitProperties(max_commit_retries=_RETRIES),
-        )
-        if len(table.file_uris()) > MANY_FILES:
-            compact(table)
+        data = as_arrow(rows, schema)
+        with lock(self.root, _PATIENCE):
+            self.ensure(schema)
+            table = DeltaTable(str(self.root))
+            write_deltalake(table, data, mode="append", schema_mode="merge")
+            if len(table.file_uris()) > MANY_FILES:
+                compact(table)
 
     def read(self, column: str, value: str) -> list[dict[str, Any]]:
         if not log.is_table(self.root):
@@ -81,11 +78,8 @@ class LocalJournal:
         """Make it, without rows, if it is not there."""
         if log.is_table(self.root):
             return
-        try:
+        with lock(self.root, _PATIENCE):
             DeltaTable.create(str(self.root), schema, mode="ignore", configuration=_PROPERTIES)
-        except DeltaError:
-            if not log.is_table(self.root):  # otherwise another process came first
-                raise
 
 
 def local_journal(directory: Path) -> LocalJournal:
@@ -95,7 +89,7 @@ def local_journal(directory: Path) -> LocalJournal:
 
 def compact(table: DeltaTable) -> None:
     """Put small files together, and remove those that no recent version uses."""
-    # Whoever loses a race against another process leaves the work to it, or to the next time.
+    # What fails is left to the next time: the rows are there.
     with suppress(DeltaError):
         table.optimize.compact(target_size=_WHOLE_FILE)
         table.create_checkpoint()
