@@ -118,9 +118,17 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("view", metavar="VIEW")
     made = command("history", _history, "list the refreshes of a view, newest first")
     made.add_argument("view", metavar="VIEW")
+    made.add_argument("--limit", type=_count, metavar="N", help="only the last N of them")
     made = command("demo", _demo, "show what Belvedere does, on a lake made for it", as_json=False)
     made.add_argument("--keep", metavar="DIR", help="make the lake here and leave it")
     return parser
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
 
 
 def _sql(arguments: argparse.Namespace) -> int:
@@ -286,7 +294,7 @@ def _describe(arguments: argparse.Namespace) -> int:
 def _history(arguments: argparse.Namespace) -> int:
     from belvedere.views.status import history
 
-    _print(arguments, history(_shelf(arguments), arguments.view))
+    _print(arguments, history(_shelf(arguments), arguments.view, arguments.limit))
     return OK
 
 

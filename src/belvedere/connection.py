@@ -32,6 +32,7 @@ from belvedere.views.describe import describe, show
 from belvedere.views.explain import Explanation, explain
 from belvedere.views.guard import guard
 from belvedere.views.history import History
+from belvedere.views.ledger import Ledger, readable
 from belvedere.views.pins import Pins
 from belvedere.views.refresh import Refreshed, refresh
 from belvedere.views.status import Statuses, history, status
@@ -73,33 +74,34 @@ class Lake:
             if isinstance(statement, kind):
                 return run(statement)
         guard(self._door, statement)
-        return self._door.sql(text)
+        with readable(self._door, text):
+            return self._door.sql(text)
 
     def refresh(
         self, name: str | None = None, *, full: bool = False
     ) -> Refreshed | list[Refreshed]:
         """Bring a view, and the views it reads, to the newest versions; without a name, every view."""
-        with self._door.one_call():
+        with self._door.one_call(), Ledger(self._door.journal) as ledger:
             if name is None:
                 views = all_views(self._door)
                 with Pins(self._door, views) as pins:
-                    return self._bring_all(views, pins, full=full)
+                    return self._bring_all(views, pins, ledger, full=full)
             view = the_view(self._door, name)
             below = self._below(view)
             with Pins(self._door, [*below, view]) as pins:
                 for needed in below:
-                    self._bring(needed, pins)
-                return self._bring(view, pins, full=full)
+                    self._bring(needed, pins, ledger)
+                return self._bring(view, pins, ledger, full=full)
 
     def advance(self, name: str, *tables: str) -> Refreshed:
         """Apply only some tables' pending changes to a view; the others' stay pending."""
-        with self._door.one_call():
+        with self._door.one_call(), Ledger(self._door.journal) as ledger:
             view = the_view(self._door, name)
             only = [self._input(view, t) for t in tables]
             if not only:
                 raise Invalid("advance needs a table", hint=f"it reads {', '.join(view.tables)}")
             with Pins(self._door) as pins:
-                return self._bring(view, pins, only=only)
+                return self._bring(view, pins, ledger, only=only)
 
     def explain(self, name: str) -> Explanation:
         """A view's plan, how changes reach it, the SQL of a refresh; after one, what ran."""
@@ -115,9 +117,9 @@ class Lake:
         with self._door.one_call():
             return status(self._door)
 
-    def history(self, name: str) -> History:
-        """The refreshes of a view, newest first."""
-        return history(self._door, name)
+    def history(self, name: str, limit: int | None = None) -> History:
+        """The refreshes of a view, newest first, all or only the last ones."""
+        return history(self._door, name, limit)
 
     def view(self, name: str) -> ViewHandle:
         """A view by name."""
@@ -218,14 +220,16 @@ class Lake:
             lake_catalog.drop_table(self._door, name)
         return self._nothing()
 
-    def _bring_all(self, views: list[View], pins: Pins, *, full: bool) -> list[Refreshed]:
+    def _bring_all(
+        self, views: list[View], pins: Pins, ledger: Ledger, *, full: bool
+    ) -> list[Refreshed]:
         """Refresh views side by side, each after those it reads; `views` has these first."""
         running: dict[str, Future[Refreshed]] = {}
 
         def after(view: View, below: list[Future[Refreshed]]) -> Refreshed:
             for input_refresh in below:
                 input_refresh.result()
-            return self._bring(view, pins, full=full)
+            return self._bring(view, pins, ledger, full=full)
 
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             for view in views:
@@ -234,9 +238,16 @@ class Lake:
         return [done.result() for done in running.values()]
 
     def _bring(
-        self, view: View, pins: Pins, *, full: bool = False, only: list[str] | None = None
+        self,
+        view: View,
+        pins: Pins,
+        ledger: Ledger,
+        *,
+        full: bool = False,
+        only: list[str] | None = None,
     ) -> Refreshed:
         done = refresh(self._door, view.name, full=full, only=only, pins=pins)
+        ledger.add(done.record)
         self._last[view.stored] = done
         return done
 

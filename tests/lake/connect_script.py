@@ -13,11 +13,12 @@ import belvedere as bv
 from belvedere.algebra.scalars import Scalar
 from belvedere.errors import Invalid
 from belvedere.lake import commits, tables
-from belvedere.lake.door import open_session
+from belvedere.lake.door import Door, open_session
 from belvedere.lake.feed import Feed
 from belvedere.lake.merges import Merge
 from belvedere.lake.session import settings
 from belvedere.lake.stamps import FOREIGN_WRITE, Position, Stamp
+from belvedere.views.ledger import SCHEMA
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from views.connect_cases import run_views
@@ -93,7 +94,19 @@ def run(elsewhere: bool) -> None:
         raise AssertionError("an unknown table was found")
     except Invalid:
         pass
+    run_journal(door)
     door.close()
+
+
+def run_journal(door: Door) -> None:
+    """What is appended in a catalog is read again, whoever writes it."""
+    row = {"view_id": door.table("t").id, "refresh": 7, "pending": [("t", 1)]}
+    for number in (7, 8):
+        door.journal.append([{**row, "refresh": number}], SCHEMA)
+    found = door.journal.read("view_id", str(row["view_id"]))
+    assert {r["refresh"] for r in found} == {7, 8}
+    assert dict(found[0]["pending"]) == {"t": 1}
+    assert door.journal.read("view_id", "no such") == []
 
 
 def run_all_kills() -> None:

@@ -34,6 +34,17 @@ def run_views(spark: Any) -> None:
         assert {r.strategy for r in done} <= {"merge", "replace keys"}
         assert_all_fresh(lake, VIEWS)
         assert len(lake.status()) == len(VIEWS)
+        assert_recorded(lake)
         for name in reversed(VIEWS):
             lake.sql(f"DROP MATERIALIZED VIEW {name}")
         assert not lake.status()
+
+
+def assert_recorded(lake: bv.Lake) -> None:
+    """Creations and refreshes are in the ledger of the catalog, and in the history."""
+    rows = lake.sql("SELECT view, strategy FROM belvedere.refreshes WHERE refresh > 0").collect()
+    assert {r["view"] for r in rows if r["strategy"] == "create"} >= VIEWS.keys()
+    newest, *_ = lake.history("c_rows")
+    assert (newest.strategy, newest.number) == ("merge", 3)
+    assert newest.began is not None
+    assert "not recorded" not in str(lake.status())

@@ -8,11 +8,17 @@ views: other names become temporary views of the lake's session.
 from __future__ import annotations
 
 import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deltalake import Schema
+
 from belvedere.errors import Invalid
 from belvedere.lake import tables
+from belvedere.lake.journal import JOURNAL, SCHEMA_NAME, local_journal
 from belvedere.lake.names import (
     STORED_PREFIX,
     admissible,
@@ -25,6 +31,8 @@ from belvedere.lake.shelf import stored_in
 
 if TYPE_CHECKING:
     from belvedere.lake.door import Door
+
+_naming = threading.Lock()
 
 
 def register(door: Door) -> None:
@@ -89,6 +97,27 @@ def stored(door: Door) -> list[str]:
     rows = door.spark.sql(f"SHOW TABLES LIKE '{STORED_PREFIX}*'").collect()
     space = "".join(f"{quote(part)}." for part in door.namespace())
     return [space + row["tableName"].lower() for row in rows if not row["isTemporary"]]
+
+
+@contextmanager
+def named_journal(door: Door, schema: Schema) -> Iterator[None]:
+    """While it lasts, Spark knows the journal of an embedded lake by its name.
+
+    Lakes of one process share Spark's catalog, in which the name is one: a query means the lake
+    that it is analysed for.
+    """
+    if door.directory is None:
+        yield
+        return
+    journal = local_journal(door.directory)
+    journal.ensure(schema)
+    with _naming:
+        door.sql(f"CREATE DATABASE IF NOT EXISTS {SCHEMA_NAME}")
+        door.sql(
+            f"CREATE OR REPLACE VIEW {SCHEMA_NAME}.{JOURNAL} AS "
+            f"SELECT * FROM {tables.path_reference(journal.root)}"
+        )
+        yield
 
 
 def _view_name(name: str) -> str:

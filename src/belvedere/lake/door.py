@@ -14,7 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import catalog, events, ranges, remote, stamps, tables
+from belvedere.lake.catalog_journal import CatalogJournal
 from belvedere.lake.events import Event
+from belvedere.lake.journal import Journal, local_journal
 from belvedere.lake.names import admissible, dotted, hidden, literal, quote
 from belvedere.lake.session import lake_session
 from belvedere.lake.shelf import unknown_among
@@ -32,10 +34,16 @@ class Door:
         self.spark = spark
         self.directory = directory
         self.registered: set[str] = set()
+        self._journal = CatalogJournal(self) if directory is None else local_journal(directory)
         self._sessions: dict[tuple[tuple[str, str], ...], Session] = {}
         self._opening = threading.Lock()
         self._calls = 0
         self._meanings: dict[str, Path | None] = {}
+
+    @property
+    def journal(self) -> Journal:
+        """Where the lake records its refreshes."""
+        return self._journal
 
     def sql(self, text: str) -> DataFrame:
         """Run a statement, or analyse a query, as Spark does."""

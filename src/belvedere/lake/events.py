@@ -24,13 +24,14 @@ _ADDED = ("numoutputrows", "numaddedrows")
 
 @dataclass(frozen=True)
 class Event:
-    """One commit: when, what, the rows it touched (None where the log does not say)."""
+    """One commit: when, what, by whom, the rows it touched (None where the log does not say)."""
 
     version: int
     time: datetime
     operation: str
     rows: int | None
     user_metadata: str | None
+    engine: str = ""
 
 
 def local_events(root: Path, after: int = -1) -> Iterator[Event]:
@@ -47,7 +48,14 @@ def history_events(rows: Iterable[Mapping[str, Any]], after: int = -1) -> Iterat
         if int(row["version"]) > after:
             touched = _touched(row["operation"], row["operationMetrics"] or {})
             time = row["timestamp"].astimezone(UTC)
-            yield Event(int(row["version"]), time, row["operation"], touched, row["userMetadata"])
+            yield Event(
+                version=int(row["version"]),
+                time=time,
+                operation=row["operation"],
+                rows=touched,
+                user_metadata=row["userMetadata"],
+                engine=_engine(row.get("engineInfo")),
+            )
 
 
 def rows_of(events: Iterable[Event]) -> int | None:
@@ -61,7 +69,15 @@ def _event(commit: Commit) -> Event:
     milliseconds = info.get("inCommitTimestamp") or info.get("timestamp") or 0
     time = datetime.fromtimestamp(milliseconds / 1000, UTC)
     metadata = info.get("userMetadata")
-    return Event(commit.version, time, commit.operation, _rows(commit), metadata)
+    engine = _engine(info.get("engineInfo") or info.get("clientVersion"))
+    return Event(commit.version, time, commit.operation, _rows(commit), metadata, engine)
+
+
+def _engine(told: str | None) -> str:
+    """Who wrote a commit, in one word."""
+    if not told:
+        return ""
+    return "delta-rs" if told.startswith("delta-rs") else "spark" if "Spark" in told else told
 
 
 def _rows(commit: Commit) -> int | None:

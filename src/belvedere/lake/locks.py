@@ -33,7 +33,9 @@ def lock(root: Path, timeout: float = 300.0) -> Iterator[None]:
     if root in mine:
         yield
         return
-    path = root.parent / LOCK_DIRECTORY / f"{root.name}.lock"
+    beside = root.parent
+    home = beside if beside.name == LOCK_DIRECTORY else beside / LOCK_DIRECTORY
+    path = home / f"{root.name}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:

@@ -12,6 +12,7 @@ from deltalake.exceptions import DeltaError
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import events, stamps, tables
 from belvedere.lake.events import Event
+from belvedere.lake.journal import Journal, local_journal
 from belvedere.lake.names import STORED_PREFIX, hidden, parts, view_name
 from belvedere.lake.stamps import VECTOR_LOST, StampState
 from belvedere.lake.tables import Table
@@ -25,6 +26,10 @@ class Tables(Protocol):
     @property
     def directory(self) -> Path | None:
         """Where an embedded lake is."""
+
+    @property
+    def journal(self) -> Journal:
+        """Where the lake records its refreshes."""
 
     def namespace(self) -> tuple[str, ...]:
         """What stands before a table's name to make it the only one: nothing in a directory."""
@@ -59,10 +64,15 @@ class Shelf:
                 hint="name one with --lake DIR or BELVEDERE_LAKE; connect(DIR) creates one",
                 reason="NO_LAKE",
             )
+        self._journal = local_journal(self._directory)
 
     @property
     def directory(self) -> Path:
         return self._directory
+
+    @property
+    def journal(self) -> Journal:
+        return self._journal
 
     def namespace(self) -> tuple[str, ...]:
         return ()

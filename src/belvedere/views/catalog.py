@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from belvedere.errors import BelvedereError, Invalid
+from belvedere.lake.journal import SCHEMA_NAME
 from belvedere.lake.names import parts, quote, stored_name, view_name
 from belvedere.lake.shelf import VIEW_PROPERTY, Tables
 from belvedere.lake.tables import Table
@@ -69,6 +70,12 @@ def canonical_name(lake: Tables, name: str) -> str:
     """The one spelling under which a table is recorded: lower case, and qualified in a session."""
     given = tuple(part.lower() for part in parts(name))
     space = lake.namespace()
+    if not space and given[:-1] == (SCHEMA_NAME,):
+        raise Invalid(
+            f"{name!r} is Belvedere's own",
+            hint="a query may read it; to build on it, copy it: CREATE TABLE … AS SELECT …",
+            reason="IS_OURS",
+        )
     if not space:
         return given[-1]
     return ".".join(quote(part) for part in (*space, *given)[-3:])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from belvedere.algebra.relations import Output, Project
 from belvedere.algebra.scalars import col
@@ -31,7 +30,9 @@ from belvedere.views.catalog import (
 from belvedere.views.choice import REASONS, blocked
 from belvedere.views.definition import Definition, View
 from belvedere.views.history import note
+from belvedere.views.ledger import Ledger
 from belvedere.views.maintenance import fill
+from belvedere.views.meter import Meter
 from belvedere.views.pins import Pins
 from belvedere.views.sources import Versions, reference
 from belvedere.views.state import Bag
@@ -151,7 +152,8 @@ def read_sql(door: Door, view: View) -> str:
 
 
 def _fill(door: Door, view: View) -> None:
-    how = note("create", "", datetime.now(UTC))
+    meter = Meter()
+    how = note("create", "", meter.began)
     properties = {**view.definition.properties, VIEW_PROPERTY: view.definition.to_json()}
     with Pins(door) as pins:
         tables = {t: pins.table(t) for t in view.tables}
@@ -159,9 +161,12 @@ def _fill(door: Door, view: View) -> None:
         newest = {t: table.version for t, table in tables.items()}
         stamp = Stamp(view.definition.id, 1, vector, how)
         work = pins.work(view.definition.settings)
-        versions = Versions(pins, work, newest, newest)
+        versions = Versions(pins, work, newest, newest, opened=meter.opened)
         query = fill(view.state, versions).sql(dialect="spark")
-        commits.create(work, view.stored, query, stamp, properties)
+        with meter.counting(door, view):
+            commits.create(work, view.stored, query, stamp, properties)
+        with Ledger(door.journal) as ledger:
+            ledger.add(meter.record(door, view, stamp, {}, None, pins.table))
 
 
 def _drop(door: Door, name: str) -> None:

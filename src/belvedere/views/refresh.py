@@ -7,10 +7,8 @@ anywhere leaves the old rows with the old vector, or the new rows with the new o
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from sqlglot import exp
 
@@ -28,7 +26,9 @@ from belvedere.views.catalog import the_view
 from belvedere.views.choice import REASONS, Choice, Strategy, blocked, choose
 from belvedere.views.definition import View
 from belvedere.views.history import note
+from belvedere.views.ledger import Record
 from belvedere.views.maintenance import fill, move
+from belvedere.views.meter import Meter
 from belvedere.views.pins import Pins
 from belvedere.views.sources import Versions
 from belvedere.views.steps import Steps
@@ -48,6 +48,8 @@ class Refreshed:
     vector_before: Mapping[str, int]
     vector_after: Mapping[str, int]
     sql: tuple[str, ...] = field(default=(), repr=False)
+    record: Record | None = field(default=None, repr=False)
+    """What the ledger says of it; None if there was nothing to do."""
 
     def __str__(self) -> str:
         why = f" ({self.reason}: {REASONS[self.reason]})" if self.reason else ""
@@ -84,8 +86,7 @@ class _Refresh:
     pins: Pins
     full: bool
     only: Collection[str] | None
-    started: float = field(default_factory=time.monotonic)
-    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    meter: Meter = field(default_factory=Meter)
     ran: list[str] = field(default_factory=list)
 
     def run(self) -> Refreshed:
@@ -105,11 +106,14 @@ class _Refresh:
         stamp = Stamp(self.view.definition.id, number, target)
         if reason:
             self._refuse_if_strict(reason)
-            choice = Choice(Strategy.REBUILD, reason)
-            rows = self._rebuild(self._noted(stamp, choice))
-        else:
-            choice, rows = self._advance(before, stamp, moving)
-        return self._done(choice, rows, before, target)
+        with self.meter.counting(self.door, self.view):
+            if reason:
+                choice = Choice(Strategy.REBUILD, reason)
+                rows = self._rebuild(self._noted(stamp, choice))
+            else:
+                choice, rows = self._advance(before, stamp, moving)
+        done = self._done(choice, rows, before, target)
+        return replace(done, record=self._record(self._noted(stamp, choice), before, rows))
 
     def _policy(self) -> str:
         return "POLICY_FULL" if Policy(self.view.definition.policy) is Policy.FULL else ""
@@ -185,7 +189,7 @@ class _Refresh:
         return choice, rows
 
     def _noted(self, stamp: Stamp, choice: Choice) -> Stamp:
-        return replace(stamp, note=note(choice.strategy.value, choice.reason, self.began))
+        return replace(stamp, note=note(choice.strategy.value, choice.reason, self.meter.began))
 
     def _changes(self, work: Work, name: str, old: Position, new: Position) -> Changes:
         columns = list(self.view.used(name))
@@ -210,7 +214,11 @@ class _Refresh:
             {t: p.version for t, p in before.items()},
             {t: p.version for t, p in after.items()},
             views or {},
+            self.meter.opened,
         )
+
+    def _record(self, stamp: Stamp, before: Vector, rows: int | None) -> Record | None:
+        return self.meter.record(self.door, self.view, stamp, before, rows, self.pins.table)
 
     def _done(self, choice: Choice, rows: int | None, before: Vector, after: Vector) -> Refreshed:
         self.pins.forget(self.view.stored)
@@ -219,7 +227,7 @@ class _Refresh:
             strategy=choice.strategy.value,
             reason=choice.reason,
             rows_changed=rows,
-            seconds=time.monotonic() - self.started,
+            seconds=self.meter.seconds,
             vector_before={t: p.version for t, p in before.items()},
             vector_after={t: p.version for t, p in after.items()},
             sql=tuple(self.ran),

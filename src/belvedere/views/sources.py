@@ -16,13 +16,17 @@ from belvedere.views.pins import Pins
 
 @dataclass(frozen=True)
 class Versions:
-    """The leaves of a plan in SQL: OLD and NEW versions of each table, changes by view name."""
+    """The leaves of a plan in SQL: OLD and NEW versions of each table, changes by view name.
+
+    `opened` gathers the versions that were asked for.
+    """
 
     pins: Pins
     work: Work
     old: Mapping[str, int]
     new: Mapping[str, int]
     changes: Mapping[str, str] = field(default_factory=dict)
+    opened: set[tuple[str, int]] = field(default_factory=set)
 
     def __call__(self, leaf: Scan | Change) -> exp.Table:
         if isinstance(leaf, Change):
@@ -30,6 +34,7 @@ class Versions:
         if isinstance(leaf.at, int):
             raise Internal(f"a definition reads version {leaf.at} of {leaf.table}")
         version = (self.old if leaf.at is At.OLD else self.new)[leaf.table]
+        self.opened.add((leaf.table, version))
         return exp.to_table(self.pins.opened(self.work, leaf.table, version), dialect="spark")
 
 

@@ -14,7 +14,8 @@ from belvedere.lake.tables import Table
 from belvedere.listing import Listing
 from belvedere.views.catalog import Broken, all_views, broken_views, shown_name, the_view
 from belvedere.views.definition import View
-from belvedere.views.history import History, PastRefresh, refreshes
+from belvedere.views.history import History, PastRefresh, merged, refreshes
+from belvedere.views.ledger import records
 
 
 class Pending(NamedTuple):
@@ -62,22 +63,31 @@ class Statuses(Listing[Status]):
     """The views of a lake and where they stand, one line for each table that a view reads."""
 
     headers = ("view", "policy", "table", "version", "pending", "last refresh")
+    note = ""
 
     def rows(self) -> list[tuple[object, ...]]:
         """The lines."""
         return [line for status in self for line in _lines(status)]
 
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.note}" if self.note else super().__str__()
+
 
 def status(lake: Tables) -> Statuses:
     """Every view, those that others read first, then the broken ones."""
     sound = [_status(lake, view) for view in all_views(lake)]
-    return Statuses([*sound, *(_broken(b) for b in broken_views(lake))])
+    found = Statuses([*sound, *(_broken(b) for b in broken_views(lake))])
+    if lake.journal.trouble:
+        found.note = f"refreshes are not recorded: {lake.journal.trouble}"
+    return found
 
 
-def history(lake: Tables, name: str) -> History:
-    """The refreshes of a view that its log remembers, newest first."""
-    stored = lake.table(the_view(lake, name).stored)
-    return History(_shown(lake, past) for past in refreshes(lake, stored))
+def history(lake: Tables, name: str, limit: int | None = None) -> History:
+    """The refreshes of a view that its log or the ledger remembers, newest first."""
+    view = the_view(lake, name)
+    past = refreshes(lake, lake.table(view.stored))
+    found = merged(past, records(lake, view.definition.id))
+    return History(_shown(lake, p) for p in found[:limit])
 
 
 def _status(lake: Tables, view: View) -> Status:
@@ -114,7 +124,11 @@ def _broken(view: Broken) -> Status:
 
 
 def _shown(lake: Tables, past: PastRefresh) -> PastRefresh:
-    return replace(past, vector={shown_name(lake, t): v for t, v in past.vector.items()})
+    return replace(
+        past,
+        vector={shown_name(lake, t): v for t, v in past.vector.items()},
+        pending={shown_name(lake, t): n for t, n in past.pending.items()},
+    )
 
 
 def _lines(status: Status) -> list[tuple[object, ...]]:

@@ -1,0 +1,45 @@
+"""How much there is to read, in rows and bytes, from the log of a table on local disk alone."""
+
+from __future__ import annotations
+
+from belvedere.lake import log
+from belvedere.lake.events import local_events, rows_of
+from belvedere.lake.files import files
+from belvedere.lake.log import Action, Commit
+from belvedere.lake.tables import Table
+
+
+def version_bytes(table: Table, version: int) -> int | None:
+    """The size of a version's files; None where telling would cost a look at every file."""
+    root = table.root if table.plain else None
+    found = files(root, version) if root is not None else None
+    return None if found is None else sum(f.size for f in found)
+
+
+def change_bytes(table: Table, old: int, new: int) -> int | None:
+    """The size of the files that the change feed of the versions after `old` up to `new` reads."""
+    if table.root is None:
+        return None
+    try:
+        commits = log.commits(table.root, range(old + 1, new + 1))
+    except FileNotFoundError:
+        return None
+    return sum(_size(action) for commit in commits for action in _feed_files(commit))
+
+
+def change_rows(table: Table, old: int, new: int) -> int | None:
+    """The rows that the versions after `old` up to `new` touched, as `status` counts them."""
+    if table.root is None or old > new:
+        return None
+    since = [e for e in local_events(table.root, after=old) if e.version <= new]
+    return rows_of(since) if len(since) == new - old else None
+
+
+def _feed_files(commit: Commit) -> tuple[Action, ...]:
+    if commit.cdcs or not commit.changes_data:
+        return commit.cdcs
+    return (*commit.adds, *commit.removes)
+
+
+def _size(action: Action) -> int:
+    return int(action.get("size") or 0)
