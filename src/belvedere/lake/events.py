@@ -58,10 +58,17 @@ def rows_of(events: Iterable[Event]) -> int | None:
 
 def _event(commit: Commit) -> Event:
     info = commit.info
-    milliseconds = info.get("inCommitTimestamp") or info.get("timestamp") or 0
-    time = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    time = _time(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
     metadata = info.get("userMetadata")
     return Event(commit.version, time, commit.operation, _rows(commit), metadata)
+
+
+def _time(milliseconds: float) -> datetime:
+    """A commit's time; a clock that was off may have written one beyond the calendar."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, UTC)
 
 
 def _rows(commit: Commit) -> int | None:

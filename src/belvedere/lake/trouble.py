@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from pyspark.errors import AnalysisException, PySparkException
 
-from belvedere.errors import Invalid
+from belvedere.errors import BelvedereError, Invalid
 
 _CONFLICT = re.compile(
     r"DELTA_CONCURRENT|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|Concurrent\w+Exception"
@@ -21,6 +21,28 @@ _GONE = re.compile(
 _NAME = "INVALID_SCHEMA_OR_RELATION_NAME"
 # The last is a table that the catalog knows and whose files are gone.
 _MISSING = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST"})
+
+
+class Gone(Invalid):
+    """A file or version that a read needs is not there."""
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """What is missing while this block reads is told as Gone."""
+    try:
+        yield
+    except BelvedereError:
+        raise
+    except Exception as error:
+        if not is_gone(error):
+            raise
+        raise Gone(
+            f"a file or a version that {what!r} is computed from is missing",
+            detail=_named_file(error),
+            hint="the view has its rows as they were; put the file back, or RESTORE the table",
+            reason="VERSION_GONE",
+        ) from error
 
 
 @contextmanager
@@ -67,4 +89,9 @@ def is_conflict(error: BaseException) -> bool:
 
 def is_gone(error: BaseException) -> bool:
     """Whether files or versions that a read needs were cleaned away: reason VERSION_GONE."""
-    return _GONE.search(str(error)) is not None
+    return isinstance(error, FileNotFoundError) or _GONE.search(str(error)) is not None
+
+
+def _named_file(error: BaseException) -> str:
+    named = re.search(r"(?:file:)?/\S+\.(?:parquet|json|bin)", str(error))
+    return named[0] if named else str(error).split("\n", 1)[0]
