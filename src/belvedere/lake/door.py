@@ -20,7 +20,7 @@ from belvedere.lake.session import lake_session
 from belvedere.lake.shelf import unknown_among
 from belvedere.lake.stamps import Position, StampState
 from belvedere.lake.tables import Table
-from belvedere.lake.trouble import as_invalid, is_missing, translated
+from belvedere.lake.trouble import as_invalid, is_missing, reading, translated
 from belvedere.lake.typetext import columns_of
 from belvedere.lake.work import Session, Work
 
@@ -107,10 +107,11 @@ class Door:
             # What delta-rs cannot read, Spark may.
             try:
                 return tables.read(name, home, reference=self._reference(name, home))
-            except DeltaError:
+            except (DeltaError, FileNotFoundError):
                 pass
         try:
-            found = remote.describe(self.spark, name)
+            with reading(name):
+                found = remote.describe(self.spark, name)
         except AnalysisException as error:
             raise self._not_a_table(name, error) from error
         if found.root is not None:

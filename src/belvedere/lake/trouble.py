@@ -38,9 +38,9 @@ def reading(what: str) -> Iterator[None]:
         if not is_gone(error):
             raise
         raise Gone(
-            f"a file or a version that {what!r} is computed from is missing",
-            detail=_named_file(error),
-            hint="the view has its rows as they were; put the file back, or RESTORE the table",
+            f"a file or a version that {what!r} needs is missing",
+            detail=_missing(error),
+            hint="put it back, or RESTORE the table; views keep their rows until then",
             reason="VERSION_GONE",
         ) from error
 
@@ -92,6 +92,9 @@ def is_gone(error: BaseException) -> bool:
     return isinstance(error, FileNotFoundError) or _GONE.search(str(error)) is not None
 
 
-def _named_file(error: BaseException) -> str:
+def _missing(error: BaseException) -> str:
+    """What is missing, as far as an error says: a file, or else Spark's own words."""
     named = re.search(r"(?:file:)?/\S+\.(?:parquet|json|bin)", str(error))
-    return named[0] if named else str(error).split("\n", 1)[0]
+    words = re.search(r"\[DELTA_\w+\] (.*)", str(error))
+    found = named or words
+    return found[found.lastindex or 0].strip() if found else str(error).split("\n", 1)[0]
