@@ -4,7 +4,7 @@ NO_CHANGE_FEED      some version of the range did not record its changes
 VERSION_GONE        the log or a file that the range or its old state needs was cleaned away
 TABLE_REPLACED      the table is not the one that was read before
 SCHEMA_CHANGED      a column that is used changed its type, its name, or the place of its values
-PARTITIONS_CHANGED  a commit moved rows to other partition columns, and its feed mixes the two up
+PARTITIONS_CHANGED  rows are under other partition columns: the feed reads all files by the last
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _before(table: Table, root: Path, old: int, commits: Sequence[Commit]) -> Ta
 def _metadata_problem(
     before: Table, commits: Iterable[Commit], columns: Mapping[str, str]
 ) -> str | None:
-    enabled, partitions = before.change_feed, before.partition_columns
+    enabled = before.change_feed
     for commit in commits:
         if commit.metadata is not None:
             if commit.metadata["id"] != before.id:
@@ -126,10 +126,8 @@ def _metadata_problem(
             if _moved(json.loads(commit.metadata["schemaString"]), before, columns):
                 return SCHEMA_CHANGED
             enabled = feed_enabled(commit.metadata.get("configuration") or {})
-            now = tuple(commit.metadata.get("partitionColumns") or ())
-            if now != partitions and commit.changes_data:
+            if tuple(commit.metadata.get("partitionColumns") or ()) != before.partition_columns:
                 return PARTITIONS_CHANGED
-            partitions = now
         if not enabled and commit.changes_data:
             return NO_CHANGE_FEED
     return None

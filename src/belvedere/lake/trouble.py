@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 from pyspark.errors import AnalysisException, PySparkException
 
-from belvedere.errors import BelvedereError, Invalid
+from belvedere.errors import Invalid
 
 _CONFLICT = re.compile(
     r"DELTA_CONCURRENT|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|Concurrent\w+Exception"
 )
 _GONE = re.compile(
-    r"FAILED_READ_FILE\.FILE_NOT_EXIST|DELTA_CHANGE_DATA_FILE_NOT_FOUND|DELTA_FILE_NOT_FOUND"
-    r"|DELTA_VERSION_NOT_FOUND|DELTA_VERSIONS_NOT_CONTIGUOUS|DELTA_TRUNCATED_TRANSACTION_LOG"
+    r"PATH_NOT_FOUND|FAILED_READ_FILE\.FILE_NOT_EXIST|DELTA_CHANGE_DATA_FILE_NOT_FOUND"
+    r"|DELTA_FILE_NOT_FOUND|DELTA_VERSION_NOT_FOUND|DELTA_VERSIONS_NOT_CONTIGUOUS|DELTA_TRUNCATED_TRANSACTION_LOG"
     r"|DELTA_LOG_FILE_NOT_FOUND|FileNotFoundException|VersionNotFound"
 )
 _NAME = "INVALID_SCHEMA_OR_RELATION_NAME"
@@ -32,10 +32,11 @@ def reading(what: str) -> Iterator[None]:
     """What is missing while this block reads is told as Gone."""
     try:
         yield
-    except BelvedereError:
+    except Gone:
         raise
     except Exception as error:
-        if not is_gone(error):
+        # What was translated on its way has Spark's error as its cause.
+        if not is_gone(error.__cause__ or error):
             raise
         raise Gone(
             f"a file or a version that {what!r} needs is missing",

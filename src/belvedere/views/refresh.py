@@ -155,9 +155,9 @@ class _Refresh:
     def _rebuild(self, stamp: Stamp) -> None:
         view = retyped(self.door, self.view)
         work = self.pins.work(view.definition.settings)
-        query = fill(view.state, self._versions(work, {}, stamp.vector)).sql(dialect="spark")
-        self.ran.append(query)
         with reading(view.name):
+            query = fill(view.state, self._versions(work, {}, stamp.vector)).sql(dialect="spark")
+            self.ran.append(query)
             if view is self.view:
                 commits.overwrite(work, view.stored, query, stamp)
             else:
