@@ -49,7 +49,8 @@ def partitioned(events: EventsLake) -> None:
 def another_type(events: EventsLake) -> None:
     query = "SELECT video_id, bytes, CAST(spare AS STRING) AS spare FROM log"
     writer = events.lake.spark.sql(query).write.format("delta").mode("overwrite")
-    writer.option("overwriteSchema", "true").save(str(events.log))
+    layout = events.lake.spark.sql("DESCRIBE DETAIL log").collect()[0]["partitionColumns"]
+    writer.partitionBy(*layout).option("overwriteSchema", "true").save(str(events.log))
 
 
 def dropped_and_created(events: EventsLake) -> None:
