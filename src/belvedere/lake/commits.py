@@ -46,19 +46,22 @@ def create(
     w: Work, name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str] | None = None
 ) -> None:
     """A new stored table with a query's rows and columns, stamped."""
-    chosen = {**RELIED_ON, VECTOR_PROPERTY: stamp.to_json(), **(properties or {})}
-    pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in chosen.items())
     home = w.door.directory / name.lower() if w.door.directory is not None else None
     with lock(home) if home is not None else nullcontext():
         if home is not None:
             _sweep(home)
         with _stamping(w, stamp):
-            w.query(
-                f"CREATE TABLE {dotted(name)} USING delta TBLPROPERTIES ({pairs}) AS {query_sql}"
-            )
+            w.query(f"CREATE TABLE {_made(name, query_sql, stamp, properties)}")
         if home is not None:
             w.door.registered.add(home.name)
         _read_back(w.door, name, stamp)
+
+
+def replace(
+    w: Work, name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str]
+) -> None:
+    """Another table in place of a stored one, in one commit: its columns have other types."""
+    _write(w, name, stamp, f"CREATE OR REPLACE TABLE {_made(name, query_sql, stamp, properties)}")
 
 
 def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
@@ -106,6 +109,12 @@ def move(w: Work, name: str, stamp: Stamp) -> None:
 def read_stamp(door: Door, name: str) -> StampState:
     """The vector in force at the newest version of a stored table, or why there is none."""
     return door.stamp(door.table(name))
+
+
+def _made(name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str] | None) -> str:
+    chosen = {**RELIED_ON, VECTOR_PROPERTY: stamp.to_json(), **(properties or {})}
+    pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in chosen.items())
+    return f"{dotted(name)} USING delta TBLPROPERTIES ({pairs}) AS {query_sql}"
 
 
 def _write(w: Work, name: str, stamp: Stamp, statement: str) -> list[Mapping[str, int]]:

@@ -13,16 +13,16 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake import catalog, events, ranges, remote, stamps, tables
+from belvedere.lake import catalog, events, log, ranges, remote, stamps, tables
 from belvedere.lake.catalog_journal import CatalogJournal
 from belvedere.lake.events import Event
 from belvedere.lake.journal import Journal, local_journal
 from belvedere.lake.names import admissible, dotted, hidden, literal, quote
 from belvedere.lake.session import lake_session
 from belvedere.lake.shelf import unknown_among
-from belvedere.lake.stamps import StampState
+from belvedere.lake.stamps import Position, StampState
 from belvedere.lake.tables import Table
-from belvedere.lake.trouble import as_invalid, is_missing, translated
+from belvedere.lake.trouble import as_invalid, is_missing, reading, translated
 from belvedere.lake.typetext import columns_of
 from belvedere.lake.work import Session, Work
 
@@ -115,10 +115,11 @@ class Door:
             # What delta-rs cannot read, Spark may.
             try:
                 return tables.read(name, home, reference=self._reference(name, home))
-            except DeltaError:
+            except (DeltaError, FileNotFoundError):
                 pass
         try:
-            found = remote.describe(self.spark, name)
+            with reading(name):
+                found = remote.describe(self.spark, name)
         except AnalysisException as error:
             raise self._not_a_table(name, error) from error
         if found.root is not None:
@@ -129,6 +130,13 @@ class Door:
         """A table's newest version, without a scan."""
         return tables.newest(table) if table.root else remote.newest(self.spark, table)
 
+    def put_back(self, table: Table, known: Position) -> bool:
+        """Whether a table's history is not the one in which a version was read."""
+        if table.version < known.version:
+            return True
+        mark = log.mark(table.root, known.version) if table.root is not None else ""
+        return bool(mark and known.mark) and mark != known.mark
+
     def feed_problem(
         self, table: Table, known_id: str, old: int, new: int, columns: Mapping[str, str]
     ) -> str | None:
@@ -136,6 +144,14 @@ class Door:
         if table.root is not None:
             return ranges.feed_problem(table, known_id, old, new, columns)
         return remote.feed_problem(self.spark, table, known_id, old, new, columns)
+
+    def state_problem(
+        self, table: Table, known_id: str, old: int, columns: Mapping[str, str]
+    ) -> str | None:
+        """Why the state at `old` cannot be read; None if it can."""
+        if table.root is not None:
+            return ranges.state_problem(table, known_id, old, columns)
+        return remote.state_problem(self.spark, table, known_id, old, columns)
 
     def enable_change_feed(self, table: Table) -> None:
         """From its next version on, the table's changes are recorded."""

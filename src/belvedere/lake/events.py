@@ -66,8 +66,7 @@ def rows_of(events: Iterable[Event]) -> int | None:
 
 def _event(commit: Commit) -> Event:
     info = commit.info
-    milliseconds = info.get("inCommitTimestamp") or info.get("timestamp") or 0
-    time = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    time = _time(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
     metadata = info.get("userMetadata")
     engine = _engine(info.get("engineInfo") or info.get("clientVersion"))
     return Event(commit.version, time, commit.operation, _rows(commit), metadata, engine)
@@ -78,6 +77,14 @@ def _engine(told: str | None) -> str:
     if not told:
         return ""
     return "delta-rs" if told.startswith("delta-rs") else "spark" if "Spark" in told else told
+
+
+def _time(milliseconds: float) -> datetime:
+    """A commit's time; a clock that was off may have written one beyond the calendar."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, UTC)
 
 
 def _rows(commit: Commit) -> int | None:

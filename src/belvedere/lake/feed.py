@@ -10,17 +10,20 @@ compares rows by SQL equality nets once more.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame
 
 from belvedere.analyses.spans import Spans
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import log, remote
 from belvedere.lake.names import quote
+from belvedere.lake.ranges import spans
 from belvedere.lake.smallfeed import (
     all_inserts,
     is_exact,
@@ -65,12 +68,10 @@ class Feed:
         kinds = _kinds(self.table, columns)
         if self._nothing():
             return _empty(work, kinds)
-        if self._commits is not None and is_small(self.table, self._commits, [*kinds.values()]):
-            return self._from_arrow(work, kinds)
-        inserts = True if self._commits is not None and all_inserts(self._commits) else None
-        listed = [*(quote(c) for c in columns), COUNT]
-        frame = self._frame(work, kinds).selectExpr(*listed)
-        return Changes(work.register("changes", frame), None, inserts)
+        found = self._from_arrow(work, kinds) or self._from_spark(work, kinds)
+        # SQL finds a column whatever the case of its name; who looks up spans does not.
+        asked = dict(zip(kinds, columns, strict=True))
+        return replace(found, within={asked[c]: at for c, at in found.within.items()})
 
     def _log(self) -> list[log.Commit] | None:
         if self.table.root is None:
@@ -82,10 +83,24 @@ class Feed:
             return True
         return self._commits is not None and not any(c.changes_data for c in self._commits)
 
-    def _from_arrow(self, work: Work, kinds: dict[str, str]) -> Changes:
+    def _from_spark(self, work: Work, kinds: dict[str, str]) -> Changes:
+        inserts = True if self._commits is not None and all_inserts(self._commits) else None
+        listed = [*(quote(c) for c in kinds), COUNT]
+        frame = self._frame(work, kinds).selectExpr(*listed)
+        return Changes(work.register("changes", frame), None, inserts)
+
+    def _from_arrow(self, work: Work, kinds: dict[str, str]) -> Changes | None:
+        """The changes without Spark; None where they are large, or not for delta-rs to read."""
+        if self._commits is None or not kinds.keys() <= self._kinds.keys():
+            return None
+        if not is_small(self.table, self._commits, [*kinds.values()]):
+            return None
         if self._raw is None:
             exact = [c for c, kind in self._kinds.items() if is_exact(kind)]
-            self._raw = signed_arrow(self.table, self.old, self.new, exact)
+            try:
+                self._raw = signed_arrow(self.table, self.old, self.new, exact)
+            except DeltaError:
+                return None
         net = net_arrow(self._raw, list(kinds))
         if net.num_rows == 0:
             return _empty(work, kinds)
@@ -103,21 +118,26 @@ class Feed:
     def _frame(self, work: Work, kinds: dict[str, str]) -> DataFrame:
         wide = {c: kind for c, kind in self._kinds.items() if _comparable(kind)}
         if not kinds.keys() <= wide.keys():
-            return work.keep(_net_spark(work, self.table, self.old, self.new, kinds))
+            return work.keep(self._net_spark(work, kinds))
         if work not in self._frames:
-            net = _net_spark(work, self.table, self.old, self.new, wide)
-            self._frames[work] = work.keep(net)
+            self._frames[work] = work.keep(self._net_spark(work, wide))
         return self._frames[work]
+
+    def _net_spark(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+        found = [(self.old + 1, self.new)] if self._commits is None else spans(self._commits)
+        read = [*(quote(c) for c in kinds), "_change_type"]
+        parts = (remote.feed(work.spark, self.table, *span).selectExpr(*read) for span in found)
+        return _net(work, reduce(DataFrame.unionAll, parts), kinds)
 
 
 def _kinds(table: Table, columns: Sequence[str]) -> dict[str, str]:
-    known = dict(table.columns)
-    unknown = [c for c in columns if c not in known]
+    """The columns as the table spells them, with their types."""
+    known = {name.lower(): (name, kind) for name, kind in table.columns}
+    unknown = [c for c in columns if c.lower() not in known]
     if unknown:
-        raise Invalid(
-            f"{table.name!r} has no column {unknown[0]!r}", hint=f"its columns: {', '.join(known)}"
-        )
-    return {c: known[c] for c in columns}
+        listed = ", ".join(name for name, _ in table.columns)
+        raise Invalid(f"{table.name!r} has no column {unknown[0]!r}", hint=f"its columns: {listed}")
+    return dict(known[c.lower()] for c in columns)
 
 
 def _empty(work: Work, kinds: dict[str, str]) -> Changes:
@@ -128,8 +148,8 @@ def _shape(work: Work, kinds: dict[str, str]) -> DataFrame:
     return work.empty([*kinds.items(), (COUNT, "bigint")])
 
 
-def _net_spark(work: Work, table: Table, old: int, new: int, kinds: dict[str, str]) -> DataFrame:
-    raw = work.register("feed", remote.feed(work.spark, table, old, new))
+def _net(work: Work, feed: DataFrame, kinds: dict[str, str]) -> DataFrame:
+    raw = work.register("feed", feed)
     shown = [f"{_value(name, kind)} AS {quote(name)}" for name, kind in kinds.items()]
     keys = [key for name, kind in kinds.items() for key in _keys(name, kind)]
     sign = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"

@@ -100,9 +100,9 @@ def _applied(root: Path, start: Files, versions: Iterable[int]) -> Files:
     for version in versions:
         commit = log.commit(root, version)
         for action in commit.removes:
-            found.pop(_identity(action), None)
+            found.pop(log.identity(action), None)
         for action in commit.adds:
-            found[_identity(action)] = _file(root, action)
+            found[log.identity(action)] = _file(root, action)
     return found
 
 
@@ -115,13 +115,7 @@ def _checkpoint(root: Path, version: int) -> Files | None:
         return None
     rows = pq.read_table(path, columns=["add"]).column("add")
     actions = [a for a in rows.to_pylist() if a is not None]
-    return {_identity(a): _file(root, a) for a in actions}
-
-
-def _identity(action: Action) -> tuple[str, str]:
-    vector = log.vector_of(action)
-    unique = "" if vector is None else f"{vector['pathOrInlineDv']}@{vector.get('offset')}"
-    return str(action["path"]), unique
+    return {log.identity(a): _file(root, a) for a in actions}
 
 
 def _file(root: Path, action: Action) -> File:

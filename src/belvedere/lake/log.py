@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import re
@@ -92,6 +93,22 @@ def fingerprint(root: Path, version: int) -> tuple[int, int]:
     return stat.st_mtime_ns, stat.st_ino
 
 
+def mark(root: Path, version: int) -> str:
+    """What tells a commit from another of the same number; nothing if it is gone."""
+    try:
+        return hashlib.sha256(_commit_file(root, version).read_bytes()).hexdigest()[:16]
+    except FileNotFoundError:
+        return ""
+
+
+def reproducible(root: Path, version: int) -> bool:
+    """Whether the log still has all that a version is made of."""
+    found = list(_files(root))
+    commits = {v for v, is_commit in found if is_commit}
+    start = max((v for v, is_commit in found if not is_commit and v <= version), default=-1)
+    return commits.issuperset({version, *range(start + 1, version + 1)})
+
+
 def _commit_file(root: Path, version: int) -> Path:
     return root / "_delta_log" / f"{version:020}.json"
 
@@ -159,6 +176,13 @@ def vector_file(root: Path, vector: Action) -> Path | None:
 def from_z85(text: str) -> bytes:
     """Text in the alphabet of the Delta log, in that of Python's `base64`."""
     return text.encode().translate(_FROM_Z85)
+
+
+def identity(action: Action) -> tuple[str, str]:
+    """A file and its deletion vector: a commit that deletes rows removes the one and adds the other."""
+    vector = vector_of(action)
+    unique = "" if vector is None else f"{vector['pathOrInlineDv']}@{vector.get('offset')}"
+    return str(action["path"]), unique
 
 
 def vector_of(action: Action) -> Action | None:

@@ -13,7 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from belvedere.errors import Unsupported
 from belvedere.lake import log, tables
 from belvedere.lake.names import dotted
-from belvedere.lake.ranges import NO_CHANGE_FEED, VERSION_GONE, identity_problem
+from belvedere.lake.ranges import (
+    NO_CHANGE_FEED,
+    SCHEMA_CHANGED,
+    VERSION_GONE,
+    identity_problem,
+)
 from belvedere.lake.tables import Table
 from belvedere.lake.typetext import columns_of
 
@@ -63,10 +68,10 @@ def _newest(spark: SparkSession, reference: str) -> int:
     return int(row["version"])
 
 
-def feed(spark: SparkSession, table: Table, old: int, new: int) -> DataFrame:
-    """Spark's change feed of the versions after `old` up to `new`."""
+def feed(spark: SparkSession, table: Table, first: int, last: int) -> DataFrame:
+    """Spark's change feed of some versions."""
     reader = spark.read.option("readChangeFeed", "true")
-    reader = reader.option("startingVersion", old + 1).option("endingVersion", new)
+    reader = reader.option("startingVersion", first).option("endingVersion", last)
     if table.reference.startswith("delta.`"):
         return reader.format("delta").load(table.location)
     return reader.table(table.reference)
@@ -90,9 +95,24 @@ def feed_problem(
         return NO_CHANGE_FEED
     try:
         # Delta plans the feed when asked for its columns' execution: no row is read.
-        feed(spark, table, old, new).select("_change_type").limit(0).collect()
-        _ = spark.sql(f"SELECT * FROM {table.at(old)}").schema
+        feed(spark, table, old + 1, new).select("_change_type").limit(0).collect()
     except PySparkException as error:
         text = str(error)
+        if "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE" in text:
+            return SCHEMA_CHANGED
         return NO_CHANGE_FEED if "DELTA_MISSING_CHANGE_DATA" in text else VERSION_GONE
+    return state_problem(spark, table, known_id, old, columns)
+
+
+def state_problem(
+    spark: SparkSession, table: Table, known_id: str, old: int, columns: Mapping[str, str]
+) -> str | None:
+    """As `ranges.state_problem`, with the same reservation."""
+    problem = identity_problem(table, known_id, columns)
+    if problem or old == table.version:
+        return problem
+    try:
+        _ = spark.sql(f"SELECT * FROM {table.at(old)}").schema
+    except PySparkException:
+        return VERSION_GONE
     return None

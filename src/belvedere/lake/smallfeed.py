@@ -37,7 +37,7 @@ _EXACT = re.compile(
 def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str]) -> bool:
     """Whether Arrow may read these commits: right, exact, and of bounded size."""
     root = table.root
-    if root is None or table.column_mapped:
+    if root is None or not table.legible:
         return False
     if not all(map(is_exact, kinds)):
         return False

@@ -25,7 +25,7 @@ _PLAIN_FAMILIES = ("decimal", "timestamp")
 
 def takes(table: Table, merge: Merge) -> bool:
     """Whether delta-rs can be trusted with a merge into this table."""
-    if table.root is None or table.column_mapped:
+    if table.root is None or not table.legible:
         return False
     kinds = dict(table.columns)
     return all(_is_plain(kinds[k]) for k in merge.keys)

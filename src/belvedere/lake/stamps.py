@@ -42,10 +42,15 @@ _HARMLESS = frozenset(
 
 @dataclass(frozen=True)
 class Position:
-    """A version of a table, with the identity a replaced table does not share."""
+    """A version of a table, with the identity a replaced table does not share.
+
+    The mark, where known, is one that a version of the same number does not share either: a table
+    put back from a backup goes through the same numbers again.
+    """
 
     id: str
     version: int
+    mark: str = ""
 
 
 Vector: TypeAlias = dict[str, Position]
@@ -67,7 +72,7 @@ class Stamp:
         >>> Stamp.from_json(s.to_json()) == s
         True
         """
-        vector = {name: [p.id, p.version] for name, p in sorted(self.vector.items())}
+        vector = {n: [p.id, p.version, p.mark] for n, p in sorted(self.vector.items())}
         record = {"belvedere": 1, "view": self.view_id, "refresh": self.refresh, "vector": vector}
         return json.dumps({**record, "note": dict(self.note)} if self.note else record)
 
@@ -76,7 +81,10 @@ class Stamp:
         """The stamp in a commit's metadata; None if it is not one."""
         try:
             found: Any = json.loads(text or "")
-            vector = {k: Position(str(i), int(v)) for k, (i, v) in found["vector"].items()}
+            vector = {
+                k: Position(str(i), int(v), *map(str, mark))
+                for k, (i, v, *mark) in found["vector"].items()
+            }
             note = {str(k): str(v) for k, v in found.get("note", {}).items()}
             return Stamp(str(found["view"]), int(found["refresh"]), vector, note)
         except (ValueError, KeyError, TypeError, AttributeError):

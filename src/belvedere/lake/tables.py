@@ -17,7 +17,8 @@ from deltalake import DeltaTable
 
 from belvedere.lake import log
 from belvedere.lake.names import quote
-from belvedere.lake.typetext import columns_of
+from belvedere.lake.stamps import Position
+from belvedere.lake.typetext import columns_of, places_of
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 COLUMN_MAPPING = "delta.columnMapping.mode"
@@ -41,6 +42,12 @@ class Table:
     reference: str
     plain: bool = False
     """Whether its files hold its rows as they are, but for deletion vectors."""
+    legible: bool = False
+    """Whether delta-rs reads its rows and changes, not only its log."""
+    places: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Where its files hold the values of each column, where that is known."""
+    mark: str = ""
+    """What tells this version from another of the same number, where that is known."""
 
     @property
     def change_feed(self) -> bool:
@@ -54,9 +61,14 @@ class Table:
         return found if found is not None and log.is_table(found) else None
 
     @property
-    def column_mapped(self) -> bool:
-        """Whether its files name columns otherwise than its schema does."""
-        return self.properties.get(COLUMN_MAPPING, "none") != "none"
+    def position(self) -> Position:
+        """Its entry in a vector."""
+        return Position(self.id, self.version, self.mark)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The type of each column, by its name in lower case: names have no case."""
+        return {name.lower(): kind for name, kind in self.columns}
 
     def at(self, version: int) -> str:
         """SQL that reads one version of it."""
@@ -84,6 +96,9 @@ def _read(root: str, version: int, _modified: int, _inode: int) -> Table:
     metadata = handle.metadata()
     schema = handle.schema().to_json()
     special = set(handle.protocol().reader_features or ()) - _HARMLESS
+    # Older protocols have column mapping without naming it as a feature.
+    mapped = metadata.configuration.get(COLUMN_MAPPING, "none") != "none"
+    legible = not (special or mapped)
     return Table(
         name="",
         id=str(metadata.id),
@@ -93,7 +108,10 @@ def _read(root: str, version: int, _modified: int, _inode: int) -> Table:
         properties=MappingProxyType(dict(metadata.configuration)),
         partition_columns=tuple(metadata.partition_columns),
         reference="",
-        plain=not (special or metadata.partition_columns or _PADDED in schema),
+        plain=legible and not metadata.partition_columns and _PADDED not in schema,
+        legible=legible,
+        places=MappingProxyType(places_of(json.loads(schema))),
+        mark=log.mark(Path(root), version),
     )
 
 

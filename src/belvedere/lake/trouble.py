@@ -14,13 +14,36 @@ _CONFLICT = re.compile(
     r"DELTA_CONCURRENT|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|Concurrent\w+Exception"
 )
 _GONE = re.compile(
-    r"FAILED_READ_FILE\.FILE_NOT_EXIST|DELTA_CHANGE_DATA_FILE_NOT_FOUND|DELTA_FILE_NOT_FOUND"
-    r"|DELTA_VERSION_NOT_FOUND|DELTA_VERSIONS_NOT_CONTIGUOUS|DELTA_TRUNCATED_TRANSACTION_LOG"
+    r"PATH_NOT_FOUND|FAILED_READ_FILE\.FILE_NOT_EXIST|DELTA_CHANGE_DATA_FILE_NOT_FOUND"
+    r"|DELTA_FILE_NOT_FOUND|DELTA_VERSION_NOT_FOUND|DELTA_VERSIONS_NOT_CONTIGUOUS|DELTA_TRUNCATED_TRANSACTION_LOG"
     r"|DELTA_LOG_FILE_NOT_FOUND|FileNotFoundException|VersionNotFound"
 )
 _NAME = "INVALID_SCHEMA_OR_RELATION_NAME"
 # The last is a table that the catalog knows and whose files are gone.
 _MISSING = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST"})
+
+
+class Gone(Invalid):
+    """A file or version that a read needs is not there."""
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """What is missing while this block reads is told as Gone."""
+    try:
+        yield
+    except Gone:
+        raise
+    except Exception as error:
+        # What was translated on its way has Spark's error as its cause.
+        if not is_gone(error.__cause__ or error):
+            raise
+        raise Gone(
+            f"a file or a version that {what!r} needs is missing",
+            detail=_missing(error),
+            hint="put it back, or RESTORE the table; views keep their rows until then",
+            reason="VERSION_GONE",
+        ) from error
 
 
 @contextmanager
@@ -67,4 +90,12 @@ def is_conflict(error: BaseException) -> bool:
 
 def is_gone(error: BaseException) -> bool:
     """Whether files or versions that a read needs were cleaned away: reason VERSION_GONE."""
-    return _GONE.search(str(error)) is not None
+    return isinstance(error, FileNotFoundError) or _GONE.search(str(error)) is not None
+
+
+def _missing(error: BaseException) -> str:
+    """What is missing, as far as an error says: a file, or else Spark's own words."""
+    named = re.search(r"(?:file:)?/\S+\.(?:parquet|json|bin)", str(error))
+    words = re.search(r"\[DELTA_\w+\] (.*)", str(error))
+    found = named or words
+    return found[found.lastindex or 0].strip() if found else str(error).split("\n", 1)[0]

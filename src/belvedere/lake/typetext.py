@@ -44,6 +44,29 @@ def columns_of(schema_json: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     )
 
 
+def places_of(schema_json: Mapping[str, Any]) -> dict[str, str]:
+    """Where files hold the values of each column, by its name in lower case.
+
+    That is its name, unless columns are mapped: then a column that was renamed keeps its place,
+    and one that was dropped and added again has another.
+    """
+    return {f["name"].lower(): _place(f) for f in schema_json["fields"]}
+
+
+def _place(field: Mapping[str, Any]) -> str:
+    own = (field.get("metadata") or {}).get("delta.columnMapping.physicalName") or field["name"]
+    return "/".join([own.lower(), *_places_within(field["type"])])
+
+
+def _places_within(type_json: Any) -> list[str]:
+    if isinstance(type_json, str):
+        return []
+    parts = (type_json.get(key) for key in ("elementType", "keyType", "valueType", "sqlType"))
+    below = [place for part in parts if part is not None for place in _places_within(part)]
+    fields = type_json.get("fields") or ()
+    return [*below, *(f"({_place(f)})" for f in fields)]
+
+
 def _field(field: Mapping[str, Any]) -> str:
     name = field["name"]
     quoted = name if _SIMPLE.fullmatch(name) else "`" + name.replace("`", "``") + "`"

@@ -25,6 +25,9 @@ _OURS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.partitionOverwriteMode": "static",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    # Delta reads no changes across renamed, dropped or widened columns. We read only columns
+    # that stayed as they were, which is checked before.
+    "spark.databricks.delta.changeDataFeed.unsafeBatchReadOnIncompatibleSchemaChanges.enabled": "true",
 }
 
 

@@ -1,6 +1,6 @@
 """Which strategy a refresh takes, and why.
 
-nothing        no table has a new version
+nothing        no table has other rows: at most the vector moves
 merge          the change is added to what is stored
 replace keys   touched groups are computed again
 rebuild        everything is computed again; always with a reason code
@@ -39,6 +39,7 @@ REASONS = {
     "VERSION_GONE": "a version or change file that the refresh needs was cleaned away",
     "TABLE_REPLACED": "a table was dropped and created again, or replaced",
     "SCHEMA_CHANGED": "a column that the view uses changed",
+    "PARTITIONS_CHANGED": "a table was written anew under other partition columns",
     "VERSION_BEHIND": "a table was put back before the version the view was computed from",
     "FOREIGN_WRITE": "someone else wrote to the view's stored table",
     "VECTOR_LOST": "the versions the view was computed from are not recorded any more",
@@ -57,6 +58,8 @@ class Choice:
 
 def choose(state: State, types: Types, moving: Collection[str], *, inserts_only: bool) -> Choice:
     """The strategy for changes of the moving tables."""
+    if not moving:
+        return Choice(Strategy.NOTHING)
     reason = blocked(state, types, moving)
     if reason:
         return Choice(Strategy.REBUILD, reason)

@@ -14,7 +14,7 @@ from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import commits
 from belvedere.lake.door import Door
 from belvedere.lake.shelf import VIEW_PROPERTY
-from belvedere.lake.stamps import Position, Stamp
+from belvedere.lake.stamps import Stamp
 from belvedere.lake.tables import COLUMN_MAPPING
 from belvedere.sql.bind import bind
 from belvedere.sql.render import render
@@ -154,17 +154,16 @@ def read_sql(door: Door, view: View) -> str:
 def _fill(door: Door, view: View) -> None:
     meter = Meter()
     how = note("create", "", meter.began)
-    properties = {**view.definition.properties, VIEW_PROPERTY: view.definition.to_json()}
     with Pins(door) as pins:
         tables = {t: pins.table(t) for t in view.tables}
-        vector = {t: Position(table.id, table.version) for t, table in tables.items()}
+        vector = {t: table.position for t, table in tables.items()}
         newest = {t: table.version for t, table in tables.items()}
         stamp = Stamp(view.definition.id, 1, vector, how)
         work = pins.work(view.definition.settings)
         versions = Versions(pins, work, newest, newest, opened=meter.opened)
         query = fill(view.state, versions).sql(dialect="spark")
         with meter.counting(door, view):
-            commits.create(work, view.stored, query, stamp, properties)
+            commits.create(work, view.stored, query, stamp, view.properties)
         with Ledger(door.journal) as ledger:
             ledger.add(meter.record(door, view, stamp, {}, None, pins.table))
 

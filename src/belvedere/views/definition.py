@@ -18,6 +18,7 @@ from belvedere.algebra.relations import Output, Project, Rel, Scan
 from belvedere.algebra.scalars import col
 from belvedere.algebra.walks import nodes, tables
 from belvedere.errors import Invalid
+from belvedere.lake.shelf import VIEW_PROPERTY
 from belvedere.sql.bind import Bound
 from belvedere.sql.statements import Policy
 from belvedere.views.state import State, cast, state_of, stored_scan
@@ -82,6 +83,11 @@ class View:
     @property
     def plan(self) -> Rel:
         return self.bound.plan
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What its stored table remembers."""
+        return {**self.definition.properties, VIEW_PROPERTY: self.definition.to_json()}
 
     @cached_property
     def state(self) -> State:

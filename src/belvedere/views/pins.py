@@ -102,8 +102,9 @@ class Pins:
         key = name, old, new
         if key not in self._feeds:
             table = self.table(name)
-            there = dict(table.columns)
-            wanted = [c for v in self._views for c in v.used(name) if c in there]
+            there = table.types
+            used = (item for v in self._views for item in v.used(name).items())
+            wanted = [c for c, kind in used if there.get(c.lower()) == kind]
             self._feeds[key] = Feed(table, old, new, tuple(dict.fromkeys([*columns, *wanted])))
         return self._feeds[key]
 

@@ -20,16 +20,19 @@ from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes
 from belvedere.lake.locks import Conflict
 from belvedere.lake.stamps import Position, Stamp, Vector
+from belvedere.lake.trouble import Gone, reading
 from belvedere.lake.work import Work
 from belvedere.sql.statements import Policy
 from belvedere.views.catalog import the_view
-from belvedere.views.choice import REASONS, Choice, Strategy, blocked, choose
+from belvedere.views.choice import REASONS, Choice, Strategy, choose
+from belvedere.views.create import show
 from belvedere.views.definition import View
 from belvedere.views.history import note
 from belvedere.views.ledger import Record
 from belvedere.views.maintenance import fill, move
 from belvedere.views.meter import Meter
 from belvedere.views.pins import Pins
+from belvedere.views.retype import retyped
 from belvedere.views.sources import Versions
 from belvedere.views.steps import Steps
 
@@ -98,21 +101,20 @@ class _Refresh:
         moving = [t for t in self.view.tables if target[t] != before.get(t)]
         if not moving and not reason:
             return self._done(Choice(Strategy.NOTHING), 0, before, before)
-        reason = reason or self._policy() or self._unreadable(before, target, moving)
-        if reason in _OLD_STATE_GONE:
-            target = self._target({}, everything=True)
-        reason = reason or blocked(self.view.state, self.view.definition.types, moving)
+        problem = self._unreadable(before, target, moving) if found.stamp else ""
+        reason = reason or self._policy() or problem
         number = (found.stamp.refresh if found.stamp else 0) + 1
         stamp = Stamp(self.view.definition.id, number, target)
-        if reason:
-            self._refuse_if_strict(reason)
+        choice, rows = Choice(Strategy.REBUILD, reason), None
         with self.meter.counting(self.door, self.view):
-            if reason:
-                choice = Choice(Strategy.REBUILD, reason)
-                rows = self._rebuild(self._noted(stamp, choice))
-            else:
-                choice, rows = self._advance(before, stamp, moving)
-        done = self._done(choice, rows, before, target)
+            if not reason:
+                choice, rows = self._advance_or_not(before, stamp, moving)
+            if choice.strategy is Strategy.REBUILD:
+                if {problem, choice.reason} & _OLD_STATE_GONE:
+                    stamp = replace(stamp, vector=self._target({}, everything=True))
+                self._refuse_if_strict(choice.reason)
+                self._rebuild(self._noted(stamp, choice))
+        done = self._done(choice, rows, before, stamp.vector)
         return replace(done, record=self._record(self._noted(stamp, choice), before, rows))
 
     def _policy(self) -> str:
@@ -124,24 +126,27 @@ class _Refresh:
         for name in self.view.tables:
             advances = everything or self.only is None or name in self.only
             if advances or name not in before:
-                table = self.pins.table(name)
-                target[name] = Position(table.id, table.version)
+                target[name] = self.pins.table(name).position
             else:
                 target[name] = before[name]
         return target
 
     def _unreadable(self, before: Vector, target: Vector, moving: Collection[str]) -> str:
-        """Why the changes of a table cannot be read; empty if all can."""
+        """Why the changes of a table, or a state it keeps, cannot be read; empty if all can."""
+        problems = []
         for name in self.view.tables:
-            table, old = self.pins.table(name), before[name]
-            new = target[name].version if name in moving else table.version
-            if name in moving and new < old.version and table.id == old.id:
-                return "VERSION_BEHIND"
-            used = self.view.used(name)
-            problem = self.door.feed_problem(table, old.id, old.version, new, used)
-            if problem and (name in moving or problem != "NO_CHANGE_FEED"):
-                return problem
-        return ""
+            table, old, used = self.pins.table(name), before[name], self.view.used(name)
+            if table.id == old.id and self.door.put_back(table, old):
+                problem: str | None = "VERSION_BEHIND"
+            elif name in moving:
+                new = target[name].version
+                problem = self.door.feed_problem(table, old.id, old.version, new, used)
+            else:
+                problem = self.door.state_problem(table, old.id, old.version, used)
+            problems.append(problem or "")
+        # Where an old state is gone every table must move: that comes before other reasons.
+        gone = (p for p in problems if p in _OLD_STATE_GONE)
+        return next(gone, next(filter(None, problems), ""))
 
     def _refuse_if_strict(self, reason: str) -> None:
         if Policy(self.view.definition.policy) is Policy.STRICT and not self.full:
@@ -152,23 +157,44 @@ class _Refresh:
                 reason=reason,
             )
 
-    def _rebuild(self, stamp: Stamp) -> int | None:
-        work = self.pins.work(self.view.definition.settings)
-        query = fill(self.view.state, self._versions(work, {}, stamp.vector)).sql(dialect="spark")
-        self.ran.append(query)
-        commits.overwrite(work, self.view.stored, query, stamp)
-        return None
+    def _rebuild(self, stamp: Stamp) -> None:
+        view = retyped(self.door, self.view)
+        work = self.pins.work(view.definition.settings)
+        with reading(view.name):
+            query = fill(view.state, self._versions(work, {}, stamp.vector)).sql(dialect="spark")
+            self.ran.append(query)
+            if view is self.view:
+                commits.overwrite(work, view.stored, query, stamp)
+            else:
+                commits.replace(work, view.stored, query, stamp, view.properties)
+                show(self.door, view)
 
-    def _advance(self, before: Vector, stamp: Stamp, moving: list[str]) -> tuple[Choice, int]:
+    def _advance_or_not(
+        self, before: Vector, stamp: Stamp, moving: list[str]
+    ) -> tuple[Choice, int | None]:
+        try:
+            with reading(self.view.name):
+                return self._advance(before, stamp, moving)
+        except Gone:
+            # Cleaned away since it was looked for.
+            return Choice(Strategy.REBUILD, "VERSION_GONE"), None
+
+    def _advance(
+        self, before: Vector, stamp: Stamp, moving: list[str]
+    ) -> tuple[Choice, int | None]:
         work = self.pins.work({**self.view.definition.settings, **_FROM_CHANGES})
         held = self.pins.table(self.view.stored).version
         found = {t: self._changes(work, t, before[t], stamp.vector[t]) for t in moving}
+        # Rows that are the same in both states are read from the new one, which is there.
+        before = {**before, **{t: stamp.vector[t] for t in moving if found[t].rows == 0}}
         moving = [t for t in moving if found[t].rows != 0]
         inserts_only = all(found[t].inserts_only is True for t in moving)
         state, types = self.view.state, self.view.definition.types
         choice = choose(state, types, moving, inserts_only=inserts_only)
+        if choice.strategy is Strategy.REBUILD:
+            return choice, None
         stamp = self._noted(stamp, choice)
-        if not moving:
+        if choice.strategy is Strategy.NOTHING:
             commits.move(work, self.view.stored, stamp)
             return choice, 0
         views = {t: found[t].view for t in moving}
@@ -234,6 +260,7 @@ class _Refresh:
         )
 
 
+# An old version of a table cannot be read, or is not what the view was computed from.
 _OLD_STATE_GONE = frozenset(("VERSION_GONE", "TABLE_REPLACED", "SCHEMA_CHANGED", "VERSION_BEHIND"))
 
 # Sizes are known before such a query runs; adapting to them would list every file once more
