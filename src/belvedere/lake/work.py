@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from belvedere.lake.names import STORED_PREFIX, quote
@@ -56,6 +58,15 @@ class Session:
         release(self.spark)
 
 
+@dataclass(frozen=True)
+class Few:
+    """Rows that were computed: the types of their columns, and the name they have in SQL."""
+
+    rows: pa.Table
+    kinds: Mapping[str, str]
+    view: str
+
+
 class Work:
     """Temporary views and cached data in a session, dropped at the end."""
 
@@ -90,6 +101,16 @@ class Work:
         frame.persist()
         self._kept.append(frame)
         return frame
+
+    def few(self, label: str, sql: str, most: int) -> Few | None:
+        """The rows of a query, computed now, to be read again; None if they are too many."""
+        frame = self.query(sql)
+        rows = frame.limit(most + 1).toArrow()
+        if rows.num_rows > most:
+            return None
+        kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
+        again = self.spark.createDataFrame(rows, schema=frame.schema)
+        return Few(rows, kinds, self.register(label, again))
 
     def close(self) -> None:
         """Drop what the work made."""

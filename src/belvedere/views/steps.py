@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from belvedere.algebra.relations import Change, Empty, Field, Rel, Scan
@@ -20,10 +19,10 @@ from belvedere.algebra.walks import bottom_up, children, each_once
 from belvedere.analyses.effort import effort
 from belvedere.analyses.sizes import Sizes, Statistics
 from belvedere.lake.smallfeed import spans_arrow
-from belvedere.lake.work import Work
+from belvedere.lake.work import Few, Work
 from belvedere.rules.empties import without_empties
 from belvedere.rules.outward import SMALL
-from belvedere.sql.render import SIGN, Source, is_signed
+from belvedere.sql.render import Source, is_signed
 from belvedere.views.maintenance import Move
 
 A_JOB = 2_000_000
@@ -64,30 +63,23 @@ class Steps:
     def _take(self, way: Move, step: Rel) -> Move:
         query = way.part(step, self.source).sql(dialect="spark")
         self.ran.append(query)
-        frame = self.work.query(query)
-        rows = frame.limit(SMALL + 1).toArrow()
-        if rows.num_rows > SMALL:
+        found = self.work.few("step", query, SMALL)
+        if found is None:
             self._declined.append(step)
             return way
-        result, known = self._registered(way, step, rows, frame.schema)
+        result, known = self._result(way, step, found)
         plan = without_empties(bottom_up(way.plan, lambda q: result if q is step else q))
         return replace(way, plan=plan, known=known)
 
-    def _registered(
-        self, way: Move, step: Rel, rows: pa.Table, schema: StructType
-    ) -> tuple[Rel, Statistics]:
-        if rows.num_rows == 0:
+    def _result(self, way: Move, step: Rel, found: Few) -> tuple[Rel, Statistics]:
+        """What stands for a step in the plan, and what is known with it."""
+        if found.rows.num_rows == 0:
             return Empty(step.columns), way.known
         name = f"step {len(self._views) + 1}"
-        frame = self.work.spark.createDataFrame(rows, schema=schema)
-        self._views[name] = self.work.register("step", frame)
-        fields = tuple(Field(c, c, schema[c].dataType.simpleString()) for c in step.columns)
+        self._views[name] = found.view
+        fields = tuple(Field(c, c, found.kinds[c]) for c in step.columns)
         leaf = Change(name, fields) if is_signed(step) else Scan(name, fields)
-        return leaf, _with(way.known, name, step, rows.drop_columns(_sign(rows)))
-
-
-def _sign(rows: pa.Table) -> list[str]:
-    return [SIGN] if SIGN in rows.column_names else []
+        return leaf, _with(way.known, name, step, found.rows.select(list(step.columns)))
 
 
 def _with(known: Statistics, name: str, step: Rel, rows: pa.Table) -> Statistics:
