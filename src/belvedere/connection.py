@@ -27,6 +27,7 @@ from belvedere.sql.statements import (
 )
 from belvedere.views import create as creation
 from belvedere.views.catalog import all_views, canonical_name, is_view, stored_of, the_view
+from belvedere.views.costs import learn
 from belvedere.views.definition import View
 from belvedere.views.describe import describe, show
 from belvedere.views.explain import Explanation, explain
@@ -248,6 +249,7 @@ class Lake:
     ) -> Refreshed:
         done = refresh(self._door, view.name, full=full, only=only, pins=pins)
         ledger.add(done.record)
+        learn(self._door, done.record)
         self._last[view.stored] = done
         return done
 

@@ -31,6 +31,7 @@ class Strategy(Enum):
 
 REASONS = {
     "REQUESTED": "a full refresh was asked for",
+    "CHEAPER": "computing everything again was predicted to take less than the changes",
     "POLICY_FULL": "the view's refresh policy is FULL",
     "FLOAT_KEY": "a floating-point sum below another operator cannot be subtracted exactly",
     "GLOBAL_WINDOW": "a window function without PARTITION BY: any change can touch every row",

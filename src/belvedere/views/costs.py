@@ -1,22 +1,31 @@
 """What a refresh will take, by each strategy: from the work of its plan and what earlier ones took.
 
-    seconds = factor × (fixed + work ÷ 10 million rows a second)
+    seconds = factor × (fixed + work ÷ rows a second)
 
 The factor is what this view's refreshes really took beside what the formula says: those by the
 same strategy and of about the same work if there are any, else by the same strategy, else all.
-A view's creation counts as a rebuild, so there is always one.
+A view's creation counts as a rebuild, so there is always one. They are read from the ledger
+once, and those of this process are added as they end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from statistics import median
+from weakref import WeakKeyDictionary
 
+from belvedere.lake.shelf import Tables
 from belvedere.views.choice import Strategy
+from belvedere.views.ledger import Candidate, Record, records
 
-_ROWS_A_SECOND = 1e7
-_FIXED = {Strategy.MERGE: 0.3, Strategy.REPLACE: 0.3, Strategy.REBUILD: 0.6}
+WORTH_IT = 0.9
+"""Everything is computed again only if that is predicted to take this part of the time, or less."""
+
+_ROWS_A_SECOND = 7e6
+_FIXED = {"merge": 0.4, "replace keys": 0.4, "rebuild": 0.8}
 _ALIKE = 4
 _NEWEST = 5
 
@@ -30,46 +39,63 @@ class Took:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A strategy that could be taken, its work in rows, and the seconds that predicts."""
-
-    strategy: Strategy
-    work: float
-    seconds: float
-
-    def __str__(self) -> str:
-        """
-        >>> print(Candidate(Strategy.MERGE, 2e6, 0.512))
-        merge 0.51 s
-        """
-        return f"{self.strategy.value} {self.seconds:.2f} s"
+_learned: WeakKeyDictionary[Tables, dict[str, list[Took]]] = WeakKeyDictionary()
+_learning = threading.Lock()
 
 
-def candidate(strategy: Strategy, work: float, past: Sequence[Took]) -> Candidate:
-    """A strategy with its prediction, from the earlier refreshes of the view, newest first.
+def past(lake: Tables, view_id: str) -> Sequence[Took]:
+    """The earlier refreshes of a view that tell something, newest first."""
+    with _learning:
+        known = _learned.setdefault(lake, {})
+        if view_id not in known:
+            recorded = sorted(records(lake, view_id), key=lambda r: r.started, reverse=True)
+            known[view_id] = [took for r in recorded for took in _told(r)]
+        return list(known[view_id])
 
-    >>> candidate(Strategy.MERGE, 7e6, []).seconds
+
+def learn(lake: Tables, record: Record | None) -> None:
+    """Take note of a refresh that ended."""
+    if record is not None:
+        with _learning:
+            known = _learned.setdefault(lake, {})
+            if record.view_id in known:
+                known[record.view_id][:0] = _told(record)
+
+
+def candidate(strategy: Strategy, work: float, earlier: Sequence[Took]) -> Candidate:
+    """A strategy with what is predicted of it; nothing where its work is not known.
+
+    >>> candidate(Strategy.MERGE, 4.2e6, []).predicted_seconds
     1.0
-    >>> candidate(Strategy.MERGE, 7e6, [Took("rebuild", 14e6, 4.0)]).seconds
+    >>> candidate(Strategy.MERGE, 4.2e6, [Took("rebuild", 8.4e6, 4.0)]).predicted_seconds
     2.0
     """
-    return Candidate(strategy, work, _formula(strategy.value, work) * _factor(strategy, work, past))
+    if not isfinite(work):
+        return Candidate(strategy.value)
+    seconds = _formula(strategy.value, work) * _factor(strategy.value, work, earlier)
+    return Candidate(strategy.value, work, seconds)
 
 
-def cheapest(candidates: Iterable[Candidate]) -> Candidate:
-    """The one with the fewest seconds; of equal ones the first."""
-    return min(candidates, key=lambda c: c.seconds)
+def cheaper(one: Candidate, other: Candidate) -> bool:
+    """Whether one is predicted to take so much less than the other that it is worth it."""
+    known = one.predicted_seconds is not None and other.predicted_seconds is not None
+    return known and (one.predicted_seconds or 0) < WORTH_IT * (other.predicted_seconds or 0)
 
 
 def _formula(strategy: str, work: float) -> float:
-    return _FIXED[Strategy(strategy)] + work / _ROWS_A_SECOND
+    return _FIXED[strategy] + work / _ROWS_A_SECOND
 
 
-def _factor(strategy: Strategy, work: float, past: Sequence[Took]) -> float:
-    own = [t for t in past if t.strategy == strategy.value]
+def _factor(strategy: str, work: float, earlier: Sequence[Took]) -> float:
+    own = [t for t in earlier if t.strategy == strategy]
     alike = [t for t in own if work / _ALIKE <= t.work <= work * _ALIKE]
-    for told in (alike, own, past):
+    for told in (alike, own, earlier):
         if told:
             return median(t.seconds / _formula(t.strategy, t.work) for t in told[:_NEWEST])
     return 1.0
+
+
+def _told(record: Record) -> list[Took]:
+    how = Strategy.REBUILD.value if record.strategy == "create" else record.strategy
+    works = [c.work for c in record.candidates if c.strategy == how and c.work is not None]
+    return [Took(how, work, record.seconds) for work in works if how in _FIXED]

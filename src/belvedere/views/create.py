@@ -27,11 +27,12 @@ from belvedere.views.catalog import (
     stored_of,
     the_view,
 )
-from belvedere.views.choice import REASONS, blocked
+from belvedere.views.choice import REASONS, Strategy, blocked
+from belvedere.views.costs import candidate
 from belvedere.views.definition import Definition, View
 from belvedere.views.history import note
 from belvedere.views.ledger import Ledger
-from belvedere.views.maintenance import fill
+from belvedere.views.maintenance import fill, rebuilding
 from belvedere.views.meter import Meter
 from belvedere.views.pins import Pins
 from belvedere.views.sources import Versions, reference
@@ -162,6 +163,8 @@ def _fill(door: Door, view: View) -> None:
         work = pins.work(view.definition.settings)
         versions = Versions(pins, work, newest, newest, opened=meter.opened)
         query = fill(view.state, versions).sql(dialect="spark")
+        known = pins.statistics(view.tables, {}, {})
+        meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), ()),)
         with meter.counting(door, view):
             commits.create(work, view.stored, query, stamp, view.properties)
         with Ledger(door.journal) as ledger:

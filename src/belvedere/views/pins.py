@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
 
+from belvedere.analyses.sizes import Statistics
 from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes, Feed
 from belvedere.lake.names import quote
@@ -64,6 +65,18 @@ class Pins:
             if name not in self._measured:
                 self._measured[name] = measured(table)
             return self._measured[name]
+
+    def statistics(
+        self, names: Collection[str], changed: Mapping[str, float], found: Mapping[str, Changes]
+    ) -> Statistics:
+        """What is known of tables, of the rows they changed, and of those that were read."""
+        sizes = {name: m for name in names if (m := self.measured(name)) is not None}
+        return Statistics(
+            rows={t: m.rows for t, m in sizes.items()},
+            changed=changed,
+            bounds={(t, c): at for t, m in sizes.items() for c, at in m.bounds.items()},
+            changed_within={(t, c): at for t, f in found.items() for c, at in f.within.items()},
+        )
 
     def forget(self, name: str) -> None:
         """A stored table that was just written is looked at again."""

@@ -9,27 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from sqlglot import exp
 
 from belvedere.algebra.relations import Empty
-from belvedere.analyses.sizes import Statistics
 from belvedere.errors import Internal, Unsupported
 from belvedere.lake import commits
+from belvedere.lake.amounts import change_rows
 from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes
 from belvedere.lake.locks import Conflict
 from belvedere.lake.stamps import Position, Stamp, Vector
 from belvedere.lake.trouble import Gone, reading
 from belvedere.lake.work import Work
+from belvedere.rules.outward import SMALL
 from belvedere.sql.statements import Policy
 from belvedere.views.catalog import the_view
 from belvedere.views.choice import REASONS, Choice, Strategy, choose
+from belvedere.views.costs import candidate, cheaper, past
 from belvedere.views.create import show
 from belvedere.views.definition import View
 from belvedere.views.history import note
 from belvedere.views.ledger import Record
-from belvedere.views.maintenance import fill, move
+from belvedere.views.maintenance import Move, fill, move, rebuilding
 from belvedere.views.meter import Meter
 from belvedere.views.pins import Pins
 from belvedere.views.retype import retyped
@@ -159,6 +162,9 @@ class _Refresh:
 
     def _rebuild(self, stamp: Stamp) -> None:
         view = retyped(self.door, self.view)
+        known = self.pins.statistics(view.tables, {}, {})
+        again = candidate(Strategy.REBUILD, rebuilding(view.state, known), ())
+        self.meter.candidates = self.meter.candidates or (again,)
         work = self.pins.work(view.definition.settings)
         with reading(view.name):
             query = fill(view.state, self._versions(work, {}, stamp.vector)).sql(dialect="spark")
@@ -182,7 +188,10 @@ class _Refresh:
     def _advance(
         self, before: Vector, stamp: Stamp, moving: list[str]
     ) -> tuple[Choice, int | None]:
-        work = self.pins.work({**self.view.definition.settings, **_FROM_CHANGES})
+        changed = {t: self._amount(t, before[t], stamp.vector[t]) for t in moving}
+        few = all(rows <= SMALL for rows in changed.values())
+        how = _OF_FEW if few else {}
+        work = self.pins.work({**self.view.definition.settings, **how})
         held = self.pins.table(self.view.stored).version
         found = {t: self._changes(work, t, before[t], stamp.vector[t]) for t in moving}
         # Rows that are the same in both states are read from the new one, which is there.
@@ -193,15 +202,19 @@ class _Refresh:
         choice = choose(state, types, moving, inserts_only=inserts_only)
         if choice.strategy is Strategy.REBUILD:
             return choice, None
-        stamp = self._noted(stamp, choice)
         if choice.strategy is Strategy.NOTHING:
-            commits.move(work, self.view.stored, stamp)
+            commits.move(work, self.view.stored, self._noted(stamp, choice))
             return choice, 0
+        changed = {t: changed[t] if (n := found[t].rows) is None else n for t in moving}
+        known = self.pins.statistics(self.view.tables, changed, {t: found[t] for t in moving})
+        way = move(state, choice.strategy, moving, types, known)
+        if self._costs_more(choice.strategy, way):
+            return Choice(Strategy.REBUILD, "CHEAPER"), None
+        stamp = self._noted(stamp, choice)
         views = {t: found[t].view for t in moving}
         versions = self._versions(work, before, stamp.vector, views)
-        known = self._known(found, moving)
         steps = Steps(work, versions, self.ran)
-        way = steps.taken(move(state, choice.strategy, moving, types, known))
+        way = steps.taken(way)
         if isinstance(way.plan, Empty):
             commits.move(work, self.view.stored, stamp)
             return choice, 0
@@ -214,22 +227,26 @@ class _Refresh:
         rows = commits.merge(work, self.view.stored, text, way.merge, stamp)
         return choice, rows
 
+    def _amount(self, name: str, old: Position, new: Position) -> float:
+        """At most how many rows of a table changed, as its log counts them."""
+        rows = change_rows(self.pins.table(name), old.version, new.version)
+        return inf if rows is None else rows
+
+    def _costs_more(self, strategy: Strategy, way: Move) -> bool:
+        """Whether a view that leaves the choice to us is better computed again; notes why."""
+        earlier = past(self.door, self.view.definition.id)
+        ours = candidate(strategy, way.work, earlier)
+        rebuild = candidate(Strategy.REBUILD, rebuilding(self.view.state, way.known), earlier)
+        self.meter.candidates = (ours, rebuild)
+        free = Policy(self.view.definition.policy) is Policy.AUTO
+        return free and cheaper(rebuild, ours)
+
     def _noted(self, stamp: Stamp, choice: Choice) -> Stamp:
         return replace(stamp, note=note(choice.strategy.value, choice.reason, self.meter.began))
 
     def _changes(self, work: Work, name: str, old: Position, new: Position) -> Changes:
         columns = list(self.view.used(name))
         return self.pins.changes(work, name, old.version, new.version, columns)
-
-    def _known(self, found: Mapping[str, Changes], moving: Collection[str]) -> Statistics:
-        """What is known of the tables and their changes before anything is computed."""
-        measured = {t: self.pins.measured(t) for t in self.view.tables}
-        return Statistics(
-            rows={t: m.rows for t, m in measured.items() if m},
-            changed={t: rows for t in moving if (rows := found[t].rows) is not None},
-            bounds={(t, c): at for t, m in measured.items() if m for c, at in m.bounds.items()},
-            changed_within={(t, c): at for t in moving for c, at in found[t].within.items()},
-        )
 
     def _versions(
         self, work: Work, before: Vector, after: Vector, views: Mapping[str, str] | None = None
@@ -265,4 +282,4 @@ _OLD_STATE_GONE = frozenset(("VERSION_GONE", "TABLE_REPLACED", "SCHEMA_CHANGED",
 
 # Sizes are known before such a query runs; adapting to them would list every file once more
 # for each of its stages.
-_FROM_CHANGES = {"spark.sql.adaptive.enabled": "false"}
+_OF_FEW = {"spark.sql.adaptive.enabled": "false"}
