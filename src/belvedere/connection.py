@@ -26,7 +26,15 @@ from belvedere.sql.statements import (
     parse_statement,
 )
 from belvedere.views import create as creation
-from belvedere.views.catalog import all_views, canonical_name, is_view, stored_of, the_view
+from belvedere.views.catalog import (
+    Broken,
+    all_views,
+    broken_views,
+    canonical_name,
+    is_view,
+    stored_of,
+    the_view,
+)
 from belvedere.views.costs import learn
 from belvedere.views.definition import View
 from belvedere.views.describe import describe, show
@@ -86,7 +94,9 @@ class Lake:
             if name is None:
                 views = all_views(self._door)
                 with Pins(self._door, views) as pins:
-                    return self._bring_all(views, pins, ledger, full=full)
+                    done = self._bring_all(views, pins, ledger, full=full)
+                _refuse_broken(broken_views(self._door))
+                return done
             view = the_view(self._door, name)
             below = self._below(view)
             with Pins(self._door, [*below, view]) as pins:
@@ -282,6 +292,19 @@ class Lake:
 
     def _nothing(self) -> DataFrame:
         return self.spark.createDataFrame([], "result string")
+
+
+def _refuse_broken(broken: list[Broken]) -> None:
+    """An error for views that cannot be compiled, when the others are fresh."""
+    if broken:
+        names = ", ".join(repr(view.name) for view in broken)
+        first = broken[0].error
+        raise Invalid(
+            f"every view is fresh but {names}: {first.message}",
+            detail=first.detail,
+            hint=first.hint,
+            reason=first.reason,
+        ) from first
 
 
 class ViewHandle:

@@ -79,6 +79,10 @@ def test_a_broken_view_breaks_no_other_and_can_be_dropped(lake: bv.Lake, directo
         assert broken.name == "lost"
         with pytest.raises(bv.Invalid, match="no table or view 'gone'"):
             again.refresh("lost")
+        again.sql("INSERT INTO video VALUES (77, 'b')")
+        with pytest.raises(bv.Invalid, match="every view is fresh but 'lost': no table or view"):
+            again.refresh()
+        assert {s.name for s in again.status() if s.fresh} == {"visits", "owners"}
         with pytest.raises(bv.Invalid, match="is a materialized view"):
             again.sql("INSERT INTO lost VALUES (1)")
         shown = {r["name"]: r["error"] for r in again.sql("SHOW MATERIALIZED VIEWS").collect()}
