@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from belvedere.views import costs
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -41,6 +43,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("soak"):
                 item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def _changes_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What refreshes of tiny tables happen to take decides nothing: no rebuild is worth it."""
+    monkeypatch.setattr(costs, "WORTH_IT", 0.0)
 
 
 @pytest.fixture(scope="session")

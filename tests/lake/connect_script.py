@@ -18,6 +18,7 @@ from belvedere.lake.feed import Feed
 from belvedere.lake.merges import Merge
 from belvedere.lake.session import settings
 from belvedere.lake.stamps import FOREIGN_WRITE, Position, Stamp
+from belvedere.views import costs
 from belvedere.views.ledger import SCHEMA
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -126,6 +127,7 @@ def run_all_kills() -> None:
 
 
 if __name__ == "__main__":
+    costs.WORTH_IT = 0.0  # as in conftest.py
     spark = session(sys.argv[1])
     try:
         run_all_kills()

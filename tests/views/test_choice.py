@@ -45,6 +45,7 @@ def test_a_small_change_is_merged(lake: bv.Lake) -> None:
 def test_auto_rebuilds_where_that_is_predicted_to_take_less(
     lake: bv.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(costs, "WORTH_IT", 0.9)
     monkeypatch.setattr(costs, "_factor", lambda how, *_: 0.01 if how == "rebuild" else 1.0)
     lake.sql("UPDATE t SET v = v + 1")
     expected = {**dict.fromkeys(POLICIES, "merge"), "auto": "rebuild CHEAPER"}

@@ -3,7 +3,8 @@
     seconds = factor × (fixed + work ÷ rows a second)
 
 The factor is what this view's refreshes really took beside what the formula says: those by the
-same strategy and of about the same work if there are any, else by the same strategy, else all.
+same strategy and of about the same work if there are any, else by the same strategy, else all;
+of the newest five the fastest, for what runs beside a refresh can only slow it down.
 A view's creation counts as a rebuild, so there is always one. They are read from the ledger
 once, and those of this process are added as they end.
 """
@@ -14,7 +15,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from statistics import median
 from weakref import WeakKeyDictionary
 
 from belvedere.lake.shelf import Tables
@@ -91,7 +91,7 @@ def _factor(strategy: str, work: float, earlier: Sequence[Took]) -> float:
     alike = [t for t in own if work / _ALIKE <= t.work <= work * _ALIKE]
     for told in (alike, own, earlier):
         if told:
-            return median(t.seconds / _formula(t.strategy, t.work) for t in told[:_NEWEST])
+            return min(t.seconds / _formula(t.strategy, t.work) for t in told[:_NEWEST])
     return 1.0
 
 
