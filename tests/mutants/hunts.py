@@ -13,6 +13,7 @@ from belvedere.algebra.walks import tables
 from mutants.hunt import Case, Hunt
 from reference.laws import (
     emptying_keeps_the_rows,
+    going_back_keeps_the_rows,
     narrowing_keeps_the_rows,
     pushing_keeps_the_rows,
     the_change_adds_up,
@@ -73,6 +74,7 @@ through_tops = _pushing_into("top rows", "top")
 joins_in_order = Hunt("the order of joins", turning_keeps_the_rows, _changes("chain"))
 asked_rows = Hunt("the rows asked for", turning_keeps_the_rows, _changes("pairs", Kind.ANTI))
 empties = Hunt("empty relations", emptying_keeps_the_rows, _changes("pairs", Kind.ANTI))
+going_back = Hunt("going back", going_back_keeps_the_rows, _changes("groups", ["count"]))
 
 ranges = Hunt("the ranges of changes", narrowing_keeps_the_rows, _changes("pairs", Kind.INNER))
 ranges_of_groups = Hunt(

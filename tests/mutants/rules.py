@@ -28,7 +28,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, col, every
 from belvedere.algebra.walks import tables
-from belvedere.rules import delta, empties, narrow, outward, restrict
+from belvedere.rules import backward, delta, empties, narrow, outward, restrict
 from belvedere.rules.delta import Delta, union
 from mutants import hunts
 from mutants.hunt import Mutants, Patch
@@ -307,6 +307,17 @@ def an_empty_side_empties_every_join(patch: Patch) -> None:
         return right(q)
 
     patch.setattr(empties, "_node", node)
+
+
+@caught_by(hunts.going_back)
+def the_old_state_is_taken_for_the_new_one(patch: Patch) -> None:
+    patch.setattr(backward, "_back", lambda old, new: new)
+
+
+@caught_by(hunts.going_back)
+def equal_rows_of_the_old_state_count_once(patch: Patch) -> None:
+    right = backward._back
+    patch.setattr(backward, "_back", lambda old, new: Support(right(old, new).child))
 
 
 @caught_by(hunts.ranges)

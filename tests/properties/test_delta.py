@@ -11,6 +11,7 @@ from belvedere.rules.delta import delta
 from reference.interpreter import Database, plus
 from reference.laws import (
     emptying_keeps_the_rows,
+    going_back_keeps_the_rows,
     narrowing_keeps_the_rows,
     pushing_keeps_the_rows,
     the_change_adds_up,
@@ -54,6 +55,11 @@ def test_joins_in_another_order_keep_the_same_rows(case: tuple[Rel, Database, se
 @given(changes(st.one_of(rooted("chain"), plans())))
 def test_ranges_of_the_changes_keep_the_same_rows(case: tuple[Rel, Database, set[str]]) -> None:
     narrowing_keeps_the_rows(*case)
+
+
+@given(changes(st.one_of(rooted("groups", ["count", "sum"]), plans())))
+def test_old_rows_from_new_ones_are_the_old_rows(case: tuple[Rel, Database, set[str]]) -> None:
+    going_back_keeps_the_rows(*case)
 
 
 @given(changes(plans()))

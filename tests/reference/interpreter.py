@@ -33,6 +33,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from reference.scalars import value
@@ -85,6 +86,10 @@ class Database:
                 return Counter(dict.fromkeys(positive(self.bag(q.child)), 1))
             case Support():
                 return Counter(dict.fromkeys(self.bag(q.child), 1))
+            case Unsigned():
+                rows = self.bag(q.child)
+                assert all(m > 0 for m in rows.values())
+                return rows
             case Union():
                 total: Bag = Counter()
                 for child in q.children:

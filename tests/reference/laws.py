@@ -14,6 +14,7 @@ from belvedere.analyses.sizes import Column, Sizes, Statistics
 from belvedere.analyses.spans import Spans, together
 from belvedere.analyses.types import types
 from belvedere.lake.merges import Merge
+from belvedere.rules.backward import backward
 from belvedere.rules.delta import delta
 from belvedere.rules.empties import without_empties
 from belvedere.rules.narrow import narrowed
@@ -54,6 +55,16 @@ def turning_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
         turned = outward(change, sizes)
         assert turned.columns == change.columns
         assert db.bag(turned) == db.bag(change)
+
+
+def going_back_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
+    """backward(outward(ΔQ)) = ΔQ, in DuckDB too"""
+    db, change = db.moving(moving), delta(q, moving)
+    sizes = Sizes(large_tables(db, moving))
+    turned = backward(outward(change, sizes), sizes)
+    assert turned.columns == change.columns
+    assert db.bag(turned) == db.bag(change)
+    the_sql_means_the_plan(turned, db)
 
 
 def emptying_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:

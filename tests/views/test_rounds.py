@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import belvedere as bv
-from belvedere.rules import outward
+from belvedere.rules import backward, outward
 from belvedere.views import steps
 from views.comparison import assert_all_fresh
 from views.examples import FILL, REBUILDS, ROUNDS, TABLES, VIEWS
@@ -43,6 +43,7 @@ def test_views_equal_their_queries_after_round(
     if number % 2:  # as if the tables were large
         monkeypatch.setattr(steps, "A_JOB", -1)
         monkeypatch.setattr(outward, "MUCH_LARGER", 0)
+        monkeypatch.setattr(backward, "LARGE", -1)
     for statement in ROUNDS[number]:
         lake.sql(statement)
     done = lake.refresh()

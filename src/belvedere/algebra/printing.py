@@ -31,6 +31,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.scalars import Scalar
@@ -82,7 +83,7 @@ def line(q: Rel) -> str:
             return f"Restrict to keys of {_listed(map(_name, key))}"
         case Empty(columns):
             return f"Empty: {_listed(map(_name, columns))}"
-        case Distinct() | Negate() | Support() | Net():
+        case Distinct() | Negate() | Support() | Unsigned() | Net():
             return type(q).__name__
         case _:
             assert_never(q)

@@ -2,7 +2,7 @@
 
 A relation denotes a bag with signed multiplicities (a Z-set). A definition is built of the
 operators SQL has; a plan that a rule derives from it may also use the signed ones
-(`Change`, `Negate`, `Net`, `Support`, `Restrict`). Nodes are immutable, check themselves when
+(`Change`, `Negate`, `Net`, `Support`, `Unsigned`, `Restrict`). Nodes are immutable, check themselves when
 built, and never point at their parents. Column names are unique among joined relations,
 without regard to case; the set operations are positional and name their own output.
 """
@@ -336,6 +336,17 @@ class Support:
 
 
 @dataclass(frozen=True)
+class Unsigned:
+    """The same rows, each as often as its net multiplicity says, which is never negative."""
+
+    child: Rel
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True)
 class Empty:
     """No rows."""
 
@@ -359,6 +370,7 @@ Rel: TypeAlias = (
     | Negate
     | Net
     | Support
+    | Unsigned
     | Empty
 )
 

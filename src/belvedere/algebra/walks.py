@@ -26,6 +26,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 
@@ -37,7 +38,7 @@ def children(q: Rel) -> tuple[Rel, ...]:
             return ()
         case Filter() | Project() | Aggregate() | Distinct() | Window() | TopK():
             return (q.child,)
-        case Negate() | Net() | Support():
+        case Negate() | Net() | Support() | Unsigned():
             return (q.child,)
         case Join() | Except() | Intersect():
             return (q.left, q.right)
@@ -56,7 +57,7 @@ def with_children(q: Rel, new: Sequence[Rel]) -> Rel:
             return q
         case Filter() | Project() | Aggregate() | Distinct() | Window() | TopK():
             return replace(q, child=new[0])
-        case Negate() | Net() | Support():
+        case Negate() | Net() | Support() | Unsigned():
             return replace(q, child=new[0])
         case Join() | Except() | Intersect():
             return replace(q, left=new[0], right=new[1])

@@ -25,6 +25,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.walks import each_once
@@ -45,7 +46,7 @@ def effort(q: Rel, sizes: Sizes, small: float) -> float:
                 return meeting(sizes.rows(node.left), sizes.rows(node.right))
             case Restrict():
                 return meeting(sizes.rows(node.child), sizes.rows(node.by.rel))
-            case Aggregate() | Distinct() | Support() | Net() | Window() | TopK():
+            case Aggregate() | Distinct() | Support() | Unsigned() | Net() | Window() | TopK():
                 return _GROUP * sizes.rows(node.child)
             case Except() | Intersect():
                 return _SORT * (sizes.rows(node.left) + sizes.rows(node.right))

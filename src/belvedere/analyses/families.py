@@ -28,6 +28,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 
@@ -72,7 +73,7 @@ def passage(q: Rel) -> Passage:
             return Passage(Family.KEYED, q.columns)
         case TopK():
             return Passage(Family.EVERYTHING)
-        case Change() | Negate() | Net() | Support() | Restrict():
+        case Change() | Negate() | Net() | Support() | Unsigned() | Restrict():
             return Passage(Family.DERIVED)
         case _:
             assert_never(q)

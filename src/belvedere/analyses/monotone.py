@@ -23,6 +23,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.walks import children
@@ -37,7 +38,7 @@ def monotone(q: Rel) -> bool:
             return all(monotone(c) for c in children(q))
         case Join() | Aggregate() | Except() | Window() | TopK():
             return False
-        case Change() | Negate() | Net() | Support() | Restrict():
+        case Change() | Negate() | Net() | Support() | Unsigned() | Restrict():
             return False
         case _:
             assert_never(q)

@@ -22,6 +22,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.walks import children
@@ -50,7 +51,7 @@ def origin(q: Rel, column: str) -> Origin | None:
             return origin(q.child, value.column) if value is not None and value.column else None
         case Aggregate() if column not in q.keys:
             return None
-        case Distinct() | Restrict() | Negate() | Net() | Support() | TopK():
+        case Distinct() | Restrict() | Negate() | Net() | Support() | Unsigned() | TopK():
             return origin(q.child, column)
         case Aggregate() | Filter() | Window() | Join():
             below = (c for c in children(q) if column in c.columns)

@@ -36,6 +36,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.analyses.equalities import equalities
@@ -84,7 +85,9 @@ class Sizes:
                 return self._known.rows.get(q.table, inf)
             case Change():
                 return self._known.changed.get(q.table, inf)
-            case Filter() | Project() | Negate() | Net() | Support() | Distinct() | Window():
+            case Filter() | Project() | Negate() | Net() | Support() | Unsigned():
+                return self.rows(q.child)
+            case Distinct() | Window():
                 return self.rows(q.child)
             case Aggregate():
                 return self.rows(q.child) if q.keys else 1

@@ -24,6 +24,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.scalars import Scalar, call, col
@@ -55,7 +56,7 @@ def types(q: Rel, ask: Ask) -> dict[str, str]:
             _learn(known, {name: _widest(parts) for name, *parts in sides}, ask)
         case Filter() | Join() | Distinct() | TopK() | Restrict() | Empty():
             pass
-        case Negate() | Net() | Support():
+        case Negate() | Net() | Support() | Unsigned():
             pass
         case _:
             assert_never(q)

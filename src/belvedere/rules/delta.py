@@ -57,6 +57,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.scalars import Scalar, col, lit
@@ -130,7 +131,7 @@ class Delta:
                 return union([self.new(q), Negate(self.old(q))], q.columns)
             case Empty():
                 return q
-            case Change() | Negate() | Net() | Support() | Restrict():
+            case Change() | Negate() | Net() | Support() | Unsigned() | Restrict():
                 raise Internal(f"{type(q).__name__} has no place in a definition")
             case Join():
                 raise Internal(f"a join of kind {q.kind}")

@@ -30,6 +30,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.walks import bottom_up
@@ -44,7 +45,9 @@ def without_empties(q: Rel) -> Rel:
 def _node(q: Rel) -> Rel:
     match q:
         # E1
-        case Filter() | Project() | Distinct() | Window() | TopK() | Negate() | Net() | Support():
+        case Filter() | Project() | Distinct() | Window() | TopK():
+            return Empty(q.columns) if _none(q.child) else q
+        case Negate() | Net() | Support() | Unsigned():
             return Empty(q.columns) if _none(q.child) else q
         case Aggregate():
             return Empty(q.columns) if _none(q.child) and q.keys else q

@@ -37,6 +37,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.scalars import Scalar, col, every, lit
@@ -119,7 +120,7 @@ class _Narrow:
                 return self.of(q.child, column) if column in q.keys else None
             case Window():
                 return self.of(q.child, column) if column in q.child.columns else None
-            case Filter() | Distinct() | Support() | Net() | Negate() | TopK():
+            case Filter() | Distinct() | Support() | Unsigned() | Net() | Negate() | TopK():
                 return self.of(q.child, column)
             case Restrict():
                 keys = dict(zip(q.key, q.by.rel.columns, strict=True))

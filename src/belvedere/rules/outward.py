@@ -52,6 +52,7 @@ class _Outward:
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
         self._done: dict[int, tuple[Rel, Rel]] = {}
+        self._keys: dict[tuple[int, tuple[str, ...]], tuple[Rel, Rel]] = {}
 
     def go(self, q: Rel) -> Rel:
         if id(q) not in self._done:
@@ -119,8 +120,14 @@ class _Outward:
         few, many = self._sizes.rows(q.left), self._sizes.rows(q.right)
         if few > SMALL or MUCH_LARGER * few > many:
             return q
-        asked = Keys(touched(q.left, tuple(pairs)))
+        asked = Keys(self._touched(q.left, tuple(pairs)))
         return replace(q, right=push(Restrict(q.right, tuple(pairs.values()), asked)))
+
+    def _touched(self, q: Rel, key: tuple[str, ...]) -> Rel:
+        """The values of a key, one plan for all who ask."""
+        if (id(q), key) not in self._keys:
+            self._keys[id(q), key] = q, touched(q, key)
+        return self._keys[id(q), key][1]
 
 
 def _flat(q: Rel) -> tuple[list[Rel], list[Scalar]]:

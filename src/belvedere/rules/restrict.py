@@ -46,6 +46,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.scalars import col
@@ -59,7 +60,7 @@ def push(q: Restrict) -> Rel:
     child, key, by = q.child, q.key, q.by
     match child:
         # R1  K(σ(Q)) = σ(K(Q)); a sign, another restriction and a sort-free top likewise
-        case Filter() | Negate() | Net() | Distinct():
+        case Filter() | Negate() | Net() | Unsigned() | Distinct():
             return replace(child, child=push(Restrict(child.child, key, by)))
         case Restrict():
             return replace(child, child=push(Restrict(child.child, key, by)))

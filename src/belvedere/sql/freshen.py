@@ -26,6 +26,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.walks import nodes
@@ -72,7 +73,7 @@ class _Renaming:
             case Aggregate():
                 aggregates = tuple(self._aggregate(a) for a in q.aggregates)
                 return Aggregate(self.turn(q.child), self._all(q.keys), aggregates)
-            case Distinct() | Negate() | Support() | Net():
+            case Distinct() | Negate() | Support() | Unsigned() | Net():
                 return replace(q, child=self.turn(q.child))
             case Union():
                 return Union(tuple(self.turn(c) for c in q.children), self._all(q.columns))

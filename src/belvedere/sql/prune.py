@@ -31,6 +31,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.scalars import Scalar, col
@@ -63,7 +64,7 @@ def _keep(q: Rel, needed: Set[str]) -> Rel:
             return _union(q, needed)
         case Window():
             return _window(q, needed)
-        case Distinct() | TopK() | Support() | Net():
+        case Distinct() | TopK() | Support() | Unsigned() | Net():
             return replace(q, child=_keep(q.child, frozenset(q.columns)))
         case Except() | Intersect():
             left, right = frozenset(q.left.columns), frozenset(q.right.columns)

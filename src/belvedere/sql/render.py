@@ -37,6 +37,7 @@ from belvedere.algebra.relations import (
     Support,
     TopK,
     Union,
+    Unsigned,
     Window,
 )
 from belvedere.algebra.scalars import Scalar, every, same
@@ -79,7 +80,7 @@ def is_signed(q: Rel) -> bool:
             return is_signed(q.left) or is_signed(q.right)
         case Union():
             return any(is_signed(c) for c in q.children)
-        case Scan() | Support() | Empty() | Aggregate():
+        case Scan() | Support() | Unsigned() | Empty() | Aggregate():
             return False
         case Distinct() | Except() | Intersect() | Window() | TopK():
             return False
@@ -151,6 +152,8 @@ class _Renderer:
                 return block.select(q.columns, sign=False).distinct(copy=False)
             case Support() | Net():
                 return self._counted(q)
+            case Unsigned():
+                return self._repeated(q)
             case Window():
                 return self._window(q)
             case TopK():
@@ -322,12 +325,23 @@ class _Renderer:
         query = block.select(q.columns, sign=False)
         total = exp.alias_(exp.Sum(this=block.sign.copy()), SIGN, quoted=True)
         sums = _group_by(query.select(total, copy=False), [block.columns[c] for c in q.columns])
-        alias = self._alias("q")
-        outer = _Block((sums.subquery(alias, copy=False),), *self._outputs(q, alias))
-        count = exp.column(SIGN, table=alias)
+        outer = self._as_source(sums, q)
+        count = exp.column(SIGN, table=outer.items[0].alias)
         some = exp.NEQ(this=count.copy(), expression=exp.Literal.number(0))
         outer = replace(outer, where=(some,), sign=count)
         return outer.select(q.columns, sign=isinstance(q, Net))
+
+    def _repeated(self, q: Unsigned) -> exp.Query:
+        """Rows as often as the sum of their signs says."""
+        if not is_signed(q.child):
+            return self.block(q.child).select(q.columns, sign=False)
+        counted = self._as_source(self._counted(Net(q.child)), q)
+        count = exp.column(SIGN, table=counted.items[0].alias)
+        one = exp.Literal.number(1)
+        times = exp.Anonymous(this="sequence", expressions=[one, count])
+        each = exp.alias_(exp.Anonymous(this="explode", expressions=[times]), "__each")
+        rows = counted.select(q.columns, sign=False).select(each, copy=False)
+        return self._as_source(rows, q).select(q.columns, sign=False)
 
     def _window(self, q: Window) -> exp.Query:
         block = self._unsigned(q.child)

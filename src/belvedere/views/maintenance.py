@@ -35,6 +35,7 @@ from belvedere.analyses.effort import effort
 from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
 from belvedere.lake.merges import Merge
+from belvedere.rules.backward import backward
 from belvedere.rules.delta import Delta
 from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import SMALL, outward
@@ -188,8 +189,9 @@ def counted(state: Bag, moving: Collection[str], types: Types, known: Statistics
 
 
 def _turned(plan: Rel, known: Statistics) -> Rel:
-    """The plan begun at the change, and within its spans."""
-    return narrowed(outward(plan, Sizes(known)), known)
+    """The plan begun at the change, back from the new state, and within the spans of the change."""
+    sizes = Sizes(known)
+    return narrowed(backward(outward(plan, sizes), sizes), known)
 
 
 def _numbered(plan: Rel) -> Rel:
