@@ -2,8 +2,8 @@
 
 Delta lists the files of a version by a job of its own for every scan of every query. Where a
 table's files hold its rows as they are, the log is read here instead and Spark reads the files;
-deleted rows are left out by their places, which costs a quarter of what Delta's own filter does.
-Anything else is read as VERSION AS OF.
+deleted rows are left out by their places, which costs less than Delta's own filter. Anything
+else is read as VERSION AS OF.
 """
 
 from __future__ import annotations

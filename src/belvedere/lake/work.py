@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from belvedere.lake.names import STORED_PREFIX, quote
+from belvedere.lake.smallfeed import is_exact
 from belvedere.lake.trouble import translated
 
 if TYPE_CHECKING:
@@ -103,12 +104,17 @@ class Work:
         return frame
 
     def few(self, label: str, sql: str, most: int) -> Few | None:
-        """The rows of a query, computed now, to be read again; None if they are too many."""
+        """The rows of a query, computed now, to be read again.
+
+        None if they are too many, or of types that Arrow does not hold as Spark does.
+        """
         frame = self.query(sql)
+        kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
+        if not all(map(is_exact, kinds.values())):
+            return None
         rows = frame.limit(most + 1).toArrow()
         if rows.num_rows > most:
             return None
-        kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
         again = self.spark.createDataFrame(rows, schema=frame.schema)
         return Few(rows, kinds, self.register(label, again))
 
