@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from belvedere.algebra.relations import At, Change, Empty, Field, Keys, Rel, Restrict, Scan
-from belvedere.algebra.walks import at, bottom_up
+from belvedere.algebra.walks import at, bottom_up, nodes
 from belvedere.analyses.sizes import Column, Sizes, Statistics
 from belvedere.analyses.spans import Spans, together
 from belvedere.analyses.types import types
@@ -61,7 +61,8 @@ def going_back_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
     """backward(outward(ΔQ)) = ΔQ, in DuckDB too"""
     db, change = db.moving(moving), delta(q, moving)
     sizes = Sizes(large_tables(db, moving))
-    turned = backward(outward(change, sizes), sizes)
+    turned = backward(outward(change, sizes), moving, sizes)
+    assert {n.table for n in nodes(turned) if isinstance(n, Change)} <= moving
     assert turned.columns == change.columns
     assert db.bag(turned) == db.bag(change)
     the_sql_means_the_plan(turned, db)

@@ -1,6 +1,6 @@
 """Backward: a few rows of the old state from the new one, so that a table is read once.
 
-    B1  K(R₀) = K(R₁) − K(ΔR)    where K(R₁) is needed as well
+    B1  K(R₀) = K(R₁) − K(ΔR)    where K(R₁) is needed as well; K(R₁) if R does not move
 
 Rows are told apart by SQL's equality, so B1 is for types whose equal values are the same to the
 bit: not for floating point.
@@ -9,6 +9,7 @@ bit: not for floating point.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import replace
 
 from belvedere.algebra.relations import (
@@ -22,7 +23,7 @@ from belvedere.algebra.relations import (
     Union,
     Unsigned,
 )
-from belvedere.algebra.walks import bottom_up, each_once
+from belvedere.algebra.walks import bottom_up, each_once, tables
 from belvedere.analyses.sizes import Sizes
 from belvedere.rules.outward import SMALL
 
@@ -34,7 +35,7 @@ _EXACT = re.compile(
 )
 
 
-def backward(q: Rel, sizes: Sizes) -> Rel:
+def backward(q: Rel, moving: Collection[str], sizes: Sizes) -> Rel:
     """The plan with B1 applied to few rows of large tables; shared subplans stay shared."""
     new = [n for n in each_once(q) if _of(n, At.NEW)]
 
@@ -43,7 +44,10 @@ def backward(q: Rel, sizes: Sizes) -> Rel:
             return node
         if sizes.rows(node) > SMALL or sizes.rows(node.child) <= LARGE:
             return node
-        return next((_back(node, n) for n in new if _same_but_newer(node, n)), node)
+        newer = next((n for n in new if _same_but_newer(node, n)), None)
+        if newer is None:
+            return node
+        return _back(node, newer) if set(tables(node.child)) & set(moving) else newer
 
     return bottom_up(q, turn) if new else q
 

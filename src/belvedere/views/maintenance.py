@@ -141,7 +141,7 @@ def additive(state: Grouped, moving: Collection[str], types: Types, known: Stati
         insert={**_copied(state, names), COUNT: _not_negative(_s(COUNT))},
         insert_when=_not(_is(_s(COUNT), 0)),
     )
-    return Move(_turned(plan, known), merge, known)
+    return Move(_turned(plan, moving, known), merge, known)
 
 
 def keyed(state: Grouped, moving: Collection[str], types: Types, known: Statistics) -> Move:
@@ -170,7 +170,7 @@ def keyed(state: Grouped, moving: Collection[str], types: Types, known: Statisti
         insert=_copied(state, names),
         insert_when=_not(absent),
     )
-    return Move(_turned(Project(plan, outputs), known), merge, known)
+    return Move(_turned(Project(plan, outputs), moving, known), merge, known)
 
 
 def counted(state: Bag, moving: Collection[str], types: Types, known: Statistics) -> Move:
@@ -185,13 +185,13 @@ def counted(state: Bag, moving: Collection[str], types: Types, known: Statistics
         insert={c: _s(c) for c in (*columns, ROW)},
         insert_when=_s(IN),
     )
-    return Move(_turned(renamed, known), merge, known, columns)
+    return Move(_turned(renamed, moving, known), merge, known, columns)
 
 
-def _turned(plan: Rel, known: Statistics) -> Rel:
+def _turned(plan: Rel, moving: Collection[str], known: Statistics) -> Rel:
     """The plan begun at the change, back from the new state, and within the spans of the change."""
     sizes = Sizes(known)
-    return narrowed(backward(outward(plan, sizes), sizes), known)
+    return narrowed(backward(outward(plan, sizes), moving, sizes), known)
 
 
 def _numbered(plan: Rel) -> Rel:
