@@ -40,7 +40,7 @@ def test_new_views_equal_their_queries(lake: bv.Lake) -> None:
 def test_views_equal_their_queries_after_round(
     lake: bv.Lake, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if number % 2:  # as if the tables were large
+    if number == 1:  # as if the tables were large
         monkeypatch.setattr(steps, "A_JOB", -1)
         monkeypatch.setattr(outward, "MUCH_LARGER", 0)
         monkeypatch.setattr(backward, "LARGE", -1)
