@@ -35,13 +35,7 @@ def main() -> None:
     views = QUICK if options.quick else [v for v in tpch.queries() if v not in UNTOUCHED]
     with bv.connect(CACHE / f"lake-{options.scale:g}") as lake:
         _prepare(lake, options.scale, views)
-        figures: dict[str, Any] = {}
-        if options.scale != 1:
-            _measure(lake, views, options, {options.share: options.rounds}, figures)
-        else:
-            large = {0.1: 2} if options.quick else {0.01: 5, 0.1: 5, 0.5: 5}
-            shares = {options.share: options.rounds, **large}
-            _measure(lake, views, options, shares, figures)
+        figures = _measure(lake, views, options)
         figures["empty_refresh_ms"] = _empty(lake)
         figures["fixed_units"] = _fixed(lake)
     print(json.dumps(figures))
@@ -83,9 +77,9 @@ def _measure(
     lake: bv.Lake,
     views: Iterable[str],
     options: argparse.Namespace,
-    shares: dict[float, int],
-    figures: dict[str, Any],
-) -> None:
+) -> dict[str, Any]:
+    large = {0.1: 2} if options.quick else {0.01: 5, 0.1: 5, 0.5: 5}
+    shares = {options.share: options.rounds, **(large if options.scale == 1 else {})}
     pairs: Pairs = {}
     how: dict[tuple[str, float], str] = {}
     same: list[float] = []
@@ -103,14 +97,13 @@ def _measure(
     ratios = _report(pairs, how)
     main = [ratio for (_, share), ratio in ratios.items() if share == options.share]
     key = f"sf{options.scale:g}_{'geomean' if options.scale == 1 else options.changes}"
-    figures[key] = round(_mean(main), 2)
-    figures["ratios"] = {
-        v: round(r, 2) for (v, share), r in ratios.items() if share == options.share
-    }
+    shown = {v: round(r, 2) for (v, share), r in ratios.items() if share == options.share}
+    figures: dict[str, Any] = {key: round(_mean(main), 2), "ratios": shown}
     if len(shares) > 1:
         # A warm recomputation beside another one of the same view.
         figures["same_twice"] = round(_mean(same), 2)
         figures["worst_auto"] = round(_percentile(ratios.values(), 5) / _mean(same), 2)
+    return figures
 
 
 def _pair(lake: bv.Lake, view: str, number: int) -> tuple[float, float, bv.Refreshed]:

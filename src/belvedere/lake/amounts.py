@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from belvedere.lake import log
+from belvedere.lake.changefiles import touched_files
 from belvedere.lake.events import local_events, rows_of
 from belvedere.lake.files import files
-from belvedere.lake.log import Action, Commit
+from belvedere.lake.log import Action
 from belvedere.lake.tables import Table
 
 
@@ -24,7 +25,7 @@ def change_bytes(table: Table, old: int, new: int) -> int | None:
         commits = log.commits(table.root, range(old + 1, new + 1))
     except FileNotFoundError:
         return None
-    return sum(_size(action) for commit in commits for action in _feed_files(commit))
+    return sum(_size(action) for commit in commits for action in touched_files(commit))
 
 
 def change_rows(table: Table, old: int, new: int) -> int | None:
@@ -33,12 +34,6 @@ def change_rows(table: Table, old: int, new: int) -> int | None:
         return None
     since = [e for e in local_events(table.root, after=old) if e.version <= new]
     return rows_of(since) if len(since) == new - old else None
-
-
-def _feed_files(commit: Commit) -> tuple[Action, ...]:
-    if commit.cdcs or not commit.changes_data:
-        return commit.cdcs
-    return (*commit.adds, *commit.removes)
 
 
 def _size(action: Action) -> int:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame
 
 from belvedere.analyses.spans import Spans
@@ -33,11 +32,10 @@ from belvedere.lake.smallfeed import (
     spans_arrow,
 )
 from belvedere.lake.tables import Table
+from belvedere.sql.render import SIGN
 
 if TYPE_CHECKING:
     from belvedere.lake.work import Work
-
-COUNT = "__m"
 
 
 @dataclass(frozen=True)
@@ -85,27 +83,30 @@ class Feed:
 
     def _from_spark(self, work: Work, kinds: dict[str, str]) -> Changes:
         inserts = True if self._commits is not None and all_inserts(self._commits) else None
-        listed = [*(quote(c) for c in kinds), COUNT]
+        listed = [*(quote(c) for c in kinds), SIGN]
         frame = self._frame(work, kinds).selectExpr(*listed)
         return Changes(work.register("changes", frame), None, inserts)
 
     def _from_arrow(self, work: Work, kinds: dict[str, str]) -> Changes | None:
-        """The changes without Spark; None where they are large, or not for delta-rs to read."""
+        """The changes without Spark; None where they are large, or not for Arrow to read."""
         if self._commits is None or not kinds.keys() <= self._kinds.keys():
             return None
         if not is_small(self.table, self._commits, [*kinds.values()]):
             return None
         if self._raw is None:
-            exact = [c for c, kind in self._kinds.items() if is_exact(kind)]
+            # Rows without columns cannot be counted.
+            exact = [
+                c for c, kind in (self._kinds or dict(self.table.columns)).items() if is_exact(kind)
+            ]
             try:
-                self._raw = signed_arrow(self.table, self.old, self.new, exact)
-            except DeltaError:
+                self._raw = signed_arrow(self.table, self._commits, exact)
+            except FileNotFoundError:
                 return None
         net = net_arrow(self._raw, list(kinds))
         if net.num_rows == 0:
             return _empty(work, kinds)
         frame = work.spark.createDataFrame(net, schema=_shape(work, kinds).schema)
-        counts = set(pc.unique(net.column(COUNT)).to_pylist())
+        counts = set(pc.unique(net.column(SIGN)).to_pylist())
         view = work.register("changes", frame)
         return Changes(
             view,
@@ -145,7 +146,7 @@ def _empty(work: Work, kinds: dict[str, str]) -> Changes:
 
 
 def _shape(work: Work, kinds: dict[str, str]) -> DataFrame:
-    return work.empty([*kinds.items(), (COUNT, "bigint")])
+    return work.empty([*kinds.items(), (SIGN, "bigint")])
 
 
 def _net(work: Work, feed: DataFrame, kinds: dict[str, str]) -> DataFrame:
@@ -155,7 +156,7 @@ def _net(work: Work, feed: DataFrame, kinds: dict[str, str]) -> DataFrame:
     sign = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
     grouping = f"GROUP BY {', '.join(keys)}" if keys else ""
     return work.query(
-        f"SELECT {', '.join([*shown, f'sum({sign}) AS {COUNT}'])} FROM {quote(raw)} "
+        f"SELECT {', '.join([*shown, f'sum({sign}) AS {SIGN}'])} FROM {quote(raw)} "
         f"{grouping} HAVING sum({sign}) <> 0"
     )
 

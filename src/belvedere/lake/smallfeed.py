@@ -1,9 +1,4 @@
-"""Small changes without Spark: delta-rs reads the feed, Arrow nets it.
-
-delta-rs is silently wrong for commits that remove or restore a file with a deletion vector, so
-it is asked only for commits that add files without vectors, that have change files, that re-add
-the same files with larger vectors, or that touch no vector at all.
-"""
+"""Small changes without Spark: which they are, and their net in Arrow."""
 
 from __future__ import annotations
 
@@ -17,8 +12,10 @@ from deltalake import DeltaTable
 
 from belvedere.analyses.spans import MOST, Spans
 from belvedere.lake import log
+from belvedere.lake.changefiles import kept_files, signed_rows, touched_files
 from belvedere.lake.log import Action, Commit
 from belvedere.lake.tables import Table
+from belvedere.sql.render import SIGN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,25 +23,28 @@ if TYPE_CHECKING:
 
 ROWS_AT_MOST = 200_000
 BYTES_AT_MOST = 64_000_000
+SCANNED_AT_MOST = 1_000_000_000
+"""Bytes of files that are gone through, a row group at a time, for the few rows deleted of them."""
 
-_COUNT = "__m"
 _EXACT = re.compile(
     r"boolean|tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)|string|binary|date"
     r"|timestamp|timestamp_ntz"
 )
+_PARTITION = re.compile(r"boolean|tinyint|smallint|int|bigint|decimal\(\d+,\d+\)|string|date")
 
 
 def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str]) -> bool:
-    """Whether Arrow may read these commits: right, exact, and of bounded size."""
+    """Whether Arrow may read these commits: exact, and of bounded size."""
     root = table.root
-    if root is None or not table.legible:
+    if root is None or not table.legible or any(c.metadata is not None for c in commits):
         return False
-    if not all(map(is_exact, kinds)):
+    layout = [table.types[c.lower()] for c in table.partition_columns]
+    if not all(map(is_exact, kinds)) or not all(map(_PARTITION.fullmatch, layout)):
         return False
-    if any(c.metadata is not None for c in commits) or not all(map(delta_rs_is_right, commits)):
+    read, scanned = (sum(sizes) for sizes in zip(*map(_bytes, commits), strict=True))
+    if read > BYTES_AT_MOST or scanned > SCANNED_AT_MOST:
         return False
-    size = sum(_bytes(c) for c in commits)
-    if size > BYTES_AT_MOST or sum(_rows(root, c) for c in commits) > ROWS_AT_MOST:
+    if sum(_rows(root, c) for c in commits) > ROWS_AT_MOST:
         return False
     return "timestamp" not in kinds or not any(_has_int96(root, c) for c in commits)
 
@@ -54,43 +54,28 @@ def is_exact(kind: str) -> bool:
     return _EXACT.fullmatch(kind) is not None
 
 
-def delta_rs_is_right(commit: Commit) -> bool:
-    """Whether delta-rs's feed of a commit can be trusted."""
-    if commit.cdcs or not commit.changes_data:
-        return True
-    if all(log.vector_of(a) is None for a in (*commit.adds, *commit.removes)):
-        return True
-    return _only_grows_vectors(commit)
-
-
 def all_inserts(commits: Sequence[Commit]) -> bool:
     """Whether the commits that change rows only add files."""
     return all(not c.changes_data or not (c.removes or c.cdcs) for c in commits)
 
 
-def signed_arrow(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table:
-    """The change feed as an Arrow table of the columns and a sign."""
+def signed_arrow(table: Table, commits: Sequence[Commit], columns: Sequence[str]) -> pa.Table:
+    """What commits did to some columns of a table's rows, and a sign."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    handle = DeltaTable(table.location, version=new)
-    # delta-rs reads these names as SQL: unquoted, they lose their case.
-    quoted = ['"' + c.replace('"', '""') + '"' for c in (*columns, "_change_type")]
-    reader = handle.load_cdf(starting_version=old + 1, ending_version=new, columns=quoted)
-    raw = _without_views(pa.table(reader))
-    plus = pc.is_in(raw["_change_type"], pa.array(["insert", "update_postimage"]))
-    signs = pc.if_else(plus, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))
-    return raw.select(list(columns)).append_column(_COUNT, signs)
+    assert table.root is not None
+    whole = pa.schema(DeltaTable(table.location, version=commits[-1].version).schema().to_arrow())
+    return signed_rows(table.root, commits, pa.schema([whole.field(c) for c in columns]))
 
 
 def net_arrow(signed: pa.Table, columns: Sequence[str]) -> pa.Table:
     """The net changes of some columns: each row value with its signed count, not 0."""
     import pyarrow.compute as pc
 
-    rows = signed.select([*columns, _COUNT])
-    net = rows.group_by(list(columns), use_threads=False).aggregate([(_COUNT, "sum")])
-    net = net.rename_columns([*net.column_names[:-1], _COUNT]).select([*columns, _COUNT])
-    return net.filter(pc.not_equal(net[_COUNT], 0))
+    rows = signed.select([*columns, SIGN])
+    net = rows.group_by(list(columns), use_threads=False).aggregate([(SIGN, "sum")])
+    net = net.rename_columns([*net.column_names[:-1], SIGN]).select([*columns, SIGN])
+    return net.filter(pc.not_equal(net[SIGN], 0))
 
 
 def spans_arrow(rows: pa.Table) -> dict[str, Spans]:
@@ -134,18 +119,21 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _FIRST_DAY, _LAST_DAY = (d.toordinal() - _EPOCH for d in (datetime.date.min, datetime.date.max))
 
 
-def _without_views(table: pa.Table) -> pa.Table:
-    """delta-rs hands out string views, which Arrow's kernels do not take."""
-    import pyarrow as pa
+def _bytes(commit: Commit) -> tuple[int, int]:
+    """How much of a commit's files is read whole, and how much is gone through."""
+    kept = kept_files(commit)
+    sizes = [(int(a.get("size") or 0), a["path"] in kept) for a in touched_files(commit)]
+    whole = sum(size for size, again in sizes if not again)
+    return whole, sum(size for size, again in sizes if again) // 2
 
-    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-    return table.cast(pa.schema([f.with_type(plain.get(f.type, f.type)) for f in table.schema]))
 
-
-def _only_grows_vectors(commit: Commit) -> bool:
-    before = {a["path"]: _deleted(a) for a in commit.removes}
+def _rows(root: Path, commit: Commit) -> int:
+    """About how many rows a commit changed, from vectors and the files' footers."""
+    kept = kept_files(commit)
+    whole = sum(_file_rows(root, a) for a in touched_files(commit) if a["path"] not in kept)
     after = {a["path"]: _deleted(a) for a in commit.adds}
-    return before.keys() == after.keys() and all(after[p] > before[p] for p in before)
+    before = {a["path"]: _deleted(a) for a in commit.removes}
+    return whole + sum(abs(after[path] - before[path]) for path in kept)
 
 
 def _deleted(action: Action) -> int:
@@ -153,30 +141,9 @@ def _deleted(action: Action) -> int:
     return 0 if vector is None else int(vector["cardinality"])
 
 
-def _bytes(commit: Commit) -> int:
-    """How much of a commit's files becomes rows of its feed."""
-    if commit.cdcs:
-        return sum(int(a.get("size") or 0) for a in commit.cdcs)
-    if _only_grows_vectors(commit):
-        return 0  # few rows of large files
-    actions = (*commit.adds, *commit.removes)
-    return sum(int(a.get("size") or 0) for a in actions if a.get("dataChange", True))
-
-
-def _rows(root: Path, commit: Commit) -> int:
-    """How many rows the feed of a commit has, from vectors and the files' footers."""
-    if commit.cdcs:
-        return sum(_file_rows(root, a) for a in commit.cdcs)
-    if not commit.changes_data:
-        return 0
-    if _only_grows_vectors(commit):
-        return sum(map(_deleted, commit.adds)) - sum(map(_deleted, commit.removes))
-    return sum(_file_rows(root, a) for a in (*commit.adds, *commit.removes))
-
-
 def _has_int96(root: Path, commit: Commit) -> bool:
-    """Whether timestamps are stored in nanoseconds, which delta-rs wraps after the year 2262."""
-    for action in commit.cdcs or (*commit.adds, *commit.removes):
+    """Whether timestamps are stored in nanoseconds, which Arrow wraps after the year 2262."""
+    for action in touched_files(commit):
         schema = _footer(root, action).schema
         if any(schema.column(i).physical_type == "INT96" for i in range(len(schema))):
             return True

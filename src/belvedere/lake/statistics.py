@@ -1,4 +1,4 @@
-"""What the log of a local table says of its size: rows, bytes, and the bounds of its columns."""
+"""What the log of a local table says of its size: rows, and the bounds of its columns."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from belvedere.lake.tables import Table
 
 @dataclass(frozen=True)
 class Measured:
-    """The rows of a version, its bytes, and the least and greatest values of its columns."""
+    """The rows of a version, and the least and greatest values of its columns."""
 
     rows: int
-    bytes: int
     bounds: Mapping[str, Range] = field(default_factory=dict)
 
 
@@ -31,7 +30,7 @@ def measured(table: Table) -> Measured | None:
     if any(n is None for n in counts):
         return None
     rows = sum(n for n in counts if n is not None)
-    return Measured(rows, sum(f.size for f in found), _bounds(table, found))
+    return Measured(rows, _bounds(table, found))
 
 
 def _bounds(table: Table, found: Iterable[File]) -> dict[str, Range]:

@@ -24,7 +24,7 @@ _MAGIC = 1681511377
 _WITH_RUNS, _WITHOUT_RUNS = 12347, 12346
 _OFFSETS_FROM = 4
 _LIST_AT_MOST = 4096
-_NONE: Numbers = np.empty(0, dtype=np.int64)
+NONE: Numbers = np.empty(0, dtype=np.int64)
 
 
 def deleted(root: Path, vector: Action) -> Numbers:
@@ -42,7 +42,7 @@ def decode(data: bytes) -> Numbers:
         (upper,) = struct.unpack_from("<i", data, at)
         numbers, at = _bitmap(data, at + 4)
         found.append(numbers + (upper << 32))
-    return np.concatenate(found) if found else _NONE
+    return np.concatenate(found) if found else NONE
 
 
 def _bytes(root: Path, vector: Action) -> bytes:
@@ -76,7 +76,7 @@ def _bitmap(data: bytes, at: int) -> tuple[Numbers, int]:
     for (upper, less), is_runs in zip(heads, runs, strict=False):
         numbers, at = _container(data, at, int(less) + 1, is_runs=bool(is_runs))
         found.append(numbers + (upper << 16))
-    return (np.concatenate(found) if found else _NONE), at
+    return (np.concatenate(found) if found else NONE), at
 
 
 def _container(data: bytes, at: int, cardinality: int, *, is_runs: bool) -> tuple[Numbers, int]:
@@ -84,7 +84,7 @@ def _container(data: bytes, at: int, cardinality: int, *, is_runs: bool) -> tupl
         (count,) = struct.unpack_from("<H", data, at)
         pairs = np.frombuffer(data, "<u2", 2 * count, at + 2).reshape(count, 2).astype(np.int64)
         runs = [np.arange(first, first + more + 1) for first, more in pairs]
-        return (np.concatenate(runs) if runs else _NONE), at + 2 + 4 * count
+        return (np.concatenate(runs) if runs else NONE), at + 2 + 4 * count
     if cardinality <= _LIST_AT_MOST:
         listed = np.frombuffer(data, "<u2", cardinality, at).astype(np.int64)
         return listed, at + 2 * cardinality
