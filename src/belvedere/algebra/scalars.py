@@ -70,7 +70,7 @@ class Scalar:
 
     def rename(self, names: Mapping[str, str]) -> Scalar:
         """Columns renamed, all at once."""
-        return self.substitute({old: col(new) for old, new in names.items()})
+        return self.substitute({old: col(names[old]) for old in self.columns & names.keys()})
 
     def sql(self, dialect: str = "spark") -> str:
         """Its text in a dialect."""

@@ -9,7 +9,7 @@ from sqlglot import exp
 from belvedere.algebra.scalars import col
 from belvedere.errors import Invalid
 from belvedere.sql.context import Context
-from belvedere.sql.expressions import Resolver, refuse_hidden, rewrite
+from belvedere.sql.expressions import Resolver, bare, refuse_hidden, rewrite
 from belvedere.sql.naming import did_you_mean
 from belvedere.sql.scopes import Scope
 
@@ -32,7 +32,7 @@ def choose(ctx: Context, select: exp.Select, scope: Scope) -> list[Chosen]:
             items += _star(ctx, node, scope)
             continue
         value = Resolver(ctx, scope, dict(aliases))(with_named_windows(ctx, select, _value(node)))
-        name = node.alias if isinstance(node, exp.Alias) else shown_name(node)
+        name = node.alias if isinstance(node, exp.Alias) else shown_name(bare(node))
         items.append(Chosen(name, value, isinstance(node, exp.Alias)))
         if isinstance(node, exp.Alias):
             aliases[name.lower()] = value
@@ -40,8 +40,7 @@ def choose(ctx: Context, select: exp.Select, scope: Scope) -> list[Chosen]:
 
 
 def _value(node: exp.Expr) -> exp.Expr:
-    inner: exp.Expr = node.this if isinstance(node, exp.Alias) else node
-    return inner
+    return bare(node.this if isinstance(node, exp.Alias) else node)
 
 
 def shown_name(node: exp.Expr) -> str:

@@ -26,7 +26,7 @@ class Sorted:
 
 
 def sort_keys(ctx: Context, query: exp.Expr) -> list[exp.Ordered]:
-    """The written sort keys of a query that has a LIMIT; none otherwise, with a note."""
+    """The written sort keys of a query that has a LIMIT; otherwise they are noted and left out."""
     order = query.args.get("order")
     if any(query.args.get(k) for k in ("sort", "cluster", "distribute")):
         ctx.note("SORT BY, CLUSTER BY and DISTRIBUTE BY have no effect on a view and are ignored")
@@ -34,15 +34,7 @@ def sort_keys(ctx: Context, query: exp.Expr) -> list[exp.Ordered]:
         if order is not None:
             ctx.note(IGNORED)
         return []
-    if order is None:
-        raise ctx.unsupported(
-            "LIMIT without ORDER BY",
-            query.args.get("limit") or query,
-            "add ORDER BY, so that it is clear which rows remain",
-            reason="NOT_REPEATABLE",
-            detail="any rows could be the first ones",
-        )
-    return list(order.expressions)
+    return [] if order is None else list(order.expressions)
 
 
 def limit(ctx: Context, query: exp.Expr) -> tuple[int, int] | None:
@@ -77,6 +69,16 @@ def top(
     node: exp.Expr,
 ) -> Query:
     """The query's first rows; what it sorts by without showing it is dropped again."""
+    if query.one_row and bounds[0] > 0 and bounds[1] == 0:
+        return query
+    if not keys:
+        raise ctx.unsupported(
+            "LIMIT without ORDER BY",
+            node.args.get("limit") or node,
+            "add ORDER BY, so that it is clear which rows remain",
+            reason="NOT_REPEATABLE",
+            detail="any rows could be the first ones",
+        )
     if query.correlated:
         raise ctx.unsupported(
             "LIMIT in a correlated subquery", node, "use min, max or a window", "CORRELATION"
