@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from belvedere.errors import BelvedereError, Internal, Invalid, Unsupported
+from belvedere.errors import BelvedereError, Internal, Invalid, Unable, Unsupported
 
 if TYPE_CHECKING:
     from belvedere.connection import Lake, ViewHandle, connect
@@ -17,6 +17,7 @@ __all__ = [
     "Invalid",
     "Lake",
     "Refreshed",
+    "Unable",
     "Unsupported",
     "ViewHandle",
     "connect",

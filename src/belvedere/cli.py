@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belvedere import __version__
-from belvedere.errors import BelvedereError, Internal, Invalid
+from belvedere.errors import BelvedereError, Internal, Invalid, Unable
 from belvedere.progress import working
 
 if TYPE_CHECKING:
     from belvedere.connection import Lake
     from belvedere.lake.shelf import Shelf
 
-OK, MISTAKE, INTERNAL, INTERRUPTED = 0, 1, 3, 130
+OK, MISTAKE, INTERNAL, UNABLE, INTERRUPTED = 0, 1, 3, 4, 130
 
 _EPILOG = """\
 exit codes:
@@ -34,6 +34,7 @@ exit codes:
   1    something you can fix: an unknown name, SQL that cannot be understood or maintained
   2    wrong usage of this command
   3    a bug of Belvedere's
+  4    the machine could not: no space, no memory, no right to write
   130  interrupted
 
 environment:
@@ -198,12 +199,12 @@ def _print_rows(columns: list[str], rows: list[tuple[object, ...]], limit: int) 
 
 
 def _refresh(arguments: argparse.Namespace) -> int:
-    from belvedere.views.catalog import all_views, broken_views, the_view
+    from belvedere.views.catalog import sound_and_broken, the_view
 
     shelf = _shelf(arguments)
     names = [the_view(shelf, name).name for name in arguments.views]
-    broken = [] if names else broken_views(shelf)
-    names = names or [view.name for view in all_views(shelf)]
+    sound, broken = ([], []) if names else sound_and_broken(shelf)
+    names = names or [view.name for view in sound]
     done = []
     if names:
         with _lake(arguments) as lake:
@@ -364,7 +365,7 @@ def _complain(error: BaseException) -> int:
         code = f" [{known.reason}]" if known.reason else ""
         message, *rest = str(known).split("\n")
         print("\n".join([f"error: {message}{code}", *rest]), file=sys.stderr)
-        return MISTAKE
+        return UNABLE if isinstance(known, Unable) else MISTAKE
     print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
     print(_REPORT, file=sys.stderr)
     return INTERNAL

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
+from belvedere.lake.machine import blaming_the_machine
 from belvedere.sql.statements import (
     AlterPolicy,
     CreateView,
@@ -29,9 +30,9 @@ from belvedere.views import create as creation
 from belvedere.views.catalog import (
     Broken,
     all_views,
-    broken_views,
     canonical_name,
     is_view,
+    sound_and_broken,
     stored_of,
     the_view,
 )
@@ -56,8 +57,9 @@ SIDE_BY_SIDE = 2
 
 def connect(where: str | Path | SparkSession) -> Lake:
     """A lake: a directory of Delta tables with a local Spark session, or the session you have."""
-    door = open_directory(where) if isinstance(where, str | Path) else open_session(where)
-    return Lake(door)
+    with blaming_the_machine():
+        door = open_directory(where) if isinstance(where, str | Path) else open_session(where)
+        return Lake(door)
 
 
 class Lake:
@@ -79,23 +81,24 @@ class Lake:
     def sql(self, text: str) -> DataFrame:
         """Run a statement: Belvedere's own, or any of Spark's."""
         statement = parse_statement(text)
-        for kind, run in self._own().items():
-            if isinstance(statement, kind):
-                return run(statement)
-        guard(self._door, statement)
-        with readable(self._door, text):
-            return self._door.sql(text)
+        with blaming_the_machine():
+            for kind, run in self._own().items():
+                if isinstance(statement, kind):
+                    return run(statement)
+            guard(self._door, statement)
+            with readable(self._door, text):
+                return self._door.sql(text)
 
     def refresh(
         self, name: str | None = None, *, full: bool = False
     ) -> Refreshed | list[Refreshed]:
         """Bring a view, and the views it reads, to the newest versions; without a name, every view."""
-        with self._door.one_call(), Ledger(self._door.journal) as ledger:
+        with self._refreshing() as ledger:
             if name is None:
-                views = all_views(self._door)
+                views, broken = sound_and_broken(self._door)
                 with Pins(self._door, views) as pins:
                     done = self._bring_all(views, pins, ledger, full=full)
-                _refuse_broken(broken_views(self._door))
+                _refuse_broken(broken)
                 return done
             view = the_view(self._door, name)
             below = self._below(view)
@@ -106,7 +109,7 @@ class Lake:
 
     def advance(self, name: str, *tables: str) -> Refreshed:
         """Apply only some tables' pending changes to a view; the others' stay pending."""
-        with self._door.one_call(), Ledger(self._door.journal) as ledger:
+        with self._refreshing() as ledger:
             view = the_view(self._door, name)
             only = [self._input(view, t) for t in tables]
             if not only:
@@ -230,6 +233,12 @@ class Lake:
         else:
             lake_catalog.drop_table(self._door, name)
         return self._nothing()
+
+    @contextmanager
+    def _refreshing(self) -> Iterator[Ledger]:
+        """One call that refreshes views, and records what it did."""
+        with blaming_the_machine(), self._door.one_call(), Ledger(self._door.journal) as ledger:
+            yield ledger
 
     def _bring_all(
         self, views: list[View], pins: Pins, ledger: Ledger, *, full: bool

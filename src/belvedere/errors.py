@@ -1,4 +1,6 @@
-"""What can go wrong, by whose move it is: yours (Invalid), ours to build (Unsupported), our bug (Internal)."""
+"""What can go wrong, by whose move it is: yours (Invalid), ours to build (Unsupported),
+whoever keeps the machine (Unable), our bug (Internal).
+"""
 
 from __future__ import annotations
 
@@ -33,6 +35,10 @@ class Invalid(BelvedereError):
 
 class Unsupported(BelvedereError):
     """The input is meaningful, but not handled: ours to build."""
+
+
+class Unable(BelvedereError):
+    """The machine could not: no space, no memory, no right to write."""
 
 
 class Internal(BelvedereError):

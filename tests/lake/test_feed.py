@@ -17,6 +17,7 @@ from belvedere.lake import feed
 from belvedere.lake.door import Door, open_directory
 from belvedere.lake.feed import Changes
 from belvedere.lake.names import quote
+from belvedere.lake.stamps import Position
 from belvedere.lake.work import Work
 from lake.feeds import changes
 
@@ -112,7 +113,7 @@ def test_net_changes_are_new_minus_old(lake: Door, kind: str) -> None:
     table = lake.table("t")
     with lake.work() as work:
         for old in {1, table.version - 1}:
-            assert lake.feed_problem(table, table.id, old, table.version, {}) is None
+            assert lake.feed_problem(table, Position(table.id, old), table.version, {}) is None
             found = changes(work, table, old, table.version, ["k", "v", "d"])
             counts = net(work, found)
             assert counts == between(rows_of(work, old), rows_of(work, table.version))

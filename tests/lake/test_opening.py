@@ -53,6 +53,23 @@ def test_every_version_from_its_files(lake: Door, monkeypatch: pytest.MonkeyPatc
         assert _rows(open_version(work, table, 12)) == expected[12]
 
 
+def test_files_of_one_size_are_told_apart(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door.sql("CREATE TABLE e (k BIGINT)")
+    for first in range(100, 260, 20):
+        door.sql(f"INSERT INTO e SELECT id FROM range({first}, {first + 10}, 1, 1)")
+    assert len({p.stat().st_size for p in (tmp_path / "lake" / "e").glob("*.parquet")}) < 8
+    with door.work() as work:
+        for delete in ("k = 123", "k % 20 = 5", "k % 20 > 6 OR k = 100"):
+            door.sql(f"DELETE FROM e WHERE {delete}")
+            table = door.table("e")
+            expected = _rows(work.query(f"SELECT * FROM e VERSION AS OF {table.version}"))
+            with monkeypatch.context() as patch:
+                patch.setattr(opening, "_as_of", _refuse)
+                assert _rows(open_version(work, table, table.version)) == expected
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -6,13 +6,14 @@ import pytest
 
 from belvedere.lake import log, ranges
 from belvedere.lake.door import Door
+from belvedere.lake.stamps import Position
 
 pytestmark = pytest.mark.spark
 
 
 def problem(door: Door, old: int, known_id: str | None = None, **columns: str) -> str | None:
     table = door.table("t")
-    return door.feed_problem(table, known_id or table.id, old, table.version, columns)
+    return door.feed_problem(table, Position(known_id or table.id, old), table.version, columns)
 
 
 def test_a_table_without_feed_is_noticed_and_can_be_given_one(door: Door) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def run_kills(lake: bv.Lake, where: str, kills: Iterable[Kill]) -> None:
         victim.stdin.write("go\n")
         victim.stdin.flush()
         _end(victim, kill)
-        _check_sound(lake)
+        check_sound(lake)
     lake.refresh()
     assert_all_fresh(lake, {v: q.format(r="r", s="s") for v, q in VIEWS.items()})
 
@@ -97,6 +98,19 @@ def _end(victim: subprocess.Popen[str], kill: Kill) -> None:
     victim.wait()
 
 
+@contextmanager
+def companion(where: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that refreshes all views whenever it is told to."""
+    process = _start(where, Kill())
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 def _change(lake: bv.Lake, number: int) -> None:
     lake.sql(f"INSERT INTO r SELECT id % 7, id * {number}, 'n{number}' FROM range(20)")
     if number % 2:
@@ -105,7 +119,7 @@ def _change(lake: bv.Lake, number: int) -> None:
         lake.sql(f"UPDATE s SET c = c + 1 WHERE k = {number % 7}")
 
 
-def _check_sound(lake: bv.Lake) -> None:
+def check_sound(lake: bv.Lake) -> None:
     """Every view equals its query at its vector; what a dead client left running may still end."""
     for state in lake.status():
         for attempt in range(5):

@@ -10,7 +10,7 @@ import belvedere as bv
 from belvedere.lake.shelf import Shelf
 from belvedere.views.status import status
 from views.comparison import assert_fresh
-from views.events_lake import VIEWS, EventsLake
+from views.events_lake import VIEWS, EventsLake, sampled
 
 pytestmark = pytest.mark.spark
 
@@ -51,6 +51,7 @@ def test_columns_that_no_view_uses_come_change_and_go(events: EventsLake) -> Non
     alter(events, "ADD COLUMN spare INT")
 
 
+@pytest.mark.soak
 def test_a_used_column_that_became_wider_makes_the_view_wider(events: EventsLake) -> None:
     over = "SELECT max(bytes) AS top FROM large"
     events.run(f"CREATE MATERIALIZED VIEW widest AS {over}")
@@ -72,7 +73,10 @@ def test_a_used_column_that_became_wider_makes_the_view_wider(events: EventsLake
         assert dict(other.view("large").columns) == {"video_id": "int", "bytes": "bigint"}
 
 
-@pytest.mark.parametrize("lost", ["RENAME COLUMN bytes TO size", "DROP COLUMN bytes"])
+LOST = ("RENAME COLUMN bytes TO size", "DROP COLUMN bytes")
+
+
+@pytest.mark.parametrize("lost", sampled(LOST, LOST[:1]))
 def test_a_view_without_a_column_it_uses_keeps_its_rows_and_says_so(
     events: EventsLake, lost: str
 ) -> None:

@@ -50,10 +50,14 @@ class CatalogJournal:
             del self._made[catalog]
             raise
 
-    def read(self, column: str, value: str) -> list[dict[str, Any]]:
-        name = _name(self._door.spark.catalog.currentCatalog())
+    def read(self, column: str = "", value: str = "") -> list[dict[str, Any]]:
+        catalog = self._door.spark.catalog.currentCatalog()
+        local = self._made.get(catalog)
+        if local is not None:
+            return local.read(column, value)
+        only = f"{quote(column)} = {literal(value)}" if column else "true"
         try:
-            frame = self._door.spark.table(name).where(f"{quote(column)} = {literal(value)}")
+            frame = self._door.spark.table(_name(catalog)).where(only)
             rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
         except PySparkException:
             return []

@@ -138,20 +138,20 @@ class Door:
         return bool(mark and known.mark) and mark != known.mark
 
     def feed_problem(
-        self, table: Table, known_id: str, old: int, new: int, columns: Mapping[str, str]
+        self, table: Table, known: Position, new: int, columns: Mapping[str, str]
     ) -> str | None:
-        """Why the changes after `old` up to `new` cannot be read; None if they can."""
+        """Why the changes from a version up to `new` cannot be read; None if they can."""
         if table.root is not None:
-            return ranges.feed_problem(table, known_id, old, new, columns)
-        return remote.feed_problem(self.spark, table, known_id, old, new, columns)
+            return ranges.feed_problem(table, known, new, columns)
+        return remote.feed_problem(self.spark, table, known, new, columns)
 
     def state_problem(
-        self, table: Table, known_id: str, old: int, columns: Mapping[str, str]
+        self, table: Table, known: Position, columns: Mapping[str, str]
     ) -> str | None:
-        """Why the state at `old` cannot be read; None if it can."""
+        """Why a version of a table cannot be read; None if it can."""
         if table.root is not None:
-            return ranges.state_problem(table, known_id, old, columns)
-        return remote.state_problem(self.spark, table, known_id, old, columns)
+            return ranges.state_problem(table, known, columns)
+        return remote.state_problem(self.spark, table, known, columns)
 
     def enable_change_feed(self, table: Table) -> None:
         """From its next version on, the table's changes are recorded."""

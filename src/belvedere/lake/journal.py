@@ -39,7 +39,7 @@ _PATIENCE = 10.0
 
 
 class Journal(Protocol):
-    """Rows that are appended, and read by a value of one column."""
+    """Rows that are appended, and read by a value of one column or all."""
 
     trouble: str
     """Why the last append failed; empty if it did not."""
@@ -47,8 +47,8 @@ class Journal(Protocol):
     def append(self, rows: Sequence[Row], schema: Schema) -> None:
         """All rows in one commit."""
 
-    def read(self, column: str, value: str) -> list[dict[str, Any]]:
-        """The rows with that value, in no order; none where there is no journal."""
+    def read(self, column: str = "", value: str = "") -> list[dict[str, Any]]:
+        """The rows with that value, or all, in no order; none where there is no journal."""
 
 
 class LocalJournal:
@@ -67,10 +67,11 @@ class LocalJournal:
             if len(table.file_uris()) > MANY_FILES:
                 compact(table)
 
-    def read(self, column: str, value: str) -> list[dict[str, Any]]:
+    def read(self, column: str = "", value: str = "") -> list[dict[str, Any]]:
         if not log.is_table(self.root):
             return []
-        found = DeltaTable(str(self.root)).to_pyarrow_table(filters=[(column, "=", value)])
+        only = [(column, "=", value)] if column else None
+        found = DeltaTable(str(self.root)).to_pyarrow_table(filters=only)
         rows: list[dict[str, Any]] = found.to_pylist()
         return rows
 

@@ -8,8 +8,8 @@ else is read as VERSION AS OF.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DELETED_AT_MOST = 2_000_000
 _GLOB = set("*?[]{}\\")
 _PLACE, _GONE = "__place", "__gone"
-_ROW_BITS = 40
+_ROW_BITS, _FILE_BITS = 30, 33
 
 
 def open_version(work: Work, table: Table, version: int) -> DataFrame:
@@ -39,9 +39,12 @@ def open_version(work: Work, table: Table, version: int) -> DataFrame:
     if root is None or found is None:
         return _as_of(work, table, version)
     then = table if version == table.version else tables.read(table.name, root, version)
-    few = sum(f.deleted for f in found) <= DELETED_AT_MOST
     taken = {"_metadata", _PLACE} & {name.lower() for name, _ in then.columns}
-    if not (then.plain and few) or taken or _GLOB & set("".join(f.path for f in found)):
+    if (
+        not (then.plain and _can_be_placed(found))
+        or taken
+        or _GLOB & set("".join(f.path for f in found))
+    ):
         return _as_of(work, table, version)
     return _direct(work, root, then, found)
 
@@ -51,31 +54,41 @@ def _as_of(work: Work, table: Table, version: int) -> DataFrame:
 
 
 def _direct(work: Work, root: Path, table: Table, found: Sequence[File]) -> DataFrame:
-    whole = [f for f in found if f.vector is None]
-    holed = [f for f in found if f.vector is not None]
-    frames = []
-    if whole or not holed:
-        frames.append(_parquet(work, table, whole))
-    if holed:
-        frames.append(_without_deleted(work, root, holed, _parquet(work, table, holed)))
-    return reduce(DataFrame.unionAll, frames)
-
-
-def _parquet(work: Work, table: Table, found: Sequence[File]) -> DataFrame:
     if not found:
         return work.empty(table.columns)
     schema = ", ".join(f"{quote(name)} {kind}" for name, kind in table.columns)
     reader = work.spark.read.schema(schema).option("recursiveFileLookup", "true")
-    return reader.parquet(*(f.path for f in found))
+    frame = reader.parquet(*(f.path for f in found))
+    return _without_deleted(work, root, found, frame) if any(f.vector for f in found) else frame
+
+
+def _can_be_placed(found: Sequence[File]) -> bool:
+    """Whether few rows are deleted, and a number of 63 bits tells where each of them is."""
+    deleted_rows = sum(f.deleted for f in found)
+    return not deleted_rows or (
+        deleted_rows <= DELETED_AT_MOST
+        and all(f.size < 1 << _FILE_BITS for f in found)
+        and all(f.rows is not None and f.rows + f.deleted < 1 << _ROW_BITS for f in found)
+    )
 
 
 def _without_deleted(work: Work, root: Path, found: Sequence[File], frame: DataFrame) -> DataFrame:
-    """The rows of files whose places are not in the files' deletion vectors."""
-    names = [literal(Path(f.path).name) for f in found]
-    cases = " ".join(f"WHEN {name} THEN {i}L" for i, name in enumerate(names))
-    file = f"shiftleft(CASE _metadata.file_name {cases} END, {_ROW_BITS})"
-    gone = [deleted(root, f.vector) + (i << _ROW_BITS) for i, f in enumerate(found) if f.vector]
+    """The rows of files whose places are not in the files' deletion vectors.
+
+    A place is a file's number and a row's. Spark knows a file's size, so that is its number; of
+    two files of one size, those with deleted rows are numbered by their names, below zero.
+    """
+    sizes = {f.path: Path(f.path).stat().st_size for f in found}
+    alike = Counter(sizes.values())
+    named = [f for f in found if f.vector and alike[sizes[f.path]] > 1]
+    numbers = {**sizes, **{f.path: -i for i, f in enumerate(named, 1)}}
+    gone = [deleted(root, f.vector) + (numbers[f.path] << _ROW_BITS) for f in found if f.vector]
+    cases = [f"WHEN {literal(Path(f.path).name)} THEN {numbers[f.path]}L" for f in named]
+    size = "_metadata.file_size"
+    file = f"CASE _metadata.file_name {' '.join(cases)} ELSE {size} END" if cases else size
     places = work.spark.createDataFrame(pa.table({_GONE: np.concatenate(gone)})).hint("broadcast")
-    placed = frame.selectExpr("*", f"{file} + _metadata.row_index AS {_PLACE}")
+    placed = frame.selectExpr(
+        "*", f"shiftleft({file}, {_ROW_BITS}) + _metadata.row_index AS {_PLACE}"
+    )
     kept = placed.join(places, placed[_PLACE] == places[_GONE], "left_anti")
     return kept.drop(_PLACE)

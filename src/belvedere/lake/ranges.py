@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from belvedere.lake import log
 from belvedere.lake.log import Commit
+from belvedere.lake.stamps import Position
 from belvedere.lake.tables import Table, feed_enabled, read
 from belvedere.lake.typetext import columns_of, places_of
 
@@ -28,21 +29,19 @@ SCHEMA_CHANGED = "SCHEMA_CHANGED"
 PARTITIONS_CHANGED = "PARTITIONS_CHANGED"
 
 
-def identity_problem(table: Table, known_id: str, columns: Mapping[str, str]) -> str | None:
+def identity_problem(table: Table, known: Position, columns: Mapping[str, str]) -> str | None:
     """Why what was known of a table no longer holds: another table, or other columns."""
-    if table.id != known_id:
+    if table.id != known.id:
         return TABLE_REPLACED
     return SCHEMA_CHANGED if _differ(columns, table.types) else None
 
 
-def feed_problem(
-    table: Table, known_id: str, old: int, new: int, columns: Mapping[str, str]
-) -> str | None:
-    """Why the changes after `old` up to `new` cannot be read from a local log; None if they can."""
-    problem = identity_problem(table, known_id, columns)
+def feed_problem(table: Table, known: Position, new: int, columns: Mapping[str, str]) -> str | None:
+    """Why the changes from a version up to `new` cannot be read from a local log; None if they can."""
+    problem = identity_problem(table, known, columns)
+    old, root = known.version, table.root
     if problem or old == new:
         return problem
-    root = table.root
     if root is None or old > new:
         return VERSION_GONE
     try:
@@ -57,12 +56,12 @@ def feed_problem(
     return None if log.reproducible(root, old) and _exist(needed) else VERSION_GONE
 
 
-def state_problem(table: Table, known_id: str, old: int, columns: Mapping[str, str]) -> str | None:
-    """Why the state at `old` of a table on local disk cannot be read; None if it can."""
-    problem = identity_problem(table, known_id, columns)
+def state_problem(table: Table, known: Position, columns: Mapping[str, str]) -> str | None:
+    """Why a version of a table on local disk cannot be read; None if it can."""
+    problem = identity_problem(table, known, columns)
+    old, root = known.version, table.root
     if problem or old == table.version:
         return problem
-    root = table.root
     if root is None or old > table.version or not log.reproducible(root, old):
         return VERSION_GONE
     try:

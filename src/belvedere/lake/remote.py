@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -12,13 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from belvedere.errors import Unsupported
 from belvedere.lake import log, tables
-from belvedere.lake.names import dotted
+from belvedere.lake.names import dotted, literal
 from belvedere.lake.ranges import (
     NO_CHANGE_FEED,
+    PARTITIONS_CHANGED,
     SCHEMA_CHANGED,
     VERSION_GONE,
     identity_problem,
 )
+from belvedere.lake.stamps import Position
 from belvedere.lake.tables import Table
 from belvedere.lake.typetext import columns_of
 
@@ -43,7 +46,13 @@ def describe(spark: SparkSession, name: str) -> Table:
         properties=MappingProxyType(dict(detail["properties"])),
         partition_columns=tuple(detail["partitionColumns"]),
         reference=reference,
+        mark=_layout(detail["partitionColumns"]),
     )
+
+
+def _layout(partition_columns: Sequence[str]) -> str:
+    """The mark of a table whose commits cannot be read: a change of layout is not in its feed."""
+    return f"by {json.dumps(list(partition_columns))}"
 
 
 def _local(name: str, reference: str, detail: Any) -> Table | None:
@@ -80,15 +89,17 @@ def feed(spark: SparkSession, table: Table, first: int, last: int) -> DataFrame:
 def feed_problem(
     spark: SparkSession,
     table: Table,
-    known_id: str,
-    old: int,
+    known: Position,
     new: int,
     columns: Mapping[str, str],
 ) -> str | None:
     """As `ranges.feed_problem`; files that VACUUM removed show only when they are read."""
-    problem = identity_problem(table, known_id, columns)
+    problem = identity_problem(table, known, columns)
+    old = known.version
     if problem or old == new:
         return problem
+    if (known.mark and known.mark != table.mark) or _relaid(spark, table, old):
+        return PARTITIONS_CHANGED
     if old > new:
         return VERSION_GONE
     if not table.change_feed:
@@ -101,18 +112,34 @@ def feed_problem(
         if "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE" in text:
             return SCHEMA_CHANGED
         return NO_CHANGE_FEED if "DELTA_MISSING_CHANGE_DATA" in text else VERSION_GONE
-    return state_problem(spark, table, known_id, old, columns)
+    return state_problem(spark, table, known, columns)
+
+
+def _relaid(spark: SparkSession, table: Table, old: int) -> bool:
+    """Whether all rows may have been under other partition columns since a version.
+
+    An overwrite that names no columns either keeps the layout or has none.
+    """
+    current = json.dumps(list(table.partition_columns), separators=(",", ":"))
+    overwritten = (
+        f"version > {old} AND operationParameters['partitionBy'] <> {literal(current)} AND"
+        " (operationParameters['mode'] = 'Overwrite' OR operation LIKE '%REPLACE%')"
+    )
+    history = spark.sql(
+        f"DESCRIBE HISTORY {table.reference} LIMIT {_newest(spark, table.reference) - old}"
+    )
+    return bool(history.where(overwritten).head(1))
 
 
 def state_problem(
-    spark: SparkSession, table: Table, known_id: str, old: int, columns: Mapping[str, str]
+    spark: SparkSession, table: Table, known: Position, columns: Mapping[str, str]
 ) -> str | None:
     """As `ranges.state_problem`, with the same reservation."""
-    problem = identity_problem(table, known_id, columns)
-    if problem or old == table.version:
+    problem = identity_problem(table, known, columns)
+    if problem or known.version == table.version:
         return problem
     try:
-        _ = spark.sql(f"SELECT * FROM {table.at(old)}").schema
+        _ = spark.sql(f"SELECT * FROM {table.at(known.version)}").schema
     except PySparkException:
         return VERSION_GONE
     return None

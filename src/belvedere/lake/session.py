@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from belvedere.errors import Invalid
 from belvedere.lake.jars import cache_directory, check_java, delta_jars
+from belvedere.lake.machine import SPARK_LOG, begin_log
 from belvedere.lake.names import literal, quote
 
 _CATALOG = "spark.sql.catalog.spark_catalog"
@@ -76,8 +77,9 @@ def _adopt(active: SparkSession | None) -> SparkSession | None:
 def _start() -> SparkSession:
     check_java()
     conf = SparkConf(loadDefaults=False).setAll(list(settings(os.environ).items()))
-    log = cache_directory() / "spark.log"
+    log = cache_directory() / SPARK_LOG
     with _open_log(log) as sink:
+        begin_log(sink)
         try:
             # Spark's log belongs into a file: a library must not write to its user's terminal.
             gateway = launch_gateway(  # type: ignore[no-untyped-call]

@@ -196,12 +196,19 @@ def definition_in(stored: Table) -> Definition:
 
 def all_views(lake: Tables) -> list[View]:
     """Every sound view of the lake, those that others read first."""
-    return _ordered(_compiled(lake)[0])
+    return sound_and_broken(lake)[0]
 
 
-def broken_views(lake: Tables) -> list[Broken]:
-    """The views that cannot be compiled: a table is gone, a definition cannot be read."""
-    return _compiled(lake)[1]
+def sound_and_broken(lake: Tables) -> tuple[list[View], list[Broken]]:
+    """Every sound view, and those that cannot be compiled: a table or a definition is gone."""
+    sound: dict[str, View] = {}
+    broken: list[Broken] = []
+    for stored in lake.stored():
+        try:
+            sound[stored] = compile_view(lake, lake.table(stored))
+        except BelvedereError as error:
+            broken.append(Broken(shown_name(lake, stored), stored, error))
+    return _ordered(sound), broken
 
 
 def readers(lake: Tables, table: str) -> list[str]:
@@ -217,17 +224,6 @@ def shown_name(lake: Tables, table: str) -> str:
         return definition_in(lake.table(table)).name
     except BelvedereError:
         return view_name(parts(table)[-1])
-
-
-def _compiled(lake: Tables) -> tuple[dict[str, View], list[Broken]]:
-    sound: dict[str, View] = {}
-    broken: list[Broken] = []
-    for stored in lake.stored():
-        try:
-            sound[stored] = compile_view(lake, lake.table(stored))
-        except BelvedereError as error:
-            broken.append(Broken(shown_name(lake, stored), stored, error))
-    return sound, broken
 
 
 def _ordered(views: dict[str, View]) -> list[View]:

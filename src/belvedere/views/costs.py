@@ -5,8 +5,8 @@
 The factor is what this view's refreshes really took beside what the formula says: those by the
 same strategy and of about the same work if there are any, else by the same strategy, else all;
 of the newest five the fastest, for what runs beside a refresh can only slow it down.
-A view's creation counts as a rebuild, so there is always one. They are read from the ledger
-once, and those of this process are added as they end.
+A view's creation counts as a rebuild, so there is always one. All are read from the
+ledger at once, and those of this process are added as they end.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ def past(lake: Tables, view_id: str) -> Sequence[Took]:
     with _learning:
         known = _learned.setdefault(lake, {})
         if view_id not in known:
-            recorded = sorted(records(lake, view_id), key=lambda r: r.started, reverse=True)
-            known[view_id] = [took for r in recorded for took in _told(r)]
-        return list(known[view_id])
+            recorded = [r for r in records(lake) if r.view_id not in known]
+            for record in sorted(recorded, key=lambda r: r.started, reverse=True):
+                known.setdefault(record.view_id, []).extend(_told(record))
+        return list(known.setdefault(view_id, []))
 
 
 def learn(lake: Tables, record: Record | None) -> None:

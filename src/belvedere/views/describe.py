@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belvedere.lake.shelf import Tables
 from belvedere.listing import Listing, table
-from belvedere.views.catalog import all_views, broken_views, shown_name
+from belvedere.views.catalog import shown_name, sound_and_broken
 from belvedere.views.definition import View
 
 
@@ -52,5 +52,6 @@ def describe(lake: Tables, view: View) -> Facts:
 
 def show(lake: Tables) -> Shown:
     """Every view of a lake, the broken ones last."""
-    sound = [(v.name, v.definition.policy, v.definition.query, "") for v in all_views(lake)]
-    return Shown([*sound, *((b.name, "", "", str(b.error)) for b in broken_views(lake))])
+    sound, broken = sound_and_broken(lake)
+    listed = [(v.name, v.definition.policy, v.definition.query, "") for v in sound]
+    return Shown([*listed, *((b.name, "", "", str(b.error)) for b in broken)])

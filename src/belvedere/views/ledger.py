@@ -150,10 +150,11 @@ class Ledger:
             self._journal.trouble = str(problem).partition("\n")[0]
 
 
-def records(lake: Tables, view_id: str) -> list[Record]:
-    """What is recorded about a view; nothing where it cannot be read."""
+def records(lake: Tables, view_id: str = "") -> list[Record]:
+    """What is recorded about a view, or about all; nothing where it cannot be read."""
+    of_it = ("view_id", view_id) if view_id else ()
     try:
-        return [Record.from_row(row) for row in lake.journal.read("view_id", view_id)]
+        return [Record.from_row(row) for row in lake.journal.read(*of_it)]
     except (DeltaError, OSError):
         return []
 

@@ -79,7 +79,7 @@ class Pins:
         )
 
     def forget(self, name: str) -> None:
-        """A stored table that was just written is looked at again."""
+        """A table that was written since is looked at again."""
         with self._busy:
             self._tables.pop(name, None)
             self._measured.pop(name, None)

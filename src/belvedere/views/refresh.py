@@ -99,6 +99,7 @@ class _Refresh:
         self.pins.forget(self.view.stored)
         found = commits.read_stamp(self.door, self.view.stored)
         before = found.stamp.vector if found.stamp else {}
+        self._look_again(before)
         reason = "REQUESTED" if self.full else found.reason or ""
         target = self._target(before, everything=not found.stamp)
         moving = [t for t in self.view.tables if target[t] != before.get(t)]
@@ -119,6 +120,13 @@ class _Refresh:
                 self._rebuild(self._noted(stamp, choice))
         done = self._done(choice, rows, before, stamp.vector)
         return replace(done, record=self._record(self._noted(stamp, choice), before, rows))
+
+    def _look_again(self, before: Vector) -> None:
+        """Forget tables that were looked at before someone else's refresh saw a newer version."""
+        for name, known in before.items():
+            pinned = self.pins.table(name)
+            if pinned.id != known.id or pinned.version < known.version:
+                self.pins.forget(name)
 
     def _policy(self) -> str:
         return "POLICY_FULL" if Policy(self.view.definition.policy) is Policy.FULL else ""
@@ -143,9 +151,9 @@ class _Refresh:
                 problem: str | None = "VERSION_BEHIND"
             elif name in moving:
                 new = target[name].version
-                problem = self.door.feed_problem(table, old.id, old.version, new, used)
+                problem = self.door.feed_problem(table, old, new, used)
             else:
-                problem = self.door.state_problem(table, old.id, old.version, used)
+                problem = self.door.state_problem(table, old, used)
             problems.append(problem or "")
         # Where an old state is gone every table must move: that comes before other reasons.
         gone = (p for p in problems if p in _OLD_STATE_GONE)

@@ -12,7 +12,7 @@ from belvedere.lake.shelf import Tables
 from belvedere.lake.stamps import Position
 from belvedere.lake.tables import Table
 from belvedere.listing import Listing
-from belvedere.views.catalog import Broken, all_views, broken_views, shown_name, the_view
+from belvedere.views.catalog import Broken, shown_name, sound_and_broken, the_view
 from belvedere.views.definition import View
 from belvedere.views.history import History, PastRefresh, merged, refreshes
 from belvedere.views.ledger import records
@@ -75,8 +75,8 @@ class Statuses(Listing[Status]):
 
 def status(lake: Tables) -> Statuses:
     """Every view, those that others read first, then the broken ones."""
-    sound = [_status(lake, view) for view in all_views(lake)]
-    found = Statuses([*sound, *(_broken(b) for b in broken_views(lake))])
+    sound, broken = sound_and_broken(lake)
+    found = Statuses([*(_status(lake, view) for view in sound), *map(_broken, broken)])
     if lake.journal.trouble:
         found.note = f"refreshes are not recorded: {lake.journal.trouble}"
     return found

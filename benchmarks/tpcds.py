@@ -1,0 +1,67 @@
+"""TPC-DS: its data, its 99 queries as views, and rounds of changes to its tables.
+
+The queries are DuckDB's texts, translated, nothing else changed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import duckdb
+import sqlglot
+from duckdb_extensions import import_extension
+
+SALES = ("store_sales", "catalog_sales", "web_sales")
+RETURNS = ("store_returns", "catalog_returns", "web_returns")
+TICKETS = {
+    "store_sales": "ss_ticket_number",
+    "catalog_sales": "cs_order_number",
+    "web_sales": "ws_order_number",
+    "store_returns": "sr_ticket_number",
+    "catalog_returns": "cr_order_number",
+    "web_returns": "wr_order_number",
+}
+
+
+@cache
+def queries() -> dict[str, str]:
+    """The queries in Spark's SQL, by the names of their views: ds01 … ds99."""
+    import_extension("tpcds")
+    with duckdb.connect() as db:
+        db.execute("LOAD tpcds")
+        texts = db.execute("SELECT query_nr, query FROM tpcds_queries() ORDER BY 1").fetchall()
+    return {
+        f"ds{number:02}": sqlglot.transpile(text, read="duckdb", write="spark")[0]
+        for number, text in texts
+    }
+
+
+def data(scale: float, directory: Path) -> list[str]:
+    """Generate a scale's tables as Parquet files in a directory; returns their names."""
+    import_extension("tpcds")
+    with duckdb.connect() as db:
+        db.execute(f"LOAD tpcds; CALL dsdgen(sf={scale:g})")
+        tables = [name for (name,) in db.execute("SHOW TABLES").fetchall()]
+        for table in tables:
+            db.execute(f"COPY {table} TO '{directory / table}.parquet'")
+    return tables
+
+
+def moved(number: int) -> list[str]:
+    """A round of changes: sales and their returns in and out, stock, prices, people who move."""
+    new, old = number % 50, (number + 25) % 50
+    statements = []
+    for table, ticket in TICKETS.items():
+        statements += [
+            f"INSERT INTO {table} SELECT * REPLACE ({ticket} + 1000000 AS {ticket}) "
+            f"FROM {table} WHERE {ticket} % 50 = {new}",
+            f"DELETE FROM {table} WHERE {ticket} % 50 = {old}",
+        ]
+    return [
+        *statements,
+        f"UPDATE inventory SET inv_quantity_on_hand = 0 WHERE inv_item_sk % 50 = {new}",
+        f"UPDATE item SET i_current_price = i_current_price + 1 WHERE i_item_sk % 50 = {new}",
+        f"UPDATE customer_address SET ca_state = 'GA', ca_zip = '30301' WHERE ca_address_sk % 20 = {new % 20}",
+        f"UPDATE customer SET c_current_addr_sk = c_current_addr_sk + 1 WHERE c_customer_sk % 20 = {new % 20}",
+    ]

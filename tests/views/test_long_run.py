@@ -1,0 +1,56 @@
+"""A thousand small refreshes in one session: time, memory and files stay flat."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from pathlib import Path
+from statistics import median
+
+import pytest
+from pyspark.sql import SparkSession
+
+import belvedere as bv
+from views.comparison import assert_fresh
+
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
+
+REFRESHES = int(os.environ.get("BELVEDERE_REFRESHES", "1000"))
+VIEWS = {
+    "sums": "SELECT k % 50 AS g, count(*) AS n, sum(x) AS total, max(k) AS top FROM t GROUP BY k % 50",
+    "rows_kept": "SELECT k, x FROM t WHERE k % 3 = 0",
+}
+
+
+def test_many_small_refreshes(spark: SparkSession, tmp_path: Path) -> None:
+    seconds, memory, files = [], [], []
+    with bv.connect(tmp_path / "lake") as lake:
+        lake.sql("CREATE TABLE t (k BIGINT, x DOUBLE)")
+        lake.sql("INSERT INTO t SELECT id, id / 7 FROM range(10000)")
+        for name, query in VIEWS.items():
+            lake.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        for number in range(REFRESHES):
+            lake.sql(f"INSERT INTO t SELECT {10000 + 20 * number} + id, id / 7e-3 FROM range(20)")
+            if number % 5 == 4:
+                lake.sql(f"DELETE FROM t WHERE k BETWEEN {20 * number} AND {20 * number + 60}")
+            began = time.monotonic()
+            lake.refresh()
+            seconds.append(time.monotonic() - began)
+            memory.append(_resident_mb(os.getpid()))
+            if number % 50 == 0:
+                files.append(sum(1 for _ in (tmp_path / "lake").glob("__bv_*/*.parquet")))
+        for name, query in VIEWS.items():
+            assert_fresh(lake, name, query)
+        leftovers = [t.name for t in lake.spark.catalog.listTables() if t.isTemporary]
+    tenth = max(1, REFRESHES // 10)
+    assert median(seconds[-tenth:]) <= 1.5 * median(seconds[tenth : 2 * tenth])
+    assert memory[-1] <= memory[tenth] + 200
+    assert leftovers == []
+    assert files[-1] <= 500
+    assert math.isfinite(sum(seconds))
+
+
+def _resident_mb(process: int) -> float:
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
