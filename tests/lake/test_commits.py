@@ -34,9 +34,10 @@ BY_KEY = Merge(
 
 @pytest.fixture(params=["by delta-rs", "by Spark"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which engine writes merges."""
+    """Which engine writes."""
     if request.param == "by Spark":
         monkeypatch.setattr(commits, "takes", lambda *_: False)
+        monkeypatch.setattr(commits, "can_replace", lambda *_: False)
 
 
 def stamp(refresh: int, version: int = 0) -> Stamp:
@@ -115,6 +116,31 @@ def test_a_move_changes_the_vector_and_no_row(stored: Door) -> None:
     assert stored.table("__bv_v").id == id_
 
 
+VALUES = """SELECT * FROM VALUES
+    (1Y, 2S, 3, 4L, CAST(1.25 AS DECIMAL(38, 2)), 0.1F, -0.0D, 'é''"', X'00FF', true,
+     DATE'0001-01-01', TIMESTAMP'9999-12-31 23:59:59.999999', TIMESTAMP_NTZ'1582-10-10 00:00:00',
+     array(1, NULL), named_struct('a', 1, 'b', 'x'), map('k', 1.5D)),
+    (NULL, NULL, NULL, NULL, NULL, FLOAT('inf'), DOUBLE('NaN'), '', X'', false,
+     NULL, NULL, NULL, array(), NULL, NULL)
+    AS v(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)"""
+
+
+@pytest.mark.usefixtures("engine")
+def test_overwrite_keeps_every_value_and_type(door: Door) -> None:
+    with door.work() as w:
+        create(w, "__bv_w", f"{VALUES} WHERE false", stamp(1))
+        kinds = door.table("__bv_w").columns
+        overwrite(w, "__bv_w", VALUES, stamp(2))
+        overwrite(w, "__bv_w", f"{VALUES} UNION ALL {VALUES}", stamp(3))
+        written, expected = (
+            sorted(map(repr, w.query(q).collect()))
+            for q in ("SELECT * FROM __bv_w", f"{VALUES} UNION ALL {VALUES}")
+        )
+    assert written == expected
+    assert door.table("__bv_w").columns == kinds
+
+
+@pytest.mark.usefixtures("engine")
 def test_overwrite_replaces_rows_and_keeps_the_table(stored: Door) -> None:
     id_ = stored.table("__bv_v").id
     with stored.work() as w:

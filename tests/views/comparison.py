@@ -27,9 +27,12 @@ def assert_all_fresh(lake: bv.Lake, views: Mapping[str, str], tables: Iterable[s
         assert_same(lake.sql(f"SELECT * FROM `{name}`"), spark.sql(query), name)
 
     with ThreadPoolExecutor(2) as pool:
-        for checked in [pool.submit(check, *view) for view in views.items()]:
-            checked.result()
+        checked = [pool.submit(check, *view) for view in views.items()]
     release(spark)
+    failed = [error for error in (c.exception() for c in checked) if error is not None]
+    if failed:
+        told = "\n".join(str(error)[:2000] for error in failed)
+        raise AssertionError(f"{len(failed)} of {len(views)} views\n{told}") from failed[0]
 
 
 def assert_same(shown: Any, expected: Any, name: str) -> None:

@@ -25,6 +25,7 @@ STEPS: dict[str, tuple[Any, str]] = {
     "read changes": (pins, "_as_signs"),
     "check the fence": (commits, "_check_fence"),
     "merge by delta-rs": (commits, "merge_rows"),
+    "replace by delta-rs": (commits, "replace_rows"),
     "write by Spark": (commits, "_retried"),
     "move the vector": (commits, "_move_local"),
     "read back": (commits, "_read_back"),

@@ -58,10 +58,10 @@ def test_what_a_refresh_took_is_learned(lake: bv.Lake) -> None:
     newest = lake.history("auto")[0]
     lake.sql("INSERT INTO t VALUES (4, 4)")
     lake.refresh("auto")
-    took = [t for t in costs.past(lake._door, _id(lake)) if t.strategy == "merge"]
+    took = [t for t in costs.past(lake._door, _id(lake)).own if t.strategy == "merge"]
     assert took[1].seconds == pytest.approx(newest.seconds, abs=0.05)
     with bv.connect(lake._door.directory) as again:
-        assert len(costs.past(again._door, _id(again))) == len(lake.history("auto"))
+        assert len(costs.past(again._door, _id(again)).own) == len(lake.history("auto"))
 
 
 def _id(lake: bv.Lake) -> str:

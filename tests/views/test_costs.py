@@ -8,13 +8,13 @@ import pytest
 
 from belvedere.views import costs
 from belvedere.views.choice import Strategy
-from belvedere.views.costs import Took, candidate, cheaper
+from belvedere.views.costs import Past, Took, candidate, cheaper
 
 MERGE, REBUILD = Strategy.MERGE, Strategy.REBUILD
 
 
-def seconds(strategy: Strategy, work: float, earlier: list[Took]) -> float:
-    found = candidate(strategy, work, earlier).predicted_seconds
+def seconds(strategy: Strategy, work: float, own: list[Took], usual: float = 1.0) -> float:
+    found = candidate(strategy, work, Past(own, usual)).predicted_seconds
     assert found is not None
     return found
 
@@ -23,37 +23,44 @@ def test_more_work_takes_longer() -> None:
     assert seconds(MERGE, 1e6, []) < seconds(MERGE, 1e7, []) < seconds(REBUILD, 1e8, [])
 
 
-def test_a_refresh_of_the_same_work_is_predicted_to_take_as_long() -> None:
-    assert seconds(MERGE, 1e7, [Took("merge", 1e7, 3.0)]) == pytest.approx(3.0)
+def test_what_was_not_tried_takes_what_is_usual_here() -> None:
+    slow = [Took("rebuild", 1e7, 99.0)]
+    assert seconds(MERGE, 1e7, slow, usual=2.0) == pytest.approx(2 * seconds(MERGE, 1e7, []))
+
+
+def test_refreshes_of_the_same_work_count_the_more_the_more_there_are() -> None:
+    usual = seconds(MERGE, 1e7, [])
+    found = [seconds(MERGE, 1e7, [Took("merge", 1e7, 30.0)] * n) for n in (0, 1, 2, 9)]
+    assert found[0] == usual
+    assert found[1] == pytest.approx((usual * 30.0) ** 0.5)
+    assert found == sorted(found)
+    assert 20 < found[-1] < 30
 
 
 def test_own_refreshes_of_like_work_tell_more_than_others() -> None:
-    earlier = [Took("rebuild", 1e7, 99.0), Took("merge", 1e5, 50.0), Took("merge", 1e7, 3.0)]
-    assert seconds(MERGE, 1e7, earlier) == pytest.approx(3.0)
-    assert seconds(REBUILD, 1e7, earlier) == pytest.approx(99.0)
+    own = [Took("rebuild", 1e7, 99.0), Took("merge", 1e5, 50.0), Took("merge", 1e7, 3.0)]
+    assert seconds(MERGE, 1e7, own) == seconds(MERGE, 1e7, own[2:])
+    assert seconds(REBUILD, 1e7, own) == seconds(REBUILD, 1e7, own[:1])
 
 
 def test_a_slow_refresh_among_others_changes_nothing() -> None:
-    earlier = [Took("merge", 1e7, s) for s in (30.0, 3.0, 3.0)]
-    assert seconds(MERGE, 1e7, earlier) == pytest.approx(3.0)
-
-
-def test_only_the_newest_refreshes_count() -> None:
-    earlier = [Took("merge", 1e7, s) for s in (1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 9.0, 9.0)]
-    assert seconds(MERGE, 1e7, earlier) == pytest.approx(1.0)
+    steady = [Took("merge", 1e7, 3.0)] * 3
+    assert seconds(MERGE, 1e7, [Took("merge", 1e7, 30.0), *steady[1:]]) == seconds(
+        MERGE, 1e7, steady
+    )
 
 
 def test_what_is_not_known_is_not_compared() -> None:
-    unknown = candidate(MERGE, inf, [])
+    unknown = candidate(MERGE, inf, Past())
     assert unknown.predicted_seconds is None
-    assert not cheaper(candidate(REBUILD, 1.0, []), unknown)
-    assert not cheaper(unknown, candidate(REBUILD, 1e9, []))
+    assert not cheaper(candidate(REBUILD, 1.0, Past()), unknown)
+    assert not cheaper(unknown, candidate(REBUILD, 1e9, Past()))
 
 
 def test_a_small_advantage_is_not_worth_a_rebuild(monkeypatch: pytest.MonkeyPatch) -> None:
-    merge = candidate(MERGE, 1e8, [])
-    near = candidate(REBUILD, 0.95e8, [])
+    merge = candidate(MERGE, 1e8, Past())
+    near = candidate(REBUILD, 0.95e8, Past())
     assert (near.predicted_seconds or 0) < (merge.predicted_seconds or 0)
     monkeypatch.setattr(costs, "WORTH_IT", 0.9)
     assert not cheaper(near, merge)
-    assert cheaper(candidate(REBUILD, 0.5e8, []), merge)
+    assert cheaper(candidate(REBUILD, 0.5e8, Past()), merge)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.errors import AnalysisException, PySparkException
 
@@ -23,7 +23,15 @@ from belvedere.lake.door import Door
 from belvedere.lake.locks import Conflict, lock
 from belvedere.lake.merges import Merge
 from belvedere.lake.names import dotted, literal
-from belvedere.lake.smallmerge import MOST_ROWS, merge_rows, takes
+from belvedere.lake.smallwrites import (
+    CHECKPOINTS,
+    MOST_ROWS,
+    can_replace,
+    merge_rows,
+    replace_rows,
+    stamped,
+    takes,
+)
 from belvedere.lake.stamps import VECTOR_PROPERTY, Stamp, StampState
 from belvedere.lake.tables import CHANGE_FEED, Table
 from belvedere.lake.trouble import as_invalid, is_conflict
@@ -66,6 +74,16 @@ def replace(
 
 def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
     """All rows replaced by a query's in one commit; the table stays the same table."""
+    table = w.door.table(name)
+    if can_replace(table):
+        rows = w.query(query_sql).limit(MOST_ROWS + 1).toArrow()
+        if rows.num_rows <= MOST_ROWS:
+            assert table.root is not None
+            with _locked(table):
+                _check_fence(w.door, name, stamp)
+                replace_rows(table.root, rows, stamp)
+                _read_back(w.door, name, stamp)
+            return
     _write(w, name, stamp, f"INSERT OVERWRITE {dotted(name)} {query_sql}")
 
 
@@ -184,13 +202,8 @@ def _move_local(root: Path, stamp: Stamp) -> bool:
             [],
             mode="append",
             schema=table.schema(),
-            commit_properties=CommitProperties(
-                custom_metadata={"userMetadata": stamp.to_json()},
-                app_transactions=[Transaction(stamp.view_id, stamp.refresh)],
-            ),
-            post_commithook_properties=PostCommitHookProperties(
-                create_checkpoint=True, cleanup_expired_logs=False
-            ),
+            commit_properties=stamped(stamp),
+            post_commithook_properties=CHECKPOINTS,
         )
     except DeltaError:
         return False

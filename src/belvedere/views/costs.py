@@ -2,11 +2,12 @@
 
     seconds = factor × (fixed + work ÷ rows a second)
 
-The factor is what this view's refreshes really took beside what the formula says: those by the
-same strategy and of about the same work if there are any, else by the same strategy, else all;
-of the newest five the fastest, for what runs beside a refresh can only slow it down.
-A view's creation counts as a rebuild, so there is always one. All are read from the
-ledger at once, and those of this process are added as they end.
+The factor is what refreshes really took beside what the formula says. Of this view's newest ten
+those by the same strategy tell it, and of these the ones of about the same work if there are
+any: the median of n counts n times as much as what is usual in this lake, the median over all
+views, which is the machine's speed. A strategy that was not taken for long is thus tried again.
+A view's creation counts as a rebuild. All are read from the ledger at once, and those of this
+process are added as they end.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
+from statistics import median
 from weakref import WeakKeyDictionary
 
 from belvedere.lake.shelf import Tables
@@ -25,9 +27,9 @@ WORTH_IT = 0.9
 """Everything is computed again only if that is predicted to take this part of the time, or less."""
 
 _ROWS_A_SECOND = 7e6
-_FIXED = {"merge": 0.4, "replace keys": 0.4, "rebuild": 0.8}
+_FIXED = {"merge": 0.4, "replace keys": 0.4, "rebuild": 0.6}
 _ALIKE = 4
-_NEWEST = 5
+_NEWEST = 10
 
 
 @dataclass(frozen=True)
@@ -39,19 +41,29 @@ class Took:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Past:
+    """What is known of earlier refreshes: the view's own, newest first, and what is usual."""
+
+    own: Sequence[Took] = ()
+    usual: float = 1.0
+
+
 _learned: WeakKeyDictionary[Tables, dict[str, list[Took]]] = WeakKeyDictionary()
 _learning = threading.Lock()
 
 
-def past(lake: Tables, view_id: str) -> Sequence[Took]:
-    """The earlier refreshes of a view that tell something, newest first."""
+def past(lake: Tables, view_id: str) -> Past:
+    """The earlier refreshes that tell something about the next one of a view."""
     with _learning:
         known = _learned.setdefault(lake, {})
         if view_id not in known:
             recorded = [r for r in records(lake) if r.view_id not in known]
             for record in sorted(recorded, key=lambda r: r.started, reverse=True):
                 known.setdefault(record.view_id, []).extend(_told(record))
-        return list(known.setdefault(view_id, []))
+        own = known.setdefault(view_id, [])
+        every = [_ratio(took) for view in known.values() for took in view[:_NEWEST]]
+        return Past(own[:_NEWEST], median(every) if every else 1.0)
 
 
 def learn(lake: Tables, record: Record | None) -> None:
@@ -63,17 +75,17 @@ def learn(lake: Tables, record: Record | None) -> None:
                 known[record.view_id][:0] = _told(record)
 
 
-def candidate(strategy: Strategy, work: float, earlier: Sequence[Took]) -> Candidate:
+def candidate(strategy: Strategy, work: float, past: Past) -> Candidate:
     """A strategy with what is predicted of it; nothing where its work is not known.
 
-    >>> candidate(Strategy.MERGE, 4.2e6, []).predicted_seconds
+    >>> candidate(Strategy.MERGE, 4.2e6, Past()).predicted_seconds
     1.0
-    >>> candidate(Strategy.MERGE, 4.2e6, [Took("rebuild", 8.4e6, 4.0)]).predicted_seconds
+    >>> candidate(Strategy.MERGE, 4.2e6, Past(usual=2.0)).predicted_seconds
     2.0
     """
     if not isfinite(work):
         return Candidate(strategy.value)
-    seconds = _formula(strategy.value, work) * _factor(strategy.value, work, earlier)
+    seconds = _formula(strategy.value, work) * _factor(strategy.value, work, past)
     return Candidate(strategy.value, work, seconds)
 
 
@@ -87,13 +99,17 @@ def _formula(strategy: str, work: float) -> float:
     return _FIXED[strategy] + work / _ROWS_A_SECOND
 
 
-def _factor(strategy: str, work: float, earlier: Sequence[Took]) -> float:
-    own = [t for t in earlier if t.strategy == strategy]
-    alike = [t for t in own if work / _ALIKE <= t.work <= work * _ALIKE]
-    for told in (alike, own, earlier):
-        if told:
-            return min(t.seconds / _formula(t.strategy, t.work) for t in told[:_NEWEST])
-    return 1.0
+def _factor(strategy: str, work: float, past: Past) -> float:
+    own = [t for t in past.own if t.strategy == strategy]
+    alike = [t for t in own if work / _ALIKE <= t.work <= work * _ALIKE] or own
+    if not alike:
+        return past.usual
+    told, count = median(map(_ratio, alike)), len(alike)
+    return float((past.usual * told**count) ** (1 / (count + 1)))
+
+
+def _ratio(took: Took) -> float:
+    return took.seconds / _formula(took.strategy, took.work)
 
 
 def _told(record: Record) -> list[Took]:

@@ -28,7 +28,7 @@ from belvedere.views.catalog import (
     the_view,
 )
 from belvedere.views.choice import REASONS, Strategy, blocked
-from belvedere.views.costs import candidate
+from belvedere.views.costs import Past, candidate
 from belvedere.views.definition import Definition, View
 from belvedere.views.history import note
 from belvedere.views.ledger import Ledger
@@ -164,7 +164,7 @@ def _fill(door: Door, view: View) -> None:
         versions = Versions(pins, work, newest, newest, opened=meter.opened)
         query = fill(view.state, versions).sql(dialect="spark")
         known = pins.statistics(view.tables, {}, {})
-        meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), ()),)
+        meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), Past()),)
         with meter.counting(door, view):
             commits.create(work, view.stored, query, stamp, view.properties)
         with Ledger(door.journal) as ledger:

@@ -154,9 +154,11 @@ def records(lake: Tables, view_id: str = "") -> list[Record]:
     """What is recorded about a view, or about all; nothing where it cannot be read."""
     of_it = ("view_id", view_id) if view_id else ()
     try:
-        return [Record.from_row(row) for row in lake.journal.read(*of_it)]
+        rows = lake.journal.read(*of_it)
     except (DeltaError, OSError):
         return []
+    # Anyone can write there: a row without a time is none of ours.
+    return [Record.from_row(row) for row in rows if row["started"] is not None]
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from belvedere.rules.outward import SMALL
 from belvedere.sql.statements import Policy
 from belvedere.views.catalog import the_view
 from belvedere.views.choice import REASONS, Choice, Strategy, choose
-from belvedere.views.costs import candidate, cheaper, past
+from belvedere.views.costs import Past, candidate, cheaper, past
 from belvedere.views.create import show
 from belvedere.views.definition import View
 from belvedere.views.history import note
@@ -171,7 +171,7 @@ class _Refresh:
     def _rebuild(self, stamp: Stamp) -> None:
         view = retyped(self.door, self.view)
         known = self.pins.statistics(view.tables, {}, {})
-        again = candidate(Strategy.REBUILD, rebuilding(view.state, known), ())
+        again = candidate(Strategy.REBUILD, rebuilding(view.state, known), Past())
         self.meter.candidates = self.meter.candidates or (again,)
         work = self.pins.work(view.definition.settings)
         with reading(view.name):

@@ -1,6 +1,6 @@
-"""Small merges without Spark: the source rows in Arrow, the write by delta-rs.
+"""Small writes without Spark: the rows in Arrow, the commit by delta-rs.
 
-A MERGE by Spark costs seconds whatever its size. delta-rs costs tenths, compares keys of plain
+A write by Spark costs seconds whatever its size. delta-rs costs tenths, compares keys of plain
 types as Spark does, and its commit on a local disk is atomic. Keys of floating point stay with
 Spark: the engines differ on 0.0 and -0.0.
 """
@@ -11,9 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Transaction,
+    write_deltalake,
+)
 
+from belvedere.lake.files import files
 from belvedere.lake.merges import Merge, datafusion
+from belvedere.lake.smallfeed import is_exact
 from belvedere.lake.stamps import Stamp
 from belvedere.lake.tables import Table
 
@@ -23,9 +31,43 @@ _PLAIN = ("tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "
 _PLAIN_FAMILIES = ("decimal", "timestamp")
 
 
+CHECKPOINTS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+
+
+def stamped(stamp: Stamp) -> CommitProperties:
+    """What makes a commit by delta-rs carry a stamp, and its number as a fence."""
+    return CommitProperties(
+        custom_metadata={"userMetadata": stamp.to_json()},
+        app_transactions=[Transaction(stamp.view_id, stamp.refresh)],
+    )
+
+
+def can_replace(table: Table) -> bool:
+    """Whether a table has few rows now, as its log says, and delta-rs can replace them."""
+    root = table.root if _passes_arrow(table) and not table.partition_columns else None
+    found = files(root, table.version) if root is not None else None
+    if found is None or any(f.vector for f in found):
+        return False
+    counts = [f.rows for f in found]
+    return None not in counts and sum(c or 0 for c in counts) <= MOST_ROWS // 2
+
+
+def replace_rows(root: Path, rows: pa.Table, stamp: Stamp) -> None:
+    """All rows of a table replaced in one stamped commit; columns by their order."""
+    table = DeltaTable(str(root))
+    shape = pa.schema(table.schema().to_arrow())
+    write_deltalake(
+        table,
+        rows.rename_columns(shape.names).cast(shape),
+        mode="overwrite",
+        commit_properties=stamped(stamp),
+        post_commithook_properties=CHECKPOINTS,
+    )
+
+
 def takes(table: Table, merge: Merge) -> bool:
     """Whether delta-rs can be trusted with a merge into this table."""
-    if table.root is None or not table.legible:
+    if table.root is None or not _passes_arrow(table):
         return False
     kinds = dict(table.columns)
     return all(_is_plain(kinds[k]) for k in merge.keys)
@@ -39,13 +81,8 @@ def merge_rows(root: Path, rows: pa.Table, merge: Merge, stamp: Stamp) -> int:
         predicate=datafusion(merge.on),
         source_alias="s",
         target_alias="t",
-        commit_properties=CommitProperties(
-            custom_metadata={"userMetadata": stamp.to_json()},
-            app_transactions=[Transaction(stamp.view_id, stamp.refresh)],
-        ),
-        post_commithook_properties=PostCommitHookProperties(
-            create_checkpoint=True, cleanup_expired_logs=False
-        ),
+        commit_properties=stamped(stamp),
+        post_commithook_properties=CHECKPOINTS,
     )
     if merge.delete_when is not None:
         merger = merger.when_matched_delete(datafusion(merge.delete_when))
@@ -66,6 +103,11 @@ def _as_stored(rows: pa.Table, table: DeltaTable) -> pa.Table:
     stored = {f.name: f.type for f in pa.schema(table.schema().to_arrow())}
     fields = [pa.field(f.name, stored.get(f.name, f.type)) for f in rows.schema]
     return rows.cast(pa.schema(fields))
+
+
+def _passes_arrow(table: Table) -> bool:
+    """Whether delta-rs reads a table, and its values are the same in Arrow as in Spark."""
+    return table.legible and all(is_exact(kind) for _, kind in table.columns)
 
 
 def _text(condition: Any) -> str | None:
