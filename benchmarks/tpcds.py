@@ -12,8 +12,6 @@ import duckdb
 import sqlglot
 from duckdb_extensions import import_extension
 
-SALES = ("store_sales", "catalog_sales", "web_sales")
-RETURNS = ("store_returns", "catalog_returns", "web_returns")
 TICKETS = {
     "store_sales": "ss_ticket_number",
     "catalog_sales": "cs_order_number",
@@ -54,7 +52,7 @@ def moved(number: int) -> list[str]:
     statements = []
     for table, ticket in TICKETS.items():
         statements += [
-            f"INSERT INTO {table} SELECT * REPLACE ({ticket} + 1000000 AS {ticket}) "
+            f"INSERT INTO {table} BY NAME SELECT {ticket} + 1000000 AS {ticket}, * EXCEPT ({ticket}) "
             f"FROM {table} WHERE {ticket} % 50 = {new}",
             f"DELETE FROM {table} WHERE {ticket} % 50 = {old}",
         ]
