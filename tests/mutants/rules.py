@@ -209,7 +209,7 @@ def a_key_goes_into_the_padded_side_of_a_left_join(patch: Patch) -> None:
     patch.setattr(restrict, "_join", join)
 
 
-@caught_by(hunts.through_joins)
+@caught_by(hunts.through_joins, start=1)
 def a_key_goes_into_full_joins(patch: Patch) -> None:
     right = restrict._join
 
@@ -262,7 +262,7 @@ def a_key_that_passes_in_part_is_not_checked_again(patch: Patch) -> None:
     patch.setattr(restrict, "_through", through)
 
 
-@caught_by(hunts.joins_in_order)
+@caught_by(hunts.joins_in_order, start=3)
 def a_condition_of_one_side_is_lost(patch: Patch) -> None:
     def lossy(leaf: Rel, waiting: list[Scalar]) -> tuple[Rel, list[Scalar]]:
         return leaf, [c for c in waiting if not c.columns <= set(leaf.columns)]
@@ -282,7 +282,7 @@ def the_order_of_columns_is_that_of_the_joins(patch: Patch) -> None:
     )
 
 
-@caught_by(hunts.joins_in_order)
+@caught_by(hunts.joins_in_order, start=3)
 def filters_between_joins_are_lost(patch: Patch) -> None:
     right = outward._flat
     patch.setattr(outward, "_flat", lambda q: right(q.child) if isinstance(q, Filter) else right(q))

@@ -44,7 +44,7 @@ def _match_by_equality(patch: Patch) -> None:
     patch.setattr(Merge, "on", property(by_equality))
 
 
-@caught_by(hunts.replaced)
+@caught_by(hunts.replaced, start=2)
 def replaced_groups_of_null_lose_their_rows(patch: Patch) -> None:
     patch.setattr(maintenance, "same", equal)
 
@@ -78,7 +78,7 @@ def sums_of_changes_ignore_the_sign(patch: Patch) -> None:
     patch.setattr(render, "_signed_call", call)
 
 
-@caught_by(hunts.sums)
+@caught_by(hunts.sums, start=1)
 def counts_of_changes_include_nulls(patch: Patch) -> None:
     right = render._signed_call
 
@@ -88,7 +88,7 @@ def counts_of_changes_include_nulls(patch: Patch) -> None:
     patch.setattr(render, "_signed_call", call)
 
 
-@caught_by(hunts.sums)
+@caught_by(hunts.sums, start=4)
 def sums_and_means_count_rows_for_values(patch: Patch) -> None:
     right = state._sum
 
@@ -105,12 +105,12 @@ def extrema_are_not_recomputed_on_deletes(patch: Patch) -> None:
     patch.setattr(Grouped, "adds", lambda s, *, inserts_only: right(s, inserts_only=True))
 
 
-@caught_by(hunts.flips)
+@caught_by(hunts.flips, start=3)
 def inserts_are_taken_to_only_insert(patch: Patch) -> None:
     patch.setattr(choice, "monotone", lambda q: True)
 
 
-@caught_by(hunts.extrema)
+@caught_by(hunts.extrema, start=3)
 def minima_grow(patch: Patch) -> None:
     right = maintenance._joined
 
@@ -127,12 +127,12 @@ def dead_groups_stay(patch: Patch) -> None:
     _written(patch, "additive", lambda w: replace(w, delete_when=None))
 
 
-@caught_by(hunts.sums)
+@caught_by(hunts.sums, start=1)
 def new_groups_are_not_inserted(patch: Patch) -> None:
     _written(patch, "additive", lambda w: replace(w, insert_when=lit(False)))
 
 
-@caught_by(hunts.sums)
+@caught_by(hunts.sums, start=2)
 def groups_of_null_are_another_group_each_time(patch: Patch) -> None:
     _match_by_equality(patch)
 
@@ -152,7 +152,7 @@ def groups_are_replaced_by_their_old_rows(patch: Patch) -> None:
     patch.setattr(Delta, "new", Delta.old)
 
 
-@caught_by(hunts.replaced)
+@caught_by(hunts.replaced, start=1)
 def groups_of_as_many_rows_are_left_alone(patch: Patch) -> None:
     unequal = Scalar(
         exp.NEQ(this=exp.column(COUNT, table="t"), expression=exp.column(COUNT, table="s"))
@@ -209,6 +209,6 @@ def copies_are_taken_away_from_the_first(patch: Patch) -> None:
     patch.setattr(maintenance, "_numbers", numbers)
 
 
-@caught_by(hunts.bags)
+@caught_by(hunts.bags, start=1)
 def rows_with_nulls_are_never_found_again(patch: Patch) -> None:
     _match_by_equality(patch)
