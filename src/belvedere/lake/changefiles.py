@@ -60,12 +60,17 @@ def _parts(root: Path, commit: Commit, schema: pa.Schema) -> Iterator[pa.Table]:
         old, new = before.get(path), after.get(path)
         if old is not None and new is not None:
             was, now = _deleted(root, old), _deleted(root, new)
-            yield _signed(_some(root, new, schema, np.setdiff1d(now, was)), -1)
-            yield _signed(_some(root, new, schema, np.setdiff1d(was, now)), 1)
+            yield _signed(_some(root, new, schema, _only(now, was)), -1)
+            yield _signed(_some(root, new, schema, _only(was, now)), 1)
         elif new is not None:
             yield _signed(_whole(root, new, schema), 1)
         elif old is not None:
             yield _signed(_whole(root, old, schema), -1)
+
+
+def _only(numbers: Numbers, others: Numbers) -> Numbers:
+    """The numbers that are not among the others."""
+    return np.setdiff1d(numbers, others, assume_unique=True)
 
 
 def _told(root: Path, action: Action, schema: pa.Schema) -> pa.Table:

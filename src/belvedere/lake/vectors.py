@@ -83,8 +83,11 @@ def _container(data: bytes, at: int, cardinality: int, *, is_runs: bool) -> tupl
     if is_runs:
         (count,) = struct.unpack_from("<H", data, at)
         pairs = np.frombuffer(data, "<u2", 2 * count, at + 2).reshape(count, 2).astype(np.int64)
-        runs = [np.arange(first, first + more + 1) for first, more in pairs]
-        return (np.concatenate(runs) if runs else NONE), at + 2 + 4 * count
+        firsts, lengths = pairs[:, 0], pairs[:, 1] + 1
+        ends = np.cumsum(lengths)
+        # Each number is its run's first and how far it is from where its run begins.
+        numbers = np.repeat(firsts - ends + lengths, lengths) + np.arange(lengths.sum())
+        return numbers, at + 2 + 4 * count
     if cardinality <= _LIST_AT_MOST:
         listed = np.frombuffer(data, "<u2", cardinality, at).astype(np.int64)
         return listed, at + 2 * cardinality
