@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import pytest
 
+from belvedere.algebra.relations import Change, Field
+from belvedere.analyses.effort import effort
+from belvedere.analyses.sizes import Sizes, Statistics
 from belvedere.views import costs
 from belvedere.views.choice import Strategy
 from belvedere.views.costs import Past, Took, candidate, cheaper
@@ -64,3 +68,11 @@ def test_a_small_advantage_is_not_worth_a_rebuild(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(costs, "WORTH_IT", 0.9)
     assert not cheaper(near, merge)
     assert cheaper(candidate(REBUILD, 0.5e8, Past()), merge)
+
+
+def test_a_change_that_spark_reads_is_work_and_one_at_hand_is_none() -> None:
+    change = Change("t", (Field("a", "a", "int"),))
+    at_hand = Statistics(changed={"t": 1e5})
+    assert effort(change, Sizes(at_hand), 1e5) == 0
+    few, many = (effort(change, Sizes(replace(at_hand, passed={"t": n})), 1e5) for n in (1e6, 2e6))
+    assert 0 < few < many

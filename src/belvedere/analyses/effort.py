@@ -1,6 +1,7 @@
 """How much work a plan is, in rows that Spark handles: to compare plans, not to tell the time.
 
 scan             each row, more for each column
+change           nothing if it is at hand; else each row of its files, and those that changed are sorted
 ⋈, ⋉ and so on   each row of the large side passes the small one; two large sides are sorted
 γ, δ, net, rank  each row of the input is put in its group
 """
@@ -41,7 +42,7 @@ def effort(q: Rel, sizes: Sizes, small: float) -> float:
     def own(node: Rel) -> float:
         match node:
             case Scan():
-                return sizes.rows(node) * (_ROW + _COLUMN * len(node.fields))
+                return sizes.rows(node) * _width(node)
             case Join():
                 return meeting(sizes.rows(node.left), sizes.rows(node.right))
             case Restrict():
@@ -50,7 +51,10 @@ def effort(q: Rel, sizes: Sizes, small: float) -> float:
                 return _GROUP * sizes.rows(node.child)
             case Except() | Intersect():
                 return _SORT * (sizes.rows(node.left) + sizes.rows(node.right))
-            case Change() | Filter() | Project() | Union() | Negate() | Empty():
+            case Change():
+                passed = sizes.known.passed.get(node.table, 0)
+                return passed * _width(node) + (_SORT * sizes.rows(node) if passed else 0)
+            case Filter() | Project() | Union() | Negate() | Empty():
                 return 0
 
     def meeting(one: float, other: float) -> float:
@@ -58,3 +62,7 @@ def effort(q: Rel, sizes: Sizes, small: float) -> float:
         return _PASS * many if few <= small else _SORT * (few + many)
 
     return sum(map(own, each_once(q)))
+
+
+def _width(leaf: Scan | Change) -> float:
+    return _ROW + _COLUMN * len(leaf.fields)

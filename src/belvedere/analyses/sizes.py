@@ -55,6 +55,8 @@ class Statistics:
     """Of each table."""
     changed: Mapping[str, float] = field(default_factory=dict)
     """Rows of each table's change."""
+    passed: Mapping[str, float] = field(default_factory=dict)
+    """Rows of files that Spark goes through to read a change, of tables whose change it reads."""
     values: Mapping[Column, float] = field(default_factory=dict)
     """How many values a column has in the table that it comes from, of what is not a table."""
     bounds: Mapping[Column, Range] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Sizes:
     """The sizes of plans over tables of some statistics; each is estimated once."""
 
     def __init__(self, statistics: Statistics) -> None:
-        self._known = statistics
+        self.known = statistics
         self._memo: dict[int, tuple[Rel, float]] = {}
 
     def rows(self, q: Rel) -> float:
@@ -82,9 +84,9 @@ class Sizes:
     def _rows(self, q: Rel) -> float:
         match q:
             case Scan():
-                return self._known.rows.get(q.table, inf)
+                return self.known.rows.get(q.table, inf)
             case Change():
-                return self._known.changed.get(q.table, inf)
+                return self.known.changed.get(q.table, inf)
             case Filter() | Project() | Negate() | Net() | Support() | Unsigned():
                 return self.rows(q.child)
             case Distinct() | Window():
@@ -131,10 +133,10 @@ class Sizes:
         found = origin(q, column)
         if found is None:
             return 1
-        if (found.table, found.column) in self._known.values:
-            return self._known.values[found.table, found.column]
-        rows = self._known.rows.get(found.table, 1)
-        bounds = self._known.bounds.get((found.table, found.column))
+        if (found.table, found.column) in self.known.values:
+            return self.known.values[found.table, found.column]
+        rows = self.known.rows.get(found.table, 1)
+        bounds = self.known.bounds.get((found.table, found.column))
         # Text and the like: keys more often than not, but names of few things too.
         return max(1, rows**0.75 if bounds is None else min(rows, width([bounds])))
 

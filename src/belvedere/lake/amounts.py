@@ -7,6 +7,7 @@ from belvedere.lake.changefiles import touched_files
 from belvedere.lake.events import local_events, rows_of
 from belvedere.lake.files import files
 from belvedere.lake.log import Action
+from belvedere.lake.statistics import measured
 from belvedere.lake.tables import Table
 
 
@@ -26,6 +27,12 @@ def change_bytes(table: Table, old: int, new: int) -> int | None:
     except FileNotFoundError:
         return None
     return sum(_size(action) for commit in commits for action in touched_files(commit))
+
+
+def change_passes(table: Table, old: int, new: int) -> float | None:
+    """About how many rows the change feed goes through, if the table's rows are all as long."""
+    read, size, found = change_bytes(table, old, new), version_bytes(table, new), measured(table)
+    return None if not (read and size and found) else found.rows * read / size
 
 
 def change_rows(table: Table, old: int, new: int) -> int | None:

@@ -16,7 +16,7 @@ from sqlglot import exp
 from belvedere.algebra.relations import Empty
 from belvedere.errors import Internal, Unsupported
 from belvedere.lake import commits
-from belvedere.lake.amounts import change_rows
+from belvedere.lake.amounts import change_passes, change_rows
 from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes
 from belvedere.lake.locks import Conflict
@@ -215,6 +215,7 @@ class _Refresh:
             return choice, 0
         changed = {t: changed[t] if (n := found[t].rows) is None else n for t in moving}
         known = self.pins.statistics(self.view.tables, changed, {t: found[t] for t in moving})
+        known = replace(known, passed=self._passed(before, stamp.vector, moving, found))
         way = move(state, choice.strategy, moving, types, known)
         if self._costs_more(choice.strategy, way):
             return Choice(Strategy.REBUILD, "CHEAPER"), None
@@ -234,6 +235,14 @@ class _Refresh:
         self.ran.append(text)
         rows = commits.merge(work, self.view.stored, text, way.merge, stamp)
         return choice, rows
+
+    def _passed(
+        self, before: Vector, after: Vector, moving: list[str], found: Mapping[str, Changes]
+    ) -> dict[str, float]:
+        """How much Spark goes through to read changes that are not at hand."""
+        far = {t: self.pins.table(t) for t in moving if found[t].rows is None}
+        passes = {t: change_passes(far[t], before[t].version, after[t].version) for t in far}
+        return {t: rows for t, rows in passes.items() if rows is not None}
 
     def _amount(self, name: str, old: Position, new: Position) -> float:
         """At most how many rows of a table changed, as its log counts them."""
