@@ -37,7 +37,7 @@ test-fast: $(READY) ## the tests that need no Java, within a minute
 	$(BIN)/python -m pytest -m "not spark" $(ARGS)
 
 soak: $(READY) java ## what is too long for every run: TPC-H and TPC-DS as views, a hundred kills, faults, a thousand refreshes
-	BELVEDERE_KILLS=100 $(BIN)/python -m pytest --soak tests/tpch tests/tpcds tests/views tests/lake/test_connect.py $(ARGS)
+	BELVEDERE_KILLS=100 $(BIN)/python -m pytest --soak tests/tpch tests/tpcds tests/views tests/lake $(ARGS)
 
 check: $(READY) ## format, lint, types, and the rules of the house
 	$(BIN)/ruff format --check .

@@ -8,13 +8,11 @@ incremental again. What needs no Spark is written without it, for speed.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
-from _pytest.mark import ParameterSet
 from deltalake import write_deltalake
 
 import belvedere as bv
@@ -26,11 +24,6 @@ VIEWS = {
     "large": "SELECT video_id, bytes FROM log WHERE bytes > 10",
 }
 COLUMNS = "video_id INT, bytes INT, spare INT"
-
-
-def sampled(cases: Iterable[str], every_run: Collection[str]) -> list[ParameterSet]:
-    """All cases as parameters, those that need not run every time only with --soak."""
-    return [pytest.param(c, marks=[] if c in every_run else pytest.mark.soak) for c in cases]
 
 
 @dataclass

@@ -9,8 +9,9 @@ import pytest
 import belvedere as bv
 from belvedere.lake.shelf import Shelf
 from belvedere.views.status import status
+from sampling import sampled
 from views.comparison import assert_fresh
-from views.events_lake import VIEWS, EventsLake, sampled
+from views.events_lake import VIEWS, EventsLake
 
 pytestmark = pytest.mark.spark
 

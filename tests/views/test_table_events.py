@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import belvedere as bv
-from views.events_lake import COLUMNS, VIEWS, EventsLake, sampled
+from sampling import sampled
+from views.events_lake import COLUMNS, VIEWS, EventsLake
 
 pytestmark = pytest.mark.spark
 
