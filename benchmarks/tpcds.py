@@ -1,16 +1,13 @@
-"""TPC-DS: its data, its 99 queries as views, and rounds of changes to its tables.
-
-The queries are DuckDB's texts, translated, nothing else changed.
-"""
+"""TPC-DS: its data, its 99 queries as views, and rounds of changes to its tables."""
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import duckdb
-import sqlglot
 from duckdb_extensions import import_extension
+
+from benchmarks.texts import translated
 
 TICKETS = {
     "store_sales": "ss_ticket_number",
@@ -22,17 +19,9 @@ TICKETS = {
 }
 
 
-@cache
 def queries() -> dict[str, str]:
     """The queries in Spark's SQL, by the names of their views: ds01 … ds99."""
-    import_extension("tpcds")
-    with duckdb.connect() as db:
-        db.execute("LOAD tpcds")
-        texts = db.execute("SELECT query_nr, query FROM tpcds_queries() ORDER BY 1").fetchall()
-    return {
-        f"ds{number:02}": sqlglot.transpile(text, read="duckdb", write="spark")[0]
-        for number, text in texts
-    }
+    return translated("tpcds", "ds")
 
 
 def data(scale: float, directory: Path) -> list[str]:

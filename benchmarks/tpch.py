@@ -1,6 +1,6 @@
 """TPC-H: its data, its 22 queries as views, and streams of changes to its tables.
 
-The queries are DuckDB's texts, translated; the data is generated, and kept between runs.
+The data is generated, and kept between runs.
 """
 
 from __future__ import annotations
@@ -9,29 +9,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 
-import duckdb
-import sqlglot
-from duckdb_extensions import import_extension
-
 import belvedere as bv
+from benchmarks.texts import translated
 
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 
 
-@cache
 def queries() -> dict[str, str]:
     """The queries in Spark's SQL, by the names of their views: q01 … q22."""
-    import_extension("tpch")
-    with duckdb.connect() as db:
-        db.execute("LOAD tpch")
-        texts = db.execute("SELECT query_nr, query FROM tpch_queries() ORDER BY 1").fetchall()
-    return {
-        f"q{number:02}": sqlglot.transpile(text, read="duckdb", write="spark")[0]
-        for number, text in texts
-    }
+    return translated("tpch", "q")
 
 
 def data(scale: float, cache_directory: Path) -> Path:
