@@ -7,7 +7,6 @@ from belvedere.lake.changefiles import touched_files
 from belvedere.lake.events import local_events, rows_of
 from belvedere.lake.files import files
 from belvedere.lake.log import Action
-from belvedere.lake.statistics import measured
 from belvedere.lake.tables import Table
 
 
@@ -30,9 +29,9 @@ def change_bytes(table: Table, old: int, new: int) -> int | None:
 
 
 def change_passes(table: Table, old: int, new: int) -> float | None:
-    """About how many rows the change feed goes through, if the table's rows are all as long."""
-    read, size, found = change_bytes(table, old, new), version_bytes(table, new), measured(table)
-    return None if not (read and size and found) else found.rows * read / size
+    """How many times the size of a table its change feed goes through."""
+    read, size = change_bytes(table, old, new), version_bytes(table, new)
+    return None if not (read and size) else read / size
 
 
 def change_rows(table: Table, old: int, new: int) -> int | None:

@@ -79,10 +79,8 @@ def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
         rows = w.query(query_sql).limit(MOST_ROWS + 1).toArrow()
         if rows.num_rows <= MOST_ROWS:
             assert table.root is not None
-            with _locked(table):
-                _check_fence(w.door, name, stamp)
+            with _committing(w, table, stamp):
                 replace_rows(table.root, rows, stamp)
-                _read_back(w.door, name, stamp)
             return
     _write(w, name, stamp, f"INSERT OVERWRITE {dotted(name)} {query_sql}")
 
@@ -103,25 +101,21 @@ def _merge_small(w: Work, table: Table, rows: pa.Table, change: Merge, stamp: St
         move(w, table.name, stamp)
         return 0
     assert table.root is not None
-    with _locked(table):
-        _check_fence(w.door, table.name, stamp)
+    with _committing(w, table, stamp):
         changed = merge_rows(table.root, rows, change, stamp)
         if changed == 0:
             move(w, table.name, stamp)
-        _read_back(w.door, table.name, stamp)
     return changed
 
 
 def move(w: Work, name: str, stamp: Stamp) -> None:
     """A commit without rows that moves the vector."""
     table = w.door.table(name)
-    with _locked(table):
-        _check_fence(w.door, name, stamp)
+    with _committing(w, table, stamp):
         if table.root is None or not _move_local(table.root, stamp):
             with _stamping(w, stamp):
                 pair = f"{literal(VECTOR_PROPERTY)} = {literal(stamp.to_json())}"
                 w.query(f"ALTER TABLE {table.reference} SET TBLPROPERTIES ({pair})")
-        _read_back(w.door, name, stamp)
 
 
 def read_stamp(door: Door, name: str) -> StampState:
@@ -137,8 +131,7 @@ def _made(name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str]
 
 def _write(w: Work, name: str, stamp: Stamp, statement: str) -> list[Mapping[str, int]]:
     table = w.door.table(name)
-    with _locked(table):
-        _check_fence(w.door, name, stamp)
+    with _committing(w, table, stamp):
         with _stamping(w, stamp):
             rows = _retried(
                 lambda: [row.asDict() for row in w.spark.sql(statement).collect()],
@@ -147,7 +140,6 @@ def _write(w: Work, name: str, stamp: Stamp, statement: str) -> list[Mapping[str
         if _changed_nothing(rows) and read_stamp(w.door, name).stamp != stamp:
             # A MERGE that changes no row commits only where the fence makes it.
             move(w, name, stamp)
-        _read_back(w.door, name, stamp)
     return rows
 
 
@@ -225,9 +217,12 @@ def _stamping(w: Work, stamp: Stamp) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(table: Table) -> Iterator[None]:
+def _committing(w: Work, table: Table, stamp: Stamp) -> Iterator[None]:
+    """One write of a stored table: under its lock, its number unused before, its vector there after."""
     with lock(table.root) if table.root is not None else nullcontext():
+        _check_fence(w.door, table.name, stamp)
         yield
+        _read_back(w.door, table.name, stamp)
 
 
 def _sweep(home: Path) -> None:

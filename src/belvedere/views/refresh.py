@@ -215,7 +215,9 @@ class _Refresh:
             return choice, 0
         changed = {t: changed[t] if (n := found[t].rows) is None else n for t in moving}
         known = self.pins.statistics(self.view.tables, changed, {t: found[t] for t in moving})
-        known = replace(known, passed=self._passed(before, stamp.vector, moving, found))
+        far = [t for t in moving if found[t].rows is None and t in known.rows]
+        passes = {t: self._passes(t, before[t], stamp.vector[t]) for t in far}
+        known = replace(known, passed={t: n * known.rows[t] for t, n in passes.items()})
         way = move(state, choice.strategy, moving, types, known)
         if self._costs_more(choice.strategy, way):
             return Choice(Strategy.REBUILD, "CHEAPER"), None
@@ -236,13 +238,9 @@ class _Refresh:
         rows = commits.merge(work, self.view.stored, text, way.merge, stamp)
         return choice, rows
 
-    def _passed(
-        self, before: Vector, after: Vector, moving: list[str], found: Mapping[str, Changes]
-    ) -> dict[str, float]:
-        """How much Spark goes through to read changes that are not at hand."""
-        far = {t: self.pins.table(t) for t in moving if found[t].rows is None}
-        passes = {t: change_passes(far[t], before[t].version, after[t].version) for t in far}
-        return {t: rows for t, rows in passes.items() if rows is not None}
+    def _passes(self, name: str, old: Position, new: Position) -> float:
+        """How many times a table's size Spark goes through to read its change; 0 if unknown."""
+        return change_passes(self.pins.table(name), old.version, new.version) or 0
 
     def _amount(self, name: str, old: Position, new: Position) -> float:
         """At most how many rows of a table changed, as its log counts them."""
