@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere import __version__
 from belvedere.errors import BelvedereError, Internal, Invalid, Unable
+from belvedere.lake.machine import as_unable
 from belvedere.progress import working
 
 if TYPE_CHECKING:
@@ -375,6 +376,9 @@ def _known(error: BaseException) -> BelvedereError | None:
     """The error as one that the user can act on; None if it is a bug."""
     if isinstance(error, BelvedereError):
         return None if isinstance(error, Internal) else error
+    unable = as_unable(error)
+    if unable is not None:
+        return unable
     if type(error).__module__.startswith("pyspark.") and "pyspark" in sys.modules:
         from belvedere.lake.trouble import as_known
 

@@ -1,7 +1,6 @@
 """What goes wrong around a refresh: no space, no right to write, no memory, others at work.
 
-After each, every view equals its query at its vector, the next refresh is right, and nothing is
-left behind.
+After each, every view equals its query at its vector and the next refresh is right.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import resource
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -161,13 +159,8 @@ def recovered(lake: bv.Lake) -> None:
 
 
 def litter(directory: Path) -> list[Path]:
-    """Data files that no version of a stored table has, and temporary files."""
-    time.sleep(0.2)
-    return [
-        path
-        for path in directory.rglob("*")
-        if path.is_file() and (".tmp" in path.name or "_tmp" in path.name)
-    ]
+    """Temporary files; data files that no version has are left to VACUUM, and not looked for."""
+    return [path for path in directory.rglob("*") if path.is_file() and "tmp" in path.name]
 
 
 @contextmanager

@@ -41,7 +41,8 @@ _TROUBLES = {
         "give Spark more (BELVEDERE_SPARK='spark.driver.memory=8g') in a new process",
     ),
     "SPARK_ENDED": _Trouble(
-        re.compile("Connection refused|Answer from Java side is empty|Connection reset by peer"),
+        # By the error's own type: a Spark that runs may tell of others that refuse it.
+        re.compile("^(ConnectionRefused|ConnectionReset|Py4JNetwork)Error|StatusCode.UNAVAILABLE"),
         "Spark ended while it was in use",
         "start a new process",
     ),
