@@ -48,12 +48,12 @@ def _pushing_into(what: str, operator: str) -> Hunt:
 
 def _sql_of(what: str, operator: str) -> Hunt:
     return Hunt(
-        f"SQL of the change of {what}", the_sql_means_the_change, _changes(operator, 0), enough=20
+        f"SQL of the change of {what}", the_sql_means_the_change, _changes(operator, 0), enough=10
     )
 
 
 def _maintaining(what: str, cases: st.SearchStrategy[Case], **how: bool) -> Hunt:
-    return Hunt(what, partial(the_stored_rows_follow, **how), cases, enough=20)
+    return Hunt(what, partial(the_stored_rows_follow, **how), cases, enough=10)
 
 
 inner, left, full, semi, anti = (

@@ -13,19 +13,19 @@ Case = tuple[Rel, History]
 ROWS = ("join", "set_operation", "window", "filter", "project")
 
 
-@settings(max_examples=25)
+@settings(max_examples=16)
 @given(maintained(views()))
 def test_groups_that_gain_changes_are_the_groups_of_a_rebuild(case: Case) -> None:
     the_stored_rows_follow(*case)
 
 
-@settings(max_examples=25)
+@settings(max_examples=16)
 @given(maintained(views()))
 def test_groups_computed_again_are_the_groups_of_a_rebuild(case: Case) -> None:
     the_stored_rows_follow(*case, recompute=True)
 
 
-@settings(max_examples=25)
+@settings(max_examples=16)
 @given(maintained(st.one_of(*(rooted(operator, 1) for operator in ROWS))))
 def test_equal_rows_stay_numbered_from_one_without_gaps(case: Case) -> None:
     the_stored_rows_follow(*case)

@@ -124,7 +124,7 @@ def source(leaf: Scan | Change) -> exp.Table:
 
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     connection.execute("SET threads = 1")
     # DuckDB 1.5 pushes a join's filter below a LIMIT, which gives other rows.
     connection.execute("SET disabled_optimizers = 'join_filter_pushdown'")

@@ -59,7 +59,7 @@ SPEC = {
 @pytest.fixture(scope="module")
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
     """The shop's tables with NULLs and duplicates."""
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     for name, rows in ROWS.items():
         connection.execute(f"CREATE TABLE {name} ({SPEC[name]})")
         for row in rows:

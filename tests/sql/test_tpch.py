@@ -91,7 +91,7 @@ def value(rng: random.Random, column: str, kind: str, row: int) -> object:
 @pytest.fixture(scope="module")
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
     """A tiny TPC-H."""
-    connection, rng = duckdb.connect(), random.Random(7)
+    connection, rng = duckdb.connect(config={"threads": 1}), random.Random(7)
     for name, text in TABLES.items():
         pairs = fields(text)
         spec = ", ".join(f"{c} {k.replace('string', 'varchar')}" for c, k in pairs)

@@ -89,7 +89,10 @@ ROUNDS = [
         "DELETE FROM s WHERE k = 3",
     ],
     ["DELETE FROM u", "UPDATE r SET k = NULL WHERE k = 3", "DELETE FROM r WHERE b = 'x'"],
-    ["INSERT INTO u VALUES (1, 1), (1, 1), (50, 2)", "TRUNCATE TABLE s"],
-    ["DELETE FROM r", "INSERT INTO s VALUES (2, 5, 'back'), (NULL, NULL, NULL)"],
-    [*FILL[:1], "INSERT INTO r SELECT k + 1, a, b, d, f, t FROM r WHERE k IS NOT NULL"],
+    ["INSERT INTO u VALUES (1, 1), (1, 1), (50, 2)", "TRUNCATE TABLE s", "DELETE FROM r"],
+    [
+        "INSERT INTO s VALUES (2, 5, 'back'), (NULL, NULL, NULL)",
+        FILL[0],
+        "INSERT INTO r SELECT k + 1, a, b, d, f, t FROM r WHERE k IS NOT NULL",
+    ],
 ]

@@ -134,9 +134,7 @@ EVENTS: dict[str, tuple[Callable[[EventsLake], None], tuple[str, str]]] = {
 EVERY_RUN = (
     "VACUUM of what the changes need",
     "RESTORE",
-    "other partition columns",
     "DROP and CREATE",
-    "put back from a backup",
 )
 
 
