@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from belvedere.lake import files, opening
 from belvedere.lake.door import Door, open_directory
+from belvedere.lake.lookup import look_up
 from belvedere.lake.opening import open_version
 from belvedere.lake.work import Work
 
@@ -51,6 +53,30 @@ def test_every_version_from_its_files(lake: Door, monkeypatch: pytest.MonkeyPatc
         # From checkpoints alone, as in a process that starts now.
         files._memory.clear()
         assert _rows(open_version(work, table, 12)) == expected[12]
+
+
+@pytest.mark.parametrize(("column", "values"), [("k", [3, 12, 45, 45, 900]), ("V", ["v3", "?"])])
+def test_rows_of_every_version_looked_up(lake: Door, column: str, values: list[Any]) -> None:
+    table = lake.table("t")
+    kind = pa.int64() if column == "k" else pa.string()
+    wanted = pa.array(values, kind)
+    for version in range(1, 13):
+        columns = ["d", "K", "v", *(["w"] if version > 3 else [])]
+        for nulls in (False, True):
+            is_null = f" OR {column} IS NULL" if nulls else ""
+            query = (
+                f"SELECT {', '.join(columns)} FROM t VERSION AS OF {version}"
+                f" WHERE {column} IN ({str(values)[1:-1]}){is_null}"
+            )
+            expected = sorted(str(tuple(row)) for row in lake.sql(query).collect())
+            found = look_up(table, version, columns, column, wanted, nulls=nulls, most=1000)
+            assert found is not None
+            assert found.column_names == columns
+            assert sorted(str(tuple(r.values())) for r in found.to_pylist()) == expected, version
+            if len(expected) > 1:
+                few = len(expected) - 1
+                more = look_up(table, version, columns, column, wanted, nulls=nulls, most=few)
+                assert more is None
 
 
 def test_files_of_one_size_are_told_apart(

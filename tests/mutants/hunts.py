@@ -14,6 +14,7 @@ from mutants.hunt import Case, Hunt
 from reference.laws import (
     emptying_keeps_the_rows,
     going_back_keeps_the_rows,
+    looking_up_keeps_the_rows,
     narrowing_keeps_the_rows,
     pushing_keeps_the_rows,
     the_change_adds_up,
@@ -79,6 +80,11 @@ going_back = Hunt("going back", going_back_keeps_the_rows, _changes("groups", ["
 ranges = Hunt("the ranges of changes", narrowing_keeps_the_rows, _changes("pairs", Kind.INNER))
 ranges_of_groups = Hunt(
     "the ranges of groups", narrowing_keeps_the_rows, _changes("groups", ["count"])
+)
+
+looked_up = Hunt("rows looked up", looking_up_keeps_the_rows, _changes("chain"))
+looked_up_groups = Hunt(
+    "groups looked up", looking_up_keeps_the_rows, _changes("groups", ["count"])
 )
 
 sql_of_groups = _sql_of("groups", "aggregate")

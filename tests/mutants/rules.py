@@ -28,7 +28,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, col, every
 from belvedere.algebra.walks import tables
-from belvedere.rules import backward, delta, empties, narrow, outward, restrict
+from belvedere.rules import backward, delta, empties, lookups, narrow, outward, restrict
 from belvedere.rules.delta import Delta, union
 from mutants import hunts
 from mutants.hunt import Mutants, Patch
@@ -338,3 +338,22 @@ def groups_without_a_key_are_outside_every_range(patch: Patch) -> None:
         return replace(turned, child=Filter(q.child, within))
 
     patch.setattr(narrow._Narrow, "_restricted", restricted)
+
+
+@caught_by(hunts.looked_up)
+def the_values_of_one_source_are_looked_up(patch: Patch) -> None:
+    right = lookups.sources
+
+    def fewer(*asked: Any) -> Any:
+        found = right(*asked)
+        return found and frozenset(sorted(found)[:1])
+
+    patch.setattr(lookups, "sources", fewer)
+
+
+@caught_by(hunts.looked_up_groups)
+def groups_without_a_key_are_not_looked_up(patch: Patch) -> None:
+    right = lookups._Places._asked
+    patch.setattr(
+        lookups._Places, "_asked", lambda places, *asked, nulls: right(places, *asked, nulls=False)
+    )

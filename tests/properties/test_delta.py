@@ -5,13 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belvedere.algebra.relations import At, Field, Rel, Scan
+from belvedere.algebra.relations import At, Field, Kind, Rel, Scan
 from belvedere.algebra.walks import at, tables
 from belvedere.rules.delta import delta
 from reference.interpreter import Database, plus
 from reference.laws import (
     emptying_keeps_the_rows,
     going_back_keeps_the_rows,
+    looking_up_keeps_the_rows,
     narrowing_keeps_the_rows,
     pushing_keeps_the_rows,
     the_change_adds_up,
@@ -55,6 +56,11 @@ def test_joins_in_another_order_keep_the_same_rows(case: tuple[Rel, Database, se
 @given(changes(st.one_of(rooted("chain"), plans())))
 def test_ranges_of_the_changes_keep_the_same_rows(case: tuple[Rel, Database, set[str]]) -> None:
     narrowing_keeps_the_rows(*case)
+
+
+@given(changes(st.one_of(rooted("chain"), rooted("pairs", Kind.ANTI), plans())))
+def test_rows_that_are_looked_up_are_all_that_matter(case: tuple[Rel, Database, set[str]]) -> None:
+    looking_up_keeps_the_rows(*case)
 
 
 @given(changes(st.one_of(rooted("groups", ["count", "sum"]), plans())))

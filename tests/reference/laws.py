@@ -17,6 +17,7 @@ from belvedere.lake.merges import Merge
 from belvedere.rules.backward import backward
 from belvedere.rules.delta import delta
 from belvedere.rules.empties import without_empties
+from belvedere.rules.lookups import LookUp, filled, look_ups
 from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
@@ -88,6 +89,47 @@ def narrowing_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
     known = large_tables(db, moving)
     turned = narrowed(outward(change, Sizes(known)), known)
     assert db.bag(turned) == db.bag(change)
+
+
+def looking_up_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
+    """The change of Q over rows that are looked up = ΔQ; and again with what these rows tell"""
+    db, change = db.moving(moving), delta(q, moving)
+    plan, results = outward(change, Sizes(large_tables(db, moving))), set[str]()
+
+    def known(leaf: Scan | Change) -> bool:
+        return isinstance(leaf, Change) or leaf.table in results
+
+    for number in range(3):
+        plan, wanted = look_ups(plan, known, lambda _: True)
+        found = {}
+        for place, asked in wanted.items():
+            name = f"rows {number} {len(found)}"
+            results.add(name)
+            db = with_table(db, name, asked.leaf.table, rows_of(db, asked))
+            found[place] = Scan(name, asked.leaf.fields)
+        plan = filled(plan, found)
+    assert db.bag(plan) == db.bag(change)
+
+
+def rows_of(db: Database, asked: LookUp) -> Bag:
+    """The rows that a look-up finds."""
+    values = {
+        row[db.columns[table].index(column)]
+        for table, column in asked.sources
+        for row in minus(db.new[table], db.old[table])
+    } - {None}
+    wanted = values | {None} if asked.nulls else values
+    there = (db.old if asked.leaf.at is At.OLD else db.new)[asked.leaf.table]
+    place = db.columns[asked.leaf.table].index(asked.column)
+    return Counter({row: count for row, count in there.items() if row[place] in wanted})
+
+
+def with_table(db: Database, name: str, like: str, rows: Bag) -> Database:
+    """The tables and one more, of the columns of another."""
+    nothing: Bag = Counter()
+    return Database(
+        {**db.columns, name: db.columns[like]}, {**db.old, name: nothing}, {**db.new, name: rows}
+    )
 
 
 def large_tables(db: Database, moving: set[str]) -> Statistics:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from belvedere.lake import log
+from belvedere.lake.datafiles import DataFile
 from belvedere.lake.log import Action, Commit
 from belvedere.lake.vectors import NONE, Numbers, deleted
 from belvedere.sql.render import SIGN
@@ -60,8 +61,8 @@ def _parts(root: Path, commit: Commit, schema: pa.Schema) -> Iterator[pa.Table]:
         old, new = before.get(path), after.get(path)
         if old is not None and new is not None:
             was, now = _deleted(root, old), _deleted(root, new)
-            yield _signed(_some(root, new, schema, _only(now, was)), -1)
-            yield _signed(_some(root, new, schema, _only(was, now)), 1)
+            yield _signed(_file(root, new).some(schema, _only(now, was)), -1)
+            yield _signed(_file(root, new).some(schema, _only(was, now)), 1)
         elif new is not None:
             yield _signed(_whole(root, new, schema), 1)
         elif old is not None:
@@ -77,68 +78,20 @@ def _told(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
     """The rows of a change file, each with its sign."""
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
-    raw = pq.ParquetFile(log.data_file(root, action["path"])).read()
+    file = _file(root, action)
+    raw = file.read()
     plus = pc.is_in(raw["_change_type"], pa.array(_INSERTED))
     signs = pc.if_else(plus, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))
-    return _shaped(raw, action, schema).append_column(SIGN, signs)
+    return file.shaped(raw, schema).append_column(SIGN, signs)
 
 
 def _whole(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
-    """The rows of a file that its vector leaves."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(log.data_file(root, action["path"]))
-    rows = file.read(columns=_stored(file, schema))
-    kept = np.ones(file.metadata.num_rows, dtype=bool)
-    kept[_deleted(root, action)] = False
-    # A table without columns forgets how many rows it has when it is filtered.
-    shaped = _shaped(rows, action, schema, file.metadata.num_rows)
-    return shaped if kept.all() else shaped.take(pa.array(np.flatnonzero(kept)))
+    return _file(root, action).whole(schema, _deleted(root, action))
 
 
-def _some(root: Path, action: Action, schema: pa.Schema, numbers: Numbers) -> pa.Table:
-    """Some rows of a file by their numbers, in order; one row group in memory at a time."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(log.data_file(root, action["path"]))
-    stored = _stored(file, schema)
-    parts, first = [], 0
-    for group in range(file.num_row_groups):
-        count = file.metadata.row_group(group).num_rows
-        low, high = np.searchsorted(numbers, (first, first + count))
-        if low < high:
-            rows = file.read_row_group(group, columns=stored)
-            shaped = _shaped(rows, action, schema, count)
-            parts.append(shaped.take(pa.array(numbers[low:high] - first)))
-        first += count
-    return pa.concat_tables([schema.empty_table(), *parts])
-
-
-def _stored(file: pa.parquet.ParquetFile, schema: pa.Schema) -> list[str]:
-    there = set(file.schema_arrow.names)
-    return [name for name in schema.names if name in there]
-
-
-def _shaped(
-    rows: pa.Table, action: Action, schema: pa.Schema, count: int | None = None
-) -> pa.Table:
-    """Rows of a file as the table has them: partition values and NULL for what it does not hold."""
-    import pyarrow as pa
-
-    size = rows.num_rows if count is None else count
-    values = action.get("partitionValues") or {}
-    columns = []
-    for field in schema:
-        if field.name in rows.column_names:
-            columns.append(rows[field.name].cast(field.type))
-        else:
-            value = pa.scalar(values.get(field.name) or None, pa.string()).cast(field.type)
-            columns.append(pa.repeat(value, size))
-    return pa.Table.from_arrays(columns, schema=schema)
+def _file(root: Path, action: Action) -> DataFile:
+    return DataFile(log.data_file(root, action["path"]), action.get("partitionValues") or {})
 
 
 def _signed(rows: pa.Table, sign: int) -> pa.Table:

@@ -49,6 +49,8 @@ class Changes:
     """Whether every count is known to be 1 or -1."""
     within: Mapping[str, Spans] = field(default_factory=dict)
     """Where the values of integer and date columns lie, as far as that is known."""
+    held: pa.Table | None = None
+    """The changes themselves, where they are in memory."""
 
 
 class Feed:
@@ -69,7 +71,10 @@ class Feed:
         found = self._from_arrow(work, kinds) or self._from_spark(work, kinds)
         # SQL finds a column whatever the case of its name; who looks up spans does not.
         asked = dict(zip(kinds, columns, strict=True))
-        return replace(found, within={asked[c]: at for c, at in found.within.items()})
+        held = found.held
+        held = held if held is None else held.rename_columns([*columns, SIGN])
+        within = {asked[c]: at for c, at in found.within.items()}
+        return replace(found, within=within, held=held)
 
     def _log(self) -> list[log.Commit] | None:
         if self.table.root is None:
@@ -95,9 +100,8 @@ class Feed:
             return None
         if self._raw is None:
             # Rows without columns cannot be counted.
-            exact = [
-                c for c, kind in (self._kinds or dict(self.table.columns)).items() if is_exact(kind)
-            ]
+            known = (self._kinds or dict(self.table.columns)).items()
+            exact = {c: kind for c, kind in known if is_exact(kind)}
             try:
                 self._raw = signed_arrow(self.table, self._commits, exact)
             except FileNotFoundError:
@@ -114,6 +118,7 @@ class Feed:
             min(counts) > 0,
             all_ones=counts <= {1, -1},
             within=spans_arrow(net.select(list(kinds))),
+            held=net,
         )
 
     def _frame(self, work: Work, kinds: dict[str, str]) -> DataFrame:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from deltalake import DeltaTable
 
 from belvedere.analyses.spans import MOST, Spans
 from belvedere.lake import log
@@ -30,6 +28,14 @@ _EXACT = re.compile(
     r"boolean|tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)|string|binary|date"
     r"|timestamp|timestamp_ntz"
 )
+_ALIASES = {
+    "tinyint": "int8",
+    "smallint": "int16",
+    "int": "int32",
+    "bigint": "int64",
+    "boolean": "bool",
+    "date": "date32",
+}
 _PARTITION = re.compile(r"boolean|tinyint|smallint|int|bigint|decimal\(\d+,\d+\)|string|date")
 
 
@@ -59,13 +65,32 @@ def all_inserts(commits: Sequence[Commit]) -> bool:
     return all(not c.changes_data or not (c.removes or c.cdcs) for c in commits)
 
 
-def signed_arrow(table: Table, commits: Sequence[Commit], columns: Sequence[str]) -> pa.Table:
-    """What commits did to some columns of a table's rows, and a sign."""
+def arrow_schema(kinds: Mapping[str, str]) -> pa.Schema:
+    """Columns of exact types in Arrow.
+
+    >>> arrow_schema({"n": "bigint", "d": "decimal(12,2)"}).types
+    [DataType(int64), Decimal128Type(decimal128(12, 2))]
+    """
     import pyarrow as pa
 
+    return pa.schema([pa.field(name, _arrow(kind)) for name, kind in kinds.items()])
+
+
+def _arrow(kind: str) -> pa.DataType:
+    import pyarrow as pa
+
+    if kind.startswith("decimal"):
+        precision, scale = map(int, kind[len("decimal(") : -1].split(","))
+        return pa.decimal128(precision, scale)
+    if kind.startswith("timestamp"):
+        return pa.timestamp("us", None if kind == "timestamp_ntz" else "UTC")
+    return pa.type_for_alias(_ALIASES.get(kind, kind))
+
+
+def signed_arrow(table: Table, commits: Sequence[Commit], kinds: Mapping[str, str]) -> pa.Table:
+    """What commits did to some columns of a table's rows, and a sign."""
     assert table.root is not None
-    whole = pa.schema(DeltaTable(table.location, version=commits[-1].version).schema().to_arrow())
-    return signed_rows(table.root, commits, pa.schema([whole.field(c) for c in columns]))
+    return signed_rows(table.root, commits, arrow_schema(kinds))
 
 
 def net_arrow(signed: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -118,6 +118,16 @@ class Work:
         again = self.spark.createDataFrame(rows, schema=frame.schema)
         return Few(rows, kinds, self.register(label, again))
 
+    def hold(self, label: str, rows: pa.Table, kinds: Mapping[str, str]) -> str:
+        """Make rows in memory readable until the work ends; the name they have in SQL."""
+        shape = self.empty(kinds.items()).schema
+        return self.register(label, self.spark.createDataFrame(rows, schema=shape))
+
+    @property
+    def near(self) -> bool:
+        """Whether Spark computes on this machine, and so has no more hands than we."""
+        return (self.spark.conf.get("spark.master", "") or "").startswith("local")
+
     def close(self) -> None:
         """Drop what the work made."""
         for frame in self._kept:

@@ -19,26 +19,13 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from belvedere.algebra.relations import (
-    Aggregate,
     Change,
-    Distinct,
     Empty,
-    Except,
     Filter,
-    Intersect,
     Join,
     Kind,
-    Negate,
-    Net,
-    Project,
     Rel,
     Restrict,
-    Scan,
-    Support,
-    TopK,
-    Union,
-    Unsigned,
-    Window,
 )
 from belvedere.algebra.scalars import Scalar, col, every, lit
 from belvedere.algebra.walks import bottom_up
@@ -47,6 +34,7 @@ from belvedere.analyses.floats import INTEGERS
 from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import Statistics
 from belvedere.analyses.spans import Bound, Range, Spans, together, width
+from belvedere.analyses.values import sources
 
 WORTH = 0.75
 """The part of a table's values above which spans are not worth their numbers."""
@@ -106,49 +94,13 @@ class _Narrow:
         return replace(q, child=Filter(q.child, every(parts))) if parts else q
 
     def of(self, q: Rel, column: str) -> Spans | None:
-        """The spans of the values of a column that are not NULL, if it comes from a change."""
-        match q:
-            case Change():
-                source = next(f.source for f in q.fields if f.name == column)
-                return self.known.changed_within.get((q.table, source))
-            case Project():
-                value = next(o.value for o in q.outputs if o.name == column)
-                return self.of(q.child, value.column) if value.column else None
-            case Union():
-                return self._hull(q, column)
-            case Aggregate():
-                return self.of(q.child, column) if column in q.keys else None
-            case Window():
-                return self.of(q.child, column) if column in q.child.columns else None
-            case Filter() | Distinct() | Support() | Unsigned() | Net() | Negate() | TopK():
-                return self.of(q.child, column)
-            case Restrict():
-                keys = dict(zip(q.key, q.by.rel.columns, strict=True))
-                by = self.of(q.by.rel, keys[column]) if column in keys else None
-                return by or self.of(q.child, column)
-            case Join():
-                return self._joined(q, column)
-            case Scan() | Empty() | Except() | Intersect():
-                return None
-
-    def _joined(self, q: Join, column: str) -> Spans | None:
-        if q.kind is Kind.FULL:
-            return None
-        own, other = (q.left, q.right) if column in q.left.columns else (q.right, q.left)
-        found = self.of(own, column)
-        if found is not None or q.kind not in (Kind.INNER, Kind.SEMI):
-            return found
-        partners = (b if column == a else a for a, b in equalities(q) if column in (a, b))
-        known = (self.of(other, partner) for partner in partners)
-        return next((at for at in known if at is not None), None)
-
-    def _hull(self, q: Union, column: str) -> Spans | None:
-        at = q.columns.index(column)
-        found = [self.of(c, c.columns[at]) for c in q.children if not isinstance(c, Empty)]
+        """The spans of the values of a column that are not NULL, if it comes from changes."""
+        places = sources(q, column, lambda leaf: isinstance(leaf, Change))
+        found = [self.known.changed_within.get(place) for place in places or ()]
         known = [spans for spans in found if spans is not None]
         if not known or len(known) < len(found):
             return None
-        # One column of a union has one type.
+        # One column has one type.
         return together(at for spans in known for at in spans)
 
 

@@ -30,6 +30,7 @@ from belvedere.views.choice import REASONS, Choice, Strategy, choose
 from belvedere.views.costs import Past, candidate, cheaper, past
 from belvedere.views.create import show
 from belvedere.views.definition import View
+from belvedere.views.held import Held
 from belvedere.views.history import note
 from belvedere.views.ledger import Record
 from belvedere.views.maintenance import Move, fill, move, rebuilding
@@ -224,15 +225,16 @@ class _Refresh:
         stamp = self._noted(stamp, choice)
         views = {t: found[t].view for t in moving}
         versions = self._versions(work, before, stamp.vector, views)
-        steps = Steps(work, versions, self.ran)
-        way = steps.taken(way)
+        changes = {t: rows for t in moving if (rows := found[t].held) is not None}
+        in_memory = Held(versions, changes)
+        way = Steps(work, in_memory, self.ran).taken(way)
         if isinstance(way.plan, Empty):
             commits.move(work, self.view.stored, stamp)
             return choice, 0
         stored = self.view.stored
         if way.numbered:
             stored = self.pins.opened(work, stored, held)
-        query = way.query(steps.source, exp.to_table(stored, dialect="spark"))
+        query = way.query(in_memory.source, exp.to_table(stored, dialect="spark"))
         text = query.sql(dialect="spark")
         self.ran.append(text)
         rows = commits.merge(work, self.view.stored, text, way.merge, stamp)

@@ -31,11 +31,16 @@ class Versions:
     def __call__(self, leaf: Scan | Change) -> exp.Table:
         if isinstance(leaf, Change):
             return exp.to_table(self.changes[leaf.table], dialect="spark")
+        _, version = self.version(leaf)
+        self.opened.add((leaf.table, version))
+        return exp.to_table(self.pins.opened(self.work, leaf.table, version), dialect="spark")
+
+    def version(self, leaf: Scan) -> tuple[Table, int]:
+        """The table and the version that a leaf is."""
         if isinstance(leaf.at, int):
             raise Internal(f"a definition reads version {leaf.at} of {leaf.table}")
         version = (self.old if leaf.at is At.OLD else self.new)[leaf.table]
-        self.opened.add((leaf.table, version))
-        return exp.to_table(self.pins.opened(self.work, leaf.table, version), dialect="spark")
+        return self.pins.table(leaf.table), version
 
 
 def reference(table: Table) -> exp.Table:

@@ -1,8 +1,10 @@
-"""Steps: small parts of a plan that it needs more than once are computed once, beforehand.
+"""Steps: small parts of a plan that are computed beforehand.
 
-Spark computes a subquery again wherever it is named, and knows the size of none. A step's rows
-come to the driver, a bounded number of them, and go back as a table of exactly known size; what
-turns out to be empty takes with it whatever needed it.
+    rows that are looked up    of large tables, those of the changes' keys, without Spark
+    parts needed twice         Spark would compute them again wherever they are named
+
+Their rows come to the driver, a bounded number of them, and go back as a table of exactly known
+size; what turns out to be empty takes with it whatever needed it.
 """
 
 from __future__ import annotations
@@ -11,18 +13,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-from sqlglot import exp
-
 from belvedere.algebra.relations import Change, Empty, Field, Rel, Scan
 from belvedere.algebra.walks import bottom_up, children, each_once
 from belvedere.analyses.effort import effort
 from belvedere.analyses.sizes import Sizes, Statistics
-from belvedere.lake.smallfeed import spans_arrow
 from belvedere.lake.work import Few, Work
 from belvedere.rules.empties import without_empties
 from belvedere.rules.outward import SMALL
-from belvedere.sql.render import Source, is_signed
+from belvedere.sql.render import is_signed
+from belvedere.views.held import Held
+from belvedere.views.lookups import LookUps
 from belvedere.views.maintenance import Move
 
 A_JOB = 2_000_000
@@ -31,23 +31,19 @@ A_JOB = 2_000_000
 
 @dataclass
 class Steps:
-    """The steps of one refresh; `ran` gathers their SQL."""
+    """The steps of one refresh; `ran` gathers what was done for them."""
 
     work: Work
-    tables: Source
+    held: Held
     ran: list[str]
-    _views: dict[str, str] = field(default_factory=dict)
     _declined: list[Rel] = field(default_factory=list)
-
-    def source(self, leaf: Scan | Change) -> exp.Table:
-        """What stands in FROM: the result of a step, or a table."""
-        view = self._views.get(leaf.table)
-        return self.tables(leaf) if view is None else exp.to_table(view)
 
     def taken(self, way: Move) -> Move:
         """The way with its steps taken."""
+        look_ups = LookUps(self.work, self.held, self.ran)
+        way = look_ups.made(way)
         while (step := next(self._worth_it(way), None)) is not None:
-            way = self._take(way, step)
+            way = look_ups.made(self._take(way, step))
         return way
 
     def _worth_it(self, way: Move) -> Iterator[Rel]:
@@ -61,7 +57,7 @@ class Steps:
                 yield node
 
     def _take(self, way: Move, step: Rel) -> Move:
-        query = way.part(step, self.source).sql(dialect="spark")
+        query = way.part(step, self.held.source).sql(dialect="spark")
         self.ran.append(query)
         found = self.work.few("step", query, SMALL)
         if found is None:
@@ -75,26 +71,10 @@ class Steps:
         """What stands for a step in the plan, and what is known with it."""
         if found.rows.num_rows == 0:
             return Empty(step.columns), way.known
-        name = f"step {len(self._views) + 1}"
-        self._views[name] = found.view
+        rows = found.rows.select(list(step.columns))
+        name, known = self.held.add(way.known, step, rows, found.view)
         fields = tuple(Field(c, c, found.kinds[c]) for c in step.columns)
-        leaf = Change(name, fields) if is_signed(step) else Scan(name, fields)
-        return leaf, _with(way.known, name, step, found.rows.select(list(step.columns)))
-
-
-def _with(known: Statistics, name: str, step: Rel, rows: pa.Table) -> Statistics:
-    """What is known, and what the rows of a step tell."""
-    sizes = Sizes(known)
-    size = {name: rows.num_rows}
-    values = {(name, c): sizes.values(step, c) for c in step.columns}
-    within = {(name, c): spans for c, spans in spans_arrow(rows).items()}
-    return replace(
-        known,
-        rows={**known.rows, **size},
-        changed={**known.changed, **size},
-        values={**known.values, **values},
-        changed_within={**known.changed_within, **within},
-    )
+        return (Change if is_signed(step) else Scan)(name, fields), known
 
 
 def _uses(q: Rel) -> Counter[int]:

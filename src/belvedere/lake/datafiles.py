@@ -1,0 +1,151 @@
+"""Rows of a table's data files in Arrow, by their numbers or by a column's values: no Spark.
+
+A file is gone through a batch at a time; what is kept of it are the rows asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from belvedere.lake.vectors import Numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_BATCH = 1 << 17
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet file, and the values that all its rows have in common."""
+
+    path: Path
+    values: Mapping[str, str | None] = field(default_factory=dict)
+
+    def whole(self, schema: pa.Schema, gone: Numbers) -> pa.Table:
+        """Its rows, but those with the numbers of the deleted."""
+        import pyarrow as pa
+
+        file = self._open()
+        count = file.metadata.num_rows
+        kept = np.ones(count, dtype=bool)
+        kept[gone] = False
+        rows = self._shaped(file.read(columns=_stored(file, schema)), schema, count)
+        # A table without columns forgets how many rows it has when it is filtered.
+        return rows if kept.all() else rows.take(pa.array(np.flatnonzero(kept)))
+
+    def some(self, schema: pa.Schema, numbers: Numbers) -> pa.Table:
+        """The rows of these numbers, in order."""
+        import pyarrow as pa
+
+        file = self._open(_texts(schema))
+        stored = _stored(file, schema)
+        parts, first = [schema.empty_table()], 0
+        for group in range(file.num_row_groups):
+            count = file.metadata.row_group(group).num_rows
+            if np.diff(np.searchsorted(numbers, (first, first + count)))[0]:
+                parts += self._of_group(file, group, stored, schema, numbers - first)
+            first += count
+        return pa.concat_tables(parts)
+
+    def _of_group(
+        self,
+        file: pq.ParquetFile,
+        group: int,
+        stored: list[str],
+        schema: pa.Schema,
+        numbers: Numbers,
+    ) -> list[pa.Table]:
+        import pyarrow as pa
+
+        parts, first = [], 0
+        for batch in _batches(file, group, stored):
+            low, high = np.searchsorted(numbers, (first, first + batch.num_rows))
+            if low < high:
+                taken = pa.Table.from_batches([batch]).take(pa.array(numbers[low:high] - first))
+                parts.append(self._shaped(taken, schema, int(high - low)))
+            first += batch.num_rows
+        return parts
+
+    def where(self, column: str, values: pa.Array, *, nulls: bool) -> Numbers:
+        """The numbers of the rows that have one of the values in a column, or NULL if asked for."""
+        import pyarrow.compute as pc
+
+        file = self._open()
+        if column not in file.schema_arrow.names:
+            return np.arange(file.metadata.num_rows if nulls else 0)
+        found, first = [np.empty(0, dtype=np.int64)], 0
+        for group in range(file.num_row_groups):
+            at = first
+            first += file.metadata.row_group(group).num_rows
+            if not _may_have(file.metadata.row_group(group), column, values, nulls=nulls):
+                continue
+            for batch in _batches(file, group, [column]):
+                held = batch.column(0)
+                hit = pc.is_in(held.cast(values.type), value_set=values)
+                wanted = pc.or_(hit, held.is_null()) if nulls else hit
+                found.append(np.flatnonzero(wanted) + at)
+                at += batch.num_rows
+        return np.concatenate(found)
+
+    def read(self) -> pa.Table:
+        """All that it holds."""
+        return self._open().read()
+
+    def shaped(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Rows of it as the table has them."""
+        return self._shaped(rows, schema, rows.num_rows)
+
+    def _open(self, dictionaries: list[str] | None = None) -> pq.ParquetFile:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(self.path, read_dictionary=dictionaries, memory_map=True)
+
+    def _shaped(self, rows: pa.Table, schema: pa.Schema, count: int) -> pa.Table:
+        """Rows as the table has them: partition values and NULL for what the file does not hold."""
+        import pyarrow as pa
+
+        columns = []
+        for wanted in schema:
+            if wanted.name in rows.column_names:
+                columns.append(rows[wanted.name].cast(wanted.type))
+            else:
+                text = self.values.get(wanted.name) or None
+                columns.append(pa.repeat(pa.scalar(text, pa.string()).cast(wanted.type), count))
+        return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _stored(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
+    there = set(file.schema_arrow.names)
+    return [name for name in schema.names if name in there]
+
+
+def _texts(schema: pa.Schema) -> list[str]:
+    """The columns whose values are best read as numbers of a dictionary."""
+    import pyarrow as pa
+
+    return [f.name for f in schema if pa.types.is_string(f.type)]
+
+
+def _batches(file: pq.ParquetFile, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    yield from file.iter_batches(_BATCH, row_groups=[group], columns=columns, use_threads=False)
+
+
+def _may_have(group: pq.RowGroupMetaData, column: str, values: pa.Array, *, nulls: bool) -> bool:
+    """Whether a row group's bounds leave room for one of the values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    chunks = (group.column(i) for i in range(group.num_columns))
+    bounds = next(c.statistics for c in chunks if c.path_in_schema == column)
+    known = bounds is not None and bounds.has_min_max and pa.types.is_integer(values.type)
+    if not known or (nulls and bounds.null_count != 0):
+        return True
+    some = pc.and_(pc.greater_equal(values, bounds.min), pc.less_equal(values, bounds.max))
+    return bool(pc.any(some).as_py())

@@ -1,0 +1,95 @@
+"""Rows of a table on local disk whose column has one of a few values: no Spark.
+
+Spark reads every column that a query needs of every row before it joins them with the few keys
+of a change. Here the key column is gone through first, and of the others only the batches that
+hold a row of it are kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from belvedere.lake import tables
+from belvedere.lake.datafiles import DataFile
+from belvedere.lake.files import File, files
+from belvedere.lake.smallfeed import arrow_schema, is_exact
+from belvedere.lake.tables import Table
+from belvedere.lake.vectors import deleted
+
+KEYS = frozenset(("tinyint", "smallint", "int", "bigint", "date", "string"))
+"""Types of columns that rows are looked up by: equal in Arrow where they are in SQL."""
+
+
+def look_up(
+    table: Table,
+    version: int,
+    columns: Sequence[str],
+    column: str,
+    values: pa.Array,
+    *,
+    nulls: bool,
+    most: int,
+) -> pa.Table | None:
+    """Some columns of the rows that have one of the values in a column, or NULL if asked for.
+
+    None if they are more than `most`, or the files are not for Arrow to read.
+    """
+    found = _legible(table, version, [*columns, column])
+    if found is None:
+        return None
+    then, some = found
+    spelled = {name.lower(): name for name, _ in then.columns}
+    schema = arrow_schema({spelled[c.lower()]: then.types[c.lower()] for c in columns})
+    by = spelled[column.lower()]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        opened = [DataFile(Path(f.path)) for f in some]
+        numbers = list(pool.map(lambda f: f.where(by, values, nulls=nulls), opened))
+        kept = [_kept(table, *pair) for pair in zip(some, numbers, strict=True)]
+        if sum(map(len, kept)) > most:
+            return None
+        parts = pool.map(lambda f, n: f.some(schema, n), opened, kept)
+        rows = pa.concat_tables([schema.empty_table(), *parts])
+    return rows.rename_columns(list(columns))
+
+
+def can_look_up(table: Table, version: int, columns: Sequence[str], column: str) -> bool:
+    """Whether Arrow may read these columns, and find rows by the one."""
+    kind = table.types.get(column.lower())
+    return kind in KEYS and _legible(table, version, [*columns, column]) is not None
+
+
+def _legible(
+    table: Table, version: int, columns: Sequence[str]
+) -> tuple[Table, Sequence[File]] | None:
+    """A version and its files, if they hold these columns as Arrow reads them."""
+    root = table.root
+    found = files(root, version) if root is not None and table.plain else None
+    if root is None or found is None:
+        return None
+    then = table if version == table.version else tables.read(table.name, root, version)
+    kinds = [then.types.get(c.lower(), "") for c in columns]
+    if not then.plain or not all(map(is_exact, kinds)):
+        return None
+    if "timestamp" in kinds and any(map(_has_int96, found)):
+        return None
+    return then, found
+
+
+def _kept(table: Table, file: File, numbers: np.ndarray) -> np.ndarray:
+    """The numbers of rows that are not deleted."""
+    if file.vector is None or not len(numbers):
+        return numbers
+    assert table.root is not None
+    return numbers[~np.isin(numbers, deleted(table.root, file.vector), assume_unique=True)]
+
+
+def _has_int96(file: File) -> bool:
+    schema = pq.read_metadata(file.path).schema
+    return any(schema.column(i).physical_type == "INT96" for i in range(len(schema)))
