@@ -109,11 +109,9 @@ class Feed:
         net = net_arrow(self._raw, list(kinds))
         if net.num_rows == 0:
             return _empty(work, kinds)
-        frame = work.spark.createDataFrame(net, schema=_shape(work, kinds).schema)
         counts = set(pc.unique(net.column(SIGN)).to_pylist())
-        view = work.register("changes", frame)
         return Changes(
-            view,
+            work.hold("changes", net, _shape(work, kinds).schema),
             net.num_rows,
             min(counts) > 0,
             all_ones=counts <= {1, -1},

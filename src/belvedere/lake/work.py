@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from belvedere.lake.names import STORED_PREFIX, quote
 from belvedere.lake.smallfeed import is_exact
@@ -115,13 +116,13 @@ class Work:
         rows = frame.limit(most + 1).toArrow()
         if rows.num_rows > most:
             return None
-        again = self.spark.createDataFrame(rows, schema=frame.schema)
-        return Few(rows, kinds, self.register(label, again))
+        return Few(rows, kinds, self.hold(label, rows, frame.schema))
 
-    def hold(self, label: str, rows: pa.Table, kinds: Mapping[str, str]) -> str:
+    def hold(self, label: str, rows: pa.Table, schema: StructType) -> str:
         """Make rows in memory readable until the work ends; the name they have in SQL."""
-        shape = self.empty(kinds.items()).schema
-        return self.register(label, self.spark.createDataFrame(rows, schema=shape))
+        # In one piece: Spark takes an empty piece for the end of the rows.
+        frame = self.spark.createDataFrame(rows.combine_chunks(), schema=schema)
+        return self.register(label, frame)
 
     @property
     def near(self) -> bool:

@@ -90,7 +90,8 @@ class LookUps:
             f"-- {rows.num_rows} rows of {table.name} at version {version}, looked up"
             f" by {len(values)} values of {column}"
         )
-        view = self.work.hold("rows", rows, {f.source: f.type for f in leaf.fields})
+        schema = self.work.empty((f.source, f.type) for f in leaf.fields).schema
+        view = self.work.hold("rows", rows, schema)
         shape = replace(leaf, fields=tuple(Field(f.source, f.source, f.type) for f in leaf.fields))
         name, known = self.held.add(way.known, shape, rows, view)
         for place, wanted in places.items():
