@@ -79,6 +79,25 @@ def test_rows_of_every_version_looked_up(lake: Door, column: str, values: list[A
                 assert more is None
 
 
+def test_rows_that_cannot_be_looked_up_are_left_to_spark(door: Door) -> None:
+    door.sql("CREATE TABLE g (k BIGINT, f DOUBLE, a ARRAY<INT>)")
+    door.sql("INSERT INTO g VALUES (1, 0.5, array(1))")
+    table = door.table("g")
+    one, half = pa.array([1], pa.int64()), pa.array([0.5])
+
+    def found(column: str, values: pa.Array, columns: list[str]) -> pa.Table | None:
+        return look_up(table, 1, columns, column, values, nulls=False, most=10)
+
+    assert found("k", one, ["f"]) == pa.table({"f": [0.5]})
+    assert found("k", one.cast(pa.int32()), ["f"]) is None
+    assert found("f", half, ["k"]) is None
+    assert found("k", one, ["a"]) is None
+    assert table.root is not None
+    for file in table.root.glob("*.parquet"):
+        file.unlink()
+    assert found("k", one, ["f"]) is None
+
+
 def test_files_of_one_size_are_told_apart(
     door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

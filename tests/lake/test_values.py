@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 
 from belvedere.lake import feed
@@ -113,3 +114,16 @@ def test_types_read_from_the_log_are_those_spark_gives(lake: Door) -> None:
     assert dict(by_spark)["r"] == "struct<p:int,`q-r`:string>"
     kinds = lake.types({c: quote(c) for c, _ in by_spark}, dict(by_spark))
     assert list(kinds.items()) == by_spark
+
+
+def test_rows_in_memory_arrive_whole_whatever_pieces_they_are_in(door: Door) -> None:
+    some, none = pa.table({"k": [1, 2]}), pa.table({"k": pa.array([], pa.int64())})
+    with door.work() as work:
+        schema = work.empty([("k", "bigint")]).schema
+        view = work.hold("pieces", pa.concat_tables([none, some, none, some]), schema)
+        assert sorted(row.k for row in work.query(f"SELECT k FROM {view}").collect()) == [
+            1,
+            1,
+            2,
+            2,
+        ]

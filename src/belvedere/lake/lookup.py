@@ -39,19 +39,35 @@ def look_up(
 ) -> pa.Table | None:
     """Some columns of the rows that have one of the values in a column, or NULL if asked for.
 
-    None if they are more than `most`, or the files are not for Arrow to read.
+    None if they are more than `most`, a file is gone, or Arrow is not the one to read them.
     """
     found = _legible(table, version, [*columns, column])
-    if found is None:
+    if found is None or not can_look_up(table, column, values.type):
         return None
     then, some = found
+    try:
+        return _rows(then, some, columns, column, values, nulls=nulls, most=most)
+    except FileNotFoundError:
+        return None
+
+
+def _rows(
+    then: Table,
+    some: Sequence[File],
+    columns: Sequence[str],
+    column: str,
+    values: pa.Array,
+    *,
+    nulls: bool,
+    most: int,
+) -> pa.Table | None:
     spelled = {name.lower(): name for name, _ in then.columns}
     schema = arrow_schema({spelled[c.lower()]: then.types[c.lower()] for c in columns})
     by = spelled[column.lower()]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         opened = [DataFile(Path(f.path)) for f in some]
         numbers = list(pool.map(lambda f: f.where(by, values, nulls=nulls), opened))
-        kept = [_kept(table, *pair) for pair in zip(some, numbers, strict=True)]
+        kept = [_kept(then, *pair) for pair in zip(some, numbers, strict=True)]
         if sum(map(len, kept)) > most:
             return None
         parts = pool.map(lambda f, n: f.some(schema, n), opened, kept)
@@ -59,10 +75,10 @@ def look_up(
     return rows.rename_columns(list(columns))
 
 
-def can_look_up(table: Table, version: int, columns: Sequence[str], column: str) -> bool:
-    """Whether Arrow may read these columns, and find rows by the one."""
-    kind = table.types.get(column.lower())
-    return kind in KEYS and _legible(table, version, [*columns, column]) is not None
+def can_look_up(table: Table, column: str, kind: pa.DataType) -> bool:
+    """Whether rows may be found by values of this type in a column."""
+    own = table.types.get(column.lower(), "")
+    return table.plain and own in KEYS and arrow_schema({column: own}).types == [kind]
 
 
 def _legible(

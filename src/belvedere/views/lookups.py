@@ -52,11 +52,12 @@ class LookUps:
         rows = sizes.rows(leaf)
         if not LARGE <= rows < float("inf") or wanted in self._in_vain:
             return False
-        table, version = self.held.tables.version(leaf)
-        if not (self.work.near and can_look_up(table, version, _sources(leaf.fields), column)):
+        table, _ = self.held.tables.version(leaf)
+        values = self._of(wanted.sources)
+        if not (self.work.near and can_look_up(table, column, values.type)):
             return False
         name = next(f.name for f in leaf.fields if f.source == column)
-        part = len(self._of(wanted.sources)) / sizes.values(leaf, name)
+        part = len(values) / sizes.values(leaf, name)
         return part <= A_PART and part * rows <= SMALL
 
     def _of(self, sources: Sources) -> pa.Array:
@@ -106,7 +107,3 @@ def _together(wanted: dict[Scan, LookUp]) -> Iterable[list[Scan]]:
     for place, w in wanted.items():
         groups.setdefault((w.leaf.table, w.leaf.at, w.column), []).append(place)
     return groups.values()
-
-
-def _sources(fields: Iterable[Field]) -> list[str]:
-    return [f.source for f in fields]

@@ -24,6 +24,7 @@ from belvedere.algebra.relations import (
     Join,
     Keys,
     Kind,
+    Negate,
     Output,
     Project,
     Rel,
@@ -40,7 +41,7 @@ from belvedere.rules.delta import Delta
 from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import SMALL, outward
 from belvedere.rules.restrict import push
-from belvedere.sql.render import SIGN, Source, render
+from belvedere.sql.render import SIGN, Source, is_signed, render
 from belvedere.views.choice import Strategy
 from belvedere.views.state import (
     COUNT,
@@ -79,11 +80,12 @@ class Move:
 
     def query(self, source: Source, stored: exp.Table) -> exp.Query:
         """The rows to write."""
-        query = self.part(self.plan, source)
         if self.numbered is None:
-            return query
+            return self.part(self.plan, source)
+        # What takes rows away may have turned out to be empty, and the signs with it.
+        change = self.plan if is_signed(self.plan) else Negate(Negate(self.plan))
         columns = list(self.numbered)
-        return _numbers(_held(query, stored, columns), columns)
+        return _numbers(_held(self.part(change, source), stored, columns), columns)
 
     def part(self, plan: Rel, source: Source) -> exp.Query:
         """A part of the plan as a query, with what is known of sizes."""
