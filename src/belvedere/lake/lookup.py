@@ -42,9 +42,11 @@ def look_up(
     None if they are more than `most`, a file is gone, or Arrow is not the one to read them.
     """
     found = _legible(table, version, [*columns, column])
-    if found is None or not can_look_up(table, column, values.type):
+    if found is None or not can_look_up(table, column):
         return None
     then, some = found
+    if arrow_schema({column: then.types[column.lower()]}).types != [values.type]:
+        return None
     try:
         return _rows(then, some, columns, column, values, nulls=nulls, most=most)
     except FileNotFoundError:
@@ -75,10 +77,9 @@ def _rows(
     return rows.rename_columns(list(columns))
 
 
-def can_look_up(table: Table, column: str, kind: pa.DataType) -> bool:
-    """Whether rows may be found by values of this type in a column."""
-    own = table.types.get(column.lower(), "")
-    return table.plain and own in KEYS and arrow_schema({column: own}).types == [kind]
+def can_look_up(table: Table, column: str) -> bool:
+    """Whether rows may be found by the values of a column."""
+    return table.plain and table.types.get(column.lower()) in KEYS
 
 
 def _legible(

@@ -31,6 +31,9 @@ class Held:
             return True
         return isinstance(leaf, Change) and leaf.table in self.changes
 
+    def __contains__(self, table: str) -> bool:
+        return table in self.changes or table in self._results
+
     def source(self, leaf: Scan | Change) -> exp.Table:
         """What stands in FROM: a result, or a table."""
         view = self._views.get(leaf.table)
@@ -49,13 +52,18 @@ class Held:
         # No table has such a name.
         name = f"{STORED_PREFIX} {len(self._results) + 1}"
         self._results[name], self._views[name] = rows, view
-        sizes, size = Sizes(known), {name: rows.num_rows}
-        values = {(name, c): sizes.values(shape, c) for c in shape.columns}
         within = {(name, c): spans for c, spans in spans_arrow(rows).items()}
-        return name, replace(
-            known,
-            rows={**known.rows, **size},
-            changed={**known.changed, **size},
-            values={**known.values, **values},
-            changed_within={**known.changed_within, **within},
-        )
+        known = replace(known, changed_within={**known.changed_within, **within})
+        return name, with_result(known, name, shape, rows.num_rows)
+
+
+def with_result(known: Statistics, name: str, shape: Rel, rows: float) -> Statistics:
+    """What is known, with a leaf for the result of a part of a plan."""
+    sizes, size = Sizes(known), {name: rows}
+    values = {(name, c): sizes.values(shape, c) for c in shape.columns}
+    return replace(
+        known,
+        rows={**known.rows, **size},
+        changed={**known.changed, **size},
+        values={**known.values, **values},
+    )

@@ -5,24 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 
 import pyarrow as pa
 
-from belvedere.algebra.relations import Empty, Field, Rel, Scan
+from belvedere.algebra.relations import Change, Empty, Field, Rel, Scan
+from belvedere.analyses.effort import effort
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.values import Sources
 from belvedere.lake.lookup import can_look_up, look_up
+from belvedere.lake.names import STORED_PREFIX
 from belvedere.lake.work import Work
 from belvedere.rules.empties import without_empties
 from belvedere.rules.lookups import LookUp, filled, look_ups
 from belvedere.rules.outward import SMALL
-from belvedere.views.held import Held
+from belvedere.views.held import Held, with_result
 from belvedere.views.maintenance import Move
 
 LARGE = 50_000
 """Rows of a table from which on it is not simply read."""
 A_PART = 0.25
 """Of the values of a column, above which its table is as well read whole."""
+
+
+_ROW, _COLUMN = 0.1, 0.1
+"""The work of a look-up, for each row of the table: beside Spark's, see `analyses/effort.py`."""
 
 
 @dataclass
@@ -44,66 +51,113 @@ class LookUps:
                 return way
             found: dict[Scan, Rel] = {}
             for group in _together(wanted):
-                way = self._look_up(way, {place: wanted[place] for place in group}, found)
+                way = self._look_up(way, group, found)
             way = replace(way, plan=without_empties(filled(plan, found)))
 
+    def effort(self, way: Move) -> float:
+        """How much work a way will be, in rows, with the look-ups that it promises."""
+        plan, known, looked, expected = way.plan, way.known, 0.0, set[str]()
+
+        def has(leaf: Scan | Change) -> bool:
+            return leaf.table in expected or self.held.has(leaf)
+
+        while True:
+            sizes = Sizes(known)
+            plan, wanted = look_ups(plan, has, partial(self._worth, sizes))
+            if not wanted:
+                return looked + effort(plan, sizes, SMALL)
+            found: dict[Scan, Rel] = {}
+            for group in _together(wanted):
+                name = f"{STORED_PREFIX} expected {len(expected)}"
+                expected.add(name)
+                looked += sizes.rows(group.leaf) * (_ROW + _COLUMN * len(group.leaf.fields))
+                rows = group.part(sizes, self._count(sizes, group.sources)) * sizes.rows(group.leaf)
+                known = with_result(known, name, group.shape, rows)
+                found.update(group.filled(name))
+            plan = filled(plan, found)
+
     def _worth(self, sizes: Sizes, wanted: LookUp) -> bool:
-        leaf, column = wanted.leaf, wanted.column
-        rows = sizes.rows(leaf)
-        if not LARGE <= rows < float("inf") or wanted in self._in_vain:
+        rows = sizes.rows(wanted.leaf)
+        if not LARGE <= rows < inf or wanted in self._in_vain or not self.work.near:
             return False
-        table, _ = self.held.tables.version(leaf)
-        values = self._of(wanted.sources)
-        if not (self.work.near and can_look_up(table, column, values.type)):
+        table, _ = self.held.tables.version(wanted.leaf)
+        if not can_look_up(table, wanted.column):
             return False
-        name = next(f.name for f in leaf.fields if f.source == column)
-        part = len(values) / sizes.values(leaf, name)
+        group = _Group(wanted.leaf, wanted.column, wanted.sources)
+        part = group.part(sizes, self._count(sizes, wanted.sources))
         return part <= A_PART and part * rows <= SMALL
+
+    def _count(self, sizes: Sizes, sources: Sources) -> float:
+        """How many values there are, about where they are not in memory yet."""
+        if all(table in self.held for table, _ in sources):
+            return len(self._of(sources))
+        return sum(sizes.known.changed[table] for table, _ in sources)
 
     def _of(self, sources: Sources) -> pa.Array:
         if sources not in self._values:
             self._values[sources] = self.held.values(sources)
         return self._values[sources]
 
-    def _look_up(self, way: Move, places: dict[Scan, LookUp], found: dict[Scan, Rel]) -> Move:
+    def _look_up(self, way: Move, group: _Group, found: dict[Scan, Rel]) -> Move:
         """What some places of the plan want of one table by one column, read at once."""
-        all_wanted = list(places.values())
-        fields = {f.source: f for w in all_wanted for f in w.leaf.fields}
-        leaf = replace(all_wanted[0].leaf, fields=tuple(fields.values()))
-        column = all_wanted[0].column
-        values = self._of(frozenset().union(*(w.sources for w in all_wanted)))
-        table, version = self.held.tables.version(leaf)
-        rows = look_up(
-            table,
-            version,
-            list(fields),
-            column,
-            values,
-            nulls=any(w.nulls for w in all_wanted),
-            most=SMALL,
-        )
+        table, version = self.held.tables.version(group.leaf)
+        values = self._of(group.sources)
+        columns = [f.source for f in group.leaf.fields]
+        rows = look_up(table, version, columns, group.column, values, nulls=group.nulls, most=SMALL)
         if rows is None:
-            self._in_vain.update(all_wanted)
-            found.update({place: wanted.leaf for place, wanted in places.items()})
+            self._in_vain.update(group.places.values())
+            found.update({place: wanted.leaf for place, wanted in group.places.items()})
             return way
-        self.held.tables.opened.add((leaf.table, version))
+        self.held.tables.opened.add((group.leaf.table, version))
         self.ran.append(
             f"-- {rows.num_rows} rows of {table.name} at version {version}, looked up"
-            f" by {len(values)} values of {column}"
+            f" by {len(values)} values of {group.column}"
         )
-        schema = self.work.empty((f.source, f.type) for f in leaf.fields).schema
+        schema = self.work.empty((f.source, f.type) for f in group.leaf.fields).schema
         view = self.work.hold("rows", rows, schema)
-        shape = replace(leaf, fields=tuple(Field(f.source, f.source, f.type) for f in leaf.fields))
-        name, known = self.held.add(way.known, shape, rows, view)
-        for place, wanted in places.items():
-            some = Scan(name, wanted.leaf.fields)
-            found[place] = some if rows.num_rows else Empty(some.columns)
+        name, known = self.held.add(way.known, group.shape, rows, view)
+        found.update(group.filled(name if rows.num_rows else None))
         return replace(way, known=known)
 
 
-def _together(wanted: dict[Scan, LookUp]) -> Iterable[list[Scan]]:
-    """The places that want rows of the same table by the same column."""
-    groups: dict[object, list[Scan]] = {}
+@dataclass
+class _Group:
+    """The places of a plan that want rows of one table by one column."""
+
+    leaf: Scan
+    """With the fields that any of them wants."""
+    column: str
+    sources: Sources = frozenset()
+    nulls: bool = False
+    places: dict[Scan, LookUp] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> Scan:
+        """The leaf under its table's own names."""
+        return replace(
+            self.leaf, fields=tuple(Field(f.source, f.source, f.type) for f in self.leaf.fields)
+        )
+
+    def part(self, sizes: Sizes, count: float) -> float:
+        """The part of the table that so many values are."""
+        return count / sizes.values(self.shape, self.column)
+
+    def filled(self, name: str | None) -> dict[Scan, Rel]:
+        """What stands in the places: rows under a name, or none."""
+        leaves = {place: wanted.leaf for place, wanted in self.places.items()}
+        if name is None:
+            return {place: Empty(leaf.columns) for place, leaf in leaves.items()}
+        return {place: Scan(name, leaf.fields) for place, leaf in leaves.items()}
+
+
+def _together(wanted: dict[Scan, LookUp]) -> Iterable[_Group]:
+    groups: dict[object, _Group] = {}
     for place, w in wanted.items():
-        groups.setdefault((w.leaf.table, w.leaf.at, w.column), []).append(place)
+        key = w.leaf.table, w.leaf.at, w.column
+        group = groups.setdefault(key, _Group(replace(w.leaf, fields=()), w.column))
+        own = {f.source: f for f in (*group.leaf.fields, *w.leaf.fields)}
+        group.leaf = replace(w.leaf, fields=tuple(own.values()))
+        group.sources |= w.sources
+        group.nulls |= w.nulls
+        group.places[place] = w
     return groups.values()

@@ -91,11 +91,6 @@ class Move:
         """A part of the plan as a query, with what is known of sizes."""
         return render(plan, source, self._small)
 
-    @property
-    def work(self) -> float:
-        """How much work it is, in rows; endless if nothing is known."""
-        return effort(self.plan, self._sizes, SMALL)
-
     @cached_property
     def _sizes(self) -> Sizes:
         return Sizes(self.known)

@@ -14,6 +14,7 @@ from math import inf
 from sqlglot import exp
 
 from belvedere.algebra.relations import Empty
+from belvedere.analyses.sizes import Statistics
 from belvedere.errors import Internal, Unsupported
 from belvedere.lake import commits
 from belvedere.lake.amounts import change_passes, change_rows
@@ -33,7 +34,8 @@ from belvedere.views.definition import View
 from belvedere.views.held import Held
 from belvedere.views.history import note
 from belvedere.views.ledger import Record
-from belvedere.views.maintenance import Move, fill, move, rebuilding
+from belvedere.views.lookups import LookUps
+from belvedere.views.maintenance import fill, move, rebuilding
 from belvedere.views.meter import Meter
 from belvedere.views.pins import Pins
 from belvedere.views.retype import retyped
@@ -220,14 +222,15 @@ class _Refresh:
         passes = {t: self._passes(t, before[t], stamp.vector[t]) for t in far}
         known = replace(known, passed={t: n * known.rows[t] for t, n in passes.items()})
         way = move(state, choice.strategy, moving, types, known)
-        if self._costs_more(choice.strategy, way):
-            return Choice(Strategy.REBUILD, "CHEAPER"), None
-        stamp = self._noted(stamp, choice)
         views = {t: found[t].view for t in moving}
         versions = self._versions(work, before, stamp.vector, views)
         changes = {t: rows for t in moving if (rows := found[t].held) is not None}
         in_memory = Held(versions, changes)
-        way = Steps(work, in_memory, self.ran).taken(way)
+        look_ups = LookUps(work, in_memory, self.ran)
+        if self._costs_more(choice.strategy, look_ups.effort(way), known):
+            return Choice(Strategy.REBUILD, "CHEAPER"), None
+        stamp = self._noted(stamp, choice)
+        way = Steps(work, in_memory, look_ups, self.ran).taken(way)
         if isinstance(way.plan, Empty):
             commits.move(work, self.view.stored, stamp)
             return choice, 0
@@ -249,11 +252,11 @@ class _Refresh:
         rows = change_rows(self.pins.table(name), old.version, new.version)
         return inf if rows is None else rows
 
-    def _costs_more(self, strategy: Strategy, way: Move) -> bool:
+    def _costs_more(self, strategy: Strategy, effort: float, known: Statistics) -> bool:
         """Whether a view that leaves the choice to us is better computed again; notes why."""
         earlier = past(self.door, self.view.definition.id)
-        ours = candidate(strategy, way.work, earlier)
-        rebuild = candidate(Strategy.REBUILD, rebuilding(self.view.state, way.known), earlier)
+        ours = candidate(strategy, effort, earlier)
+        rebuild = candidate(Strategy.REBUILD, rebuilding(self.view.state, known), earlier)
         self.meter.candidates = (ours, rebuild)
         free = Policy(self.view.definition.policy) is Policy.AUTO
         return free and cheaper(rebuild, ours)

@@ -35,15 +35,15 @@ class Steps:
 
     work: Work
     held: Held
+    look_ups: LookUps
     ran: list[str]
     _declined: list[Rel] = field(default_factory=list)
 
     def taken(self, way: Move) -> Move:
         """The way with its steps taken."""
-        look_ups = LookUps(self.work, self.held, self.ran)
-        way = look_ups.made(way)
+        way = self.look_ups.made(way)
         while (step := next(self._worth_it(way), None)) is not None:
-            way = look_ups.made(self._take(way, step))
+            way = self.look_ups.made(self._take(way, step))
         return way
 
     def _worth_it(self, way: Move) -> Iterator[Rel]:
