@@ -53,7 +53,8 @@ def scattered(number: int, share: float) -> list[str]:
     """
     every = round(1 / share)
     gap = 8 * (number % 3 + 1)
-    new, old = (number * 7 + 1) % every, (number * 7 + 4) % every
+    # Other blocks of keys in each of the next rounds: none goes twice, or goes that just came.
+    new, old = 2 * number % every, (2 * number + 1) % every
     return [
         *_new_orders(
             f"o_orderkey + {gap}", f"o_orderkey % 32 < 8 AND o_orderkey div 32 % {every} = {new}"

@@ -1,7 +1,8 @@
 """How much work a plan is, in rows that Spark handles: to compare plans, not to tell the time.
 
 scan             each row, more for each column
-change           nothing if it is at hand; else each row of its files, and those that changed are sorted
+change           nothing if it is at hand; else each row of its files, and those that changed are
+                 sorted by every column
 ⋈, ⋉ and so on   each row of the large side passes the small one; two large sides are sorted
 γ, δ, net, rank  each row of the input is put in its group
 """
@@ -53,7 +54,8 @@ def effort(q: Rel, sizes: Sizes, small: float) -> float:
                 return _SORT * (sizes.rows(node.left) + sizes.rows(node.right))
             case Change():
                 passed = sizes.known.passed.get(node.table, 0)
-                return passed * _width(node) + (_SORT * sizes.rows(node) if passed else 0)
+                netted = _SORT * sizes.rows(node) * len(node.fields) if passed else 0
+                return passed * _width(node) + netted
             case Filter() | Project() | Union() | Negate() | Empty():
                 return 0
 

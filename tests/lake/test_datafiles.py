@@ -1,0 +1,63 @@
+"""Rows of a Parquet file by their numbers and by values, across batches and row groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from belvedere.lake import datafiles
+from belvedere.lake.datafiles import DataFile
+
+KEYS = [5, None, 7, 5, 9, None, -3, 7, 7, 100]
+TEXTS = ["a", "b", None, "a", "b", "a", None, "c", "a", "b"]
+SCHEMA = pa.schema(
+    [("t", pa.string()), ("absent", pa.int32()), ("p", pa.date32()), ("k", pa.int64())]
+)
+
+
+@pytest.fixture(params=[1, 3, 100], ids=lambda size: f"{size} rows a group")
+def file(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> DataFile:
+    monkeypatch.setattr(datafiles, "_BATCH", 2)
+    rows = pa.table({"n": [{"k": 1}] * 10, "k": pa.array(KEYS, pa.int32()), "t": TEXTS})
+    pq.write_table(rows, tmp_path / "f.parquet", row_group_size=request.param)
+    return DataFile(tmp_path / "f.parquet", {"p": "2024-02-29"})
+
+
+def test_some_rows_as_the_table_has_them(file: DataFile) -> None:
+    rows = file.some(SCHEMA, np.array([0, 4, 5, 9]))
+    assert rows.schema == SCHEMA
+    assert rows["k"].to_pylist() == [5, 9, None, 100]
+    assert rows["t"].to_pylist() == ["a", "b", "a", "b"]
+    assert {str(day) for day in rows["p"].to_pylist()} == {"2024-02-29"}
+    assert rows["absent"].null_count == 4
+
+
+def test_rows_of_columns_that_a_file_does_not_hold_are_counted(file: DataFile) -> None:
+    absent = pa.schema([SCHEMA.field("absent")])
+    assert file.some(absent, np.array([1, 8])).num_rows == 2
+    assert file.whole(absent, np.array([1, 8])).num_rows == 8
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("wanted", [[7], [5, 100], [6, 8], [-4, 101], []])
+def test_rows_by_value(file: DataFile, wanted: list[int], nulls: bool) -> None:
+    among = {*wanted, None} if nulls else set(wanted)
+    expected = [i for i, k in enumerate(KEYS) if k in among]
+    assert file.where("k", pa.array(wanted, pa.int64()), nulls=nulls).tolist() == expected
+
+
+def test_rows_by_text(file: DataFile) -> None:
+    found = file.where("t", pa.array(["b", "z"]), nulls=True)
+    assert found.tolist() == [i for i, t in enumerate(TEXTS) if t in ("b", None)]
+
+
+def test_a_column_that_a_file_does_not_hold_is_null(file: DataFile) -> None:
+    values = pa.array([1], pa.int32())
+    assert file.where("absent", values, nulls=False).tolist() == []
+    assert file.where("absent", values, nulls=True).tolist() == list(range(10))
