@@ -40,6 +40,7 @@ UNUSED = {
 }
 
 
+@pytest.mark.soak
 def test_columns_that_no_view_uses_come_change_and_go(events: EventsLake) -> None:
     alter(events, "ADD COLUMN spare_too INT")
     for change in UNUSED.values():

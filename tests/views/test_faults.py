@@ -129,6 +129,7 @@ def test_two_processes_refresh_the_same_views(lake: bv.Lake, tmp_path: Path) -> 
     recovered(lake)
 
 
+@pytest.mark.soak
 def test_a_call_that_looked_at_a_table_before_someone_else_refreshed(lake: bv.Lake) -> None:
     door = lake._door
     with Pins(door) as pins:

@@ -166,6 +166,7 @@ def test_commits_that_change_no_row_leave_nothing_to_refresh(events: EventsLake)
     assert all(s.fresh for s in events.lake.status())
 
 
+@pytest.mark.soak
 def test_a_table_compacted_and_vacuumed_needs_no_rebuild(events: EventsLake) -> None:
     """Its rows are the same in the new state, whose files are there."""
     events.change()
