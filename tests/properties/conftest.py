@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 _COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-settings.register_profile("default", max_examples=60, derandomize=True, **_COMMON)
+settings.register_profile("default", max_examples=40, derandomize=True, **_COMMON)
 settings.register_profile("deep", max_examples=300, print_blob=True, **_COMMON)
 
 
