@@ -61,3 +61,11 @@ def test_a_column_that_a_file_does_not_hold_is_null(file: DataFile) -> None:
     values = pa.array([1], pa.int32())
     assert file.where("absent", values, nulls=False).tolist() == []
     assert file.where("absent", values, nulls=True).tolist() == list(range(10))
+
+
+def test_a_column_is_not_taken_for_a_field_of_the_same_path(tmp_path: Path) -> None:
+    rows = pa.table({"a": [{"b": 1}, {"b": 2}], "a.b": pa.array([70, 80])})
+    pq.write_table(rows, tmp_path / "f.parquet")
+    file = DataFile(tmp_path / "f.parquet")
+    assert file.where("a.b", pa.array([80]), nulls=False).tolist() == [1]
+    assert file.some(pa.schema([("a.b", pa.int64())]), np.array([1]))["a.b"].to_pylist() == [80]

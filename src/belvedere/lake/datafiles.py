@@ -87,12 +87,18 @@ class DataFile:
             if not _may_have(file.metadata.row_group(group), column, values, nulls=nulls):
                 continue
             for batch in _batches(file, group, [column]):
-                held = batch.column(0)
+                held = batch.column(column)
                 hit = pc.is_in(held.cast(values.type), value_set=values)
                 wanted = pc.or_(hit, held.is_null()) if nulls else hit
                 found.append(np.flatnonzero(wanted) + at)
                 at += batch.num_rows
         return np.concatenate(found)
+
+    @property
+    def has_int96(self) -> bool:
+        """Whether timestamps are stored in nanoseconds, which Arrow wraps after the year 2262."""
+        schema = self._open().schema
+        return any(schema.column(i).physical_type == "INT96" for i in range(len(schema)))
 
     def read(self) -> pa.Table:
         """All that it holds."""
@@ -143,9 +149,11 @@ def _may_have(group: pq.RowGroupMetaData, column: str, values: pa.Array, *, null
     import pyarrow.compute as pc
 
     chunks = (group.column(i) for i in range(group.num_columns))
-    bounds = next(c.statistics for c in chunks if c.path_in_schema == column)
-    known = bounds is not None and bounds.has_min_max and pa.types.is_integer(values.type)
-    if not known or (nulls and bounds.null_count != 0):
+    found = [c.statistics for c in chunks if c.path_in_schema == column]
+    bounds = found[0]
+    # A field b of a struct a has the path of a column `a.b`.
+    known = len(found) == 1 and bounds is not None and bounds.has_min_max
+    if not (known and pa.types.is_integer(values.type)) or (nulls and bounds.null_count != 0):
         return True
     some = pc.and_(pc.greater_equal(values, bounds.min), pc.less_equal(values, bounds.max))
     return bool(pc.any(some).as_py())

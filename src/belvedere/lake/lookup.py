@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from belvedere.lake import tables
 from belvedere.lake.datafiles import DataFile
@@ -94,7 +93,7 @@ def _legible(
     kinds = [then.types.get(c.lower(), "") for c in columns]
     if not then.plain or not all(map(is_exact, kinds)):
         return None
-    if "timestamp" in kinds and any(map(_has_int96, found)):
+    if "timestamp" in kinds and any(DataFile(Path(f.path)).has_int96 for f in found):
         return None
     return then, found
 
@@ -105,8 +104,3 @@ def _kept(table: Table, file: File, numbers: np.ndarray) -> np.ndarray:
         return numbers
     assert table.root is not None
     return numbers[~np.isin(numbers, deleted(table.root, file.vector), assume_unique=True)]
-
-
-def _has_int96(file: File) -> bool:
-    schema = pq.read_metadata(file.path).schema
-    return any(schema.column(i).physical_type == "INT96" for i in range(len(schema)))

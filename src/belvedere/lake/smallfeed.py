@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from belvedere.analyses.spans import MOST, Spans
 from belvedere.lake import log
 from belvedere.lake.changefiles import kept_files, signed_rows, touched_files
+from belvedere.lake.datafiles import DataFile
 from belvedere.lake.log import Action, Commit
 from belvedere.lake.tables import Table
 from belvedere.sql.render import SIGN
@@ -167,12 +168,7 @@ def _deleted(action: Action) -> int:
 
 
 def _has_int96(root: Path, commit: Commit) -> bool:
-    """Whether timestamps are stored in nanoseconds, which Arrow wraps after the year 2262."""
-    for action in touched_files(commit):
-        schema = _footer(root, action).schema
-        if any(schema.column(i).physical_type == "INT96" for i in range(len(schema))):
-            return True
-    return False
+    return any(DataFile(log.data_file(root, a["path"])).has_int96 for a in touched_files(commit))
 
 
 def _file_rows(root: Path, action: Action) -> int:

@@ -10,6 +10,7 @@ import itertools
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -124,7 +125,7 @@ class Work:
         frame = self.spark.createDataFrame(rows.combine_chunks(), schema=schema)
         return self.register(label, frame)
 
-    @property
+    @cached_property
     def near(self) -> bool:
         """Whether Spark computes on this machine, and so has no more hands than we."""
         return (self.spark.conf.get("spark.master", "") or "").startswith("local")

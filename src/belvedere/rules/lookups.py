@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, cast
 
 from belvedere.algebra.relations import (
     Field,
@@ -25,7 +25,7 @@ from belvedere.algebra.relations import (
     Restrict,
     Scan,
 )
-from belvedere.algebra.walks import bottom_up
+from belvedere.algebra.walks import bottom_up, children, with_children
 from belvedere.analyses.equalities import equalities
 from belvedere.analyses.values import Known, Sources, sources
 
@@ -68,16 +68,16 @@ class _Places:
             case Join(kind=Kind.INNER | Kind.SEMI | Kind.ANTI | Kind.LEFT):
                 for left, right in equalities(q):
                     values = sources(q.left, left, self.known)
-                    q = replace(q, right=self._within(q.right, right, values, nulls=False))
+                    q = _over(q, q.left, self._within(q.right, right, values, nulls=False))
                     if q.kind in (Kind.INNER, Kind.SEMI):
                         values = sources(q.right, right, self.known)
-                        q = replace(q, left=self._within(q.left, left, values, nulls=False))
+                        q = _over(q, self._within(q.left, left, values, nulls=False), q.right)
                 return q
             # U3
             case Restrict():
                 for key, by in zip(q.key, q.by.rel.columns, strict=True):
                     values = sources(q.by.rel, by, self.known)
-                    q = replace(q, child=self._within(q.child, key, values, nulls=True))
+                    q = _over(q, self._within(q.child, key, values, nulls=True), q.by.rel)
                 return q
             case _:
                 return q
@@ -89,13 +89,15 @@ class _Places:
         match q:
             case Scan() if not self.known(q):
                 return self._asked(q, _source(q.fields, column), values, nulls=nulls)
-            case Filter() | Restrict():
-                return replace(q, child=self._within(q.child, column, values, nulls=nulls))
+            case Filter():
+                return _over(q, self._within(q.child, column, values, nulls=nulls))
+            case Restrict():
+                return _over(q, self._within(q.child, column, values, nulls=nulls), q.by.rel)
             case Project():
                 below = next(o.value for o in q.outputs if o.name == column).column
                 if below is None:
                     return q
-                return replace(q, child=self._within(q.child, below, values, nulls=nulls))
+                return _over(q, self._within(q.child, below, values, nulls=nulls))
             case _:
                 return q
 
@@ -110,6 +112,15 @@ class _Places:
 
 _NOT_YET = -1
 """A version that no table has: the leaf stands for rows that are being looked up."""
+
+
+R = TypeVar("R", bound=Rel)
+
+
+def _over(q: R, *new: Rel) -> R:
+    """The node over other children; itself over its own, so that shared plans stay shared."""
+    same = all(a is b for a, b in zip(children(q), new, strict=True))
+    return q if same else cast(R, with_children(q, new))
 
 
 def _source(fields: tuple[Field, ...], column: str) -> str:

@@ -12,7 +12,6 @@ from sqlglot import exp
 from belvedere.algebra.relations import Change, Rel, Scan
 from belvedere.analyses.sizes import Column, Sizes, Statistics
 from belvedere.lake.names import STORED_PREFIX
-from belvedere.lake.smallfeed import spans_arrow
 from belvedere.views.sources import Versions
 
 
@@ -52,8 +51,6 @@ class Held:
         # No table has such a name.
         name = f"{STORED_PREFIX} {len(self._results) + 1}"
         self._results[name], self._views[name] = rows, view
-        within = {(name, c): spans for c, spans in spans_arrow(rows).items()}
-        known = replace(known, changed_within={**known.changed_within, **within})
         return name, with_result(known, name, shape, rows.num_rows)
 
 
