@@ -3,8 +3,8 @@
     python -m benchmarks.refresh [--quick] [--scale N] [--changes scattered|clustered]
 
 Recomputation is the defining query written by Spark to a Delta table, warm, alternating with the
-refresh of the view; medians. One row per view, then one JSON line. Data and views are kept in
-.cache/benchmarks between runs.
+refresh of the view; medians. One row per case, then one JSON line. Data and views are kept in
+.cache/benchmarks between runs; the full form keeps what it measured too, and goes on from there.
 """
 
 from __future__ import annotations
@@ -14,41 +14,92 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable
-from math import exp, log
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import belvedere as bv
 from benchmarks import tpch
+from benchmarks.pairs import Pair, Pairs, mean, percentile
 
 QUICK = ("q01", "q03", "q05", "q06", "q10", "q12", "q14", "q18")
 UNTOUCHED = ("q02", "q11", "q16")
 """These read neither orders nor lineitem."""
 
+SMALL = 0.001
+ORDERS = 1_500_000
+"""At scale 1."""
+GROWTH_ORDERS = 1000
+"""In and out with their lineitems they are 10 000 changed rows."""
 MANY_FILES = 24
 CACHE = Path(".cache/benchmarks")
 
 
 def main() -> None:
     options = _options()
-    views = QUICK if options.quick else [v for v in tpch.queries() if v not in UNTOUCHED]
-    with bv.connect(CACHE / f"lake-{options.scale:g}") as lake:
-        _prepare(lake, options.scale, views)
-        figures = _measure(lake, views, options)
-        figures["empty_refresh_ms"] = _empty(lake)
-        figures["fixed_units"] = _fixed(lake)
-    print(json.dumps(figures))
+    print(json.dumps(_quick() if options.quick else _full(options)))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="8 views, two sizes of changes")
+    parser.add_argument(
+        "--quick", action="store_true", help="8 views at scale 1, two sizes of changes"
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default 1)")
     parser.add_argument("--changes", choices=("scattered", "clustered"), default="scattered")
-    parser.add_argument("--share", type=float, default=0.001, help="of the orders, in and out")
-    parser.add_argument("--rounds", type=int, default=3, help="measured rounds (default 3)")
+    parser.add_argument("--views", nargs="+", help="only these, for a look at some")
+    parser.add_argument("--rounds", type=int, help="measured rounds of each size of changes")
+    parser.add_argument("--again", action="store_true", help="forget what was measured before")
     return parser.parse_args()
+
+
+def _quick() -> dict[str, Any]:
+    notes = _notes("quick", again=True)
+    with _lake(1) as lake:
+        _prepare(lake, 1, QUICK)
+        run = _Run(lake, QUICK, notes, "scattered")
+        run.warm(SMALL)
+        run.rounds({SMALL: 3, 0.1: 2})
+        return run.figures("sf1_geomean", worst=True) | _small_figures(lake)
+
+
+def _full(options: argparse.Namespace) -> dict[str, Any]:
+    views = options.views or [v for v in tpch.queries() if v not in UNTOUCHED]
+    notes = _notes(f"{options.scale:g}-{options.changes}", again=options.again)
+    first = options.scale == 1 and options.changes == "scattered"
+    sizes = {SMALL: options.rounds or 5 if first else options.rounds or 3}
+    if first:
+        sizes |= dict.fromkeys((0.01, 0.1, 0.5), options.rounds or 5)
+    key = "sf1_geomean" if first else f"sf{options.scale:g}_{options.changes}"
+    with _lake(options.scale) as lake:
+        _prepare(lake, options.scale, views)
+        run = _Run(lake, views, notes, options.changes)
+        if first:
+            run.prepare_choices()
+        run.warm(SMALL, recompute=None if first else 1)
+        run.rounds(sizes)
+        figures = run.figures(key, worst=first)
+        if first:
+            figures |= {"right_choice": run.right_choice(), **_small_figures(lake)}
+    if options.scale > 1 and options.changes == "clustered" and not options.views:
+        figures["growth"] = _growth(options)
+    return figures
+
+
+def _small_figures(lake: bv.Lake) -> dict[str, Any]:
+    return {"empty_refresh_ms": _empty(lake), "fixed_units": _fixed(lake)}
+
+
+def _notes(name: str, *, again: bool) -> Pairs:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    file = CACHE / f"measured-{name}.json"
+    if again:
+        file.unlink(missing_ok=True)
+    return Pairs(file)
+
+
+def _lake(scale: float) -> bv.Lake:
+    return bv.connect(CACHE / f"lake-{scale:g}")
 
 
 def _prepare(lake: bv.Lake, scale: float, views: Iterable[str]) -> None:
@@ -59,7 +110,9 @@ def _prepare(lake: bv.Lake, scale: float, views: Iterable[str]) -> None:
         _say(f"loading {', '.join(missing)}")
         tpch.load(lake, tpch.data(scale, CACHE), missing)
     for table in ("orders", "lineitem"):
-        if lake.sql(f"DESCRIBE DETAIL {table}").collect()[0]["numFiles"] > MANY_FILES:
+        if lake.sql(f"DESCRIBE DETAIL {table}").collect()[0]["numFiles"] > MANY_FILES * max(
+            scale, 1
+        ):
             _say(f"putting {table} together")
             lake.sql(f"REORG TABLE {table} APPLY (PURGE)")
             lake.sql(f"OPTIMIZE {table}")
@@ -69,91 +122,143 @@ def _prepare(lake: bv.Lake, scale: float, views: Iterable[str]) -> None:
     lake.refresh()
 
 
-Pairs = dict[tuple[str, float], list[tuple[float, float]]]
-"""By view and share of changes: seconds of recomputation and of refresh, side by side."""
+class _Run:
+    """Rounds of changes, and what recomputation and refresh take after each."""
+
+    def __init__(self, lake: bv.Lake, views: Iterable[str], notes: Pairs, changes: str) -> None:
+        self._lake = lake
+        self._views = tuple(views)
+        self._notes = notes
+        self._changes = changes
+        self._shares: tuple[float, ...] = ()
+        self._choices = False
+
+    def prepare_choices(self) -> None:
+        """The same views under each policy, so that every strategy starts at the same state."""
+        self._choices = True
+        for view in self._views:
+            for name, policy in ((_by_changes(view), "INCREMENTAL"), (_by_all(view), "FULL")):
+                _say(f"preparing {name}")
+                self._lake.sql(
+                    f"CREATE MATERIALIZED VIEW IF NOT EXISTS {name}"
+                    f" REFRESH POLICY {policy} AS {tpch.queries()[view]}"
+                )
+
+    def warm(self, share: float, recompute: int | None = None) -> None:
+        """A round that does not count; at large scales a few recomputations are enough."""
+        self.change(share)
+        for number, view in enumerate(self._views):
+            done = self._lake.refresh(view)
+            _say(f"warm {view}: {done.seconds:.2f} s, {done.strategy}")
+            if recompute is None or number < recompute:
+                self._recompute(view)
+        self._lake.refresh()
+
+    def rounds(self, sizes: dict[float, int]) -> None:
+        """Rounds of each share of changes until every view has its number of pairs."""
+        self._shares = tuple(sizes)
+        for share, rounds in sizes.items():
+            while missing := [v for v in self._views if len(self._notes[v, share]) < rounds]:
+                self.change(share)
+                for view in missing:
+                    self._measure(view, share)
+            self._lake.refresh()
+
+    def figures(self, key: str, *, worst: bool) -> dict[str, Any]:
+        """The table of medians, and what the run says as a whole."""
+        cases = [(view, share) for share in self._shares for view in self._views]
+        print(
+            f"{'changes':<9}{'view':<6}{'recompute s':>12}{'refresh s':>11}{'ratio':>7}  strategy"
+        )
+        for view, share in cases:
+            found = self._notes[view, share]
+            slow = statistics.median(p.recompute for p in found)
+            fast = statistics.median(p.refresh for p in found)
+            taken = ", ".join(dict.fromkeys(p.strategy for p in found))
+            print(f"{share:<9.1%}{view:<6}{slow:>12.2f}{fast:>11.2f}{slow / fast:>7.2f}  {taken}")
+        small = {v: round(self._notes.ratio(v, SMALL), 2) for v in self._views}
+        figures: dict[str, Any] = {key: round(mean(small.values()), 2), "ratios": small}
+        if worst:
+            same = self._notes.same_twice(cases)
+            ratios = [self._notes.ratio(*case) for case in cases]
+            figures["same_twice"] = round(same, 2)
+            figures["worst_auto"] = round(percentile(ratios, 5) / same, 2)
+        return figures
+
+    def right_choice(self) -> float:
+        """The share of cases where AUTO took the faster strategy, or one as fast."""
+        cases = [(view, share) for share in self._shares for view in self._views]
+        right = {case: self._notes.right(*case) for case in cases}
+        for (view, share), was in right.items():
+            if was is False:
+                _say(f"wrong choice: {view} at {share:.1%}")
+        return round(statistics.fmean(bool(r) for r in right.values() if r is not None), 3)
+
+    def change(self, share: float) -> None:
+        """A round of changes."""
+        if self._changes == "clustered":
+            statements = tpch.clustered(self._lake, share)
+        else:
+            # Each round has two commits; a run goes on where the one before it ended.
+            done = self._lake.sql("DESCRIBE HISTORY orders LIMIT 1").collect()[0]["version"]
+            statements = tpch.scattered(done // 2, share)
+        for statement in statements:
+            self._lake.sql(statement)
+
+    def _measure(self, view: str, share: float) -> None:
+        """Recomputation and refresh, in turns the one or the other first."""
+        again, fresh = (lambda: self._recompute(view)), (lambda: self._lake.refresh(view))
+        if len(self._notes[view, share]) % 2:
+            slow, (fast, done) = _timed(again)[0], _timed(fresh)
+        else:
+            (fast, done), slow = _timed(fresh), _timed(again)[0]
+        others = (
+            _timed(lambda name=name: self._lake.refresh(name))[0]
+            for name in (_by_changes(view), _by_all(view))
+            if self._choices
+        )
+        pair = Pair(slow, fast, f"{done.strategy} {done.reason}".strip(), *others)
+        self._notes.add(view, share, pair)
+        _say(f"{share:g} {view}: {slow:.2f} s, {fast:.2f} s, {pair.strategy}")
+
+    def _recompute(self, view: str) -> None:
+        frame = self._lake.spark.sql(tpch.queries()[view])
+        # Delta takes no column called sum(l_quantity).
+        named = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+        writer = named.write.format("delta").mode("overwrite")
+        writer.option("overwriteSchema", "true").saveAsTable(f"recomputed_{view}")
 
 
-def _measure(
-    lake: bv.Lake,
-    views: Iterable[str],
-    options: argparse.Namespace,
-) -> dict[str, Any]:
-    large = {0.1: 2} if options.quick else {0.01: 5, 0.1: 5, 0.5: 5}
-    shares = {options.share: options.rounds, **(large if options.scale == 1 else {})}
-    pairs: Pairs = {}
-    how: dict[tuple[str, float], str] = {}
-    same: list[float] = []
-    for share, rounds in shares.items():
-        for number in range(rounds + 1):
-            _change(lake, options, share)
-            for view in views:
-                slow, fast, done = _pair(lake, view, number)
-                how[view, share] = f"{done.strategy} {done.reason}".strip()
-                _say(f"{share:g} {view}: {slow:.2f} s, {fast:.2f} s, {how[view, share]}")
-                if number:  # the first round warms both
-                    pairs.setdefault((view, share), []).append((slow, fast))
-                elif share == options.share:
-                    same.append(_timed(lambda v=view: _recompute(lake, v))[0] / slow)
-    ratios = _report(pairs, how)
-    main = [ratio for (_, share), ratio in ratios.items() if share == options.share]
-    key = f"sf{options.scale:g}_{'geomean' if options.scale == 1 else options.changes}"
-    shown = {v: round(r, 2) for (v, share), r in ratios.items() if share == options.share}
-    figures: dict[str, Any] = {key: round(_mean(main), 2), "ratios": shown}
-    if len(shares) > 1:
-        # A warm recomputation beside another one of the same view.
-        figures["same_twice"] = round(_mean(same), 2)
-        figures["worst_auto"] = round(_percentile(ratios.values(), 5) / _mean(same), 2)
-    return figures
+def _by_changes(view: str) -> str:
+    return f"{view}_by_changes"
 
 
-def _pair(lake: bv.Lake, view: str, number: int) -> tuple[float, float, bv.Refreshed]:
-    """Recomputation and refresh, in turns the one or the other first."""
-    again, fresh = (lambda: _recompute(lake, view)), (lambda: lake.refresh(view))
-    if number % 2:
-        slow, (fast, done) = _timed(again)[0], _timed(fresh)
-    else:
-        (fast, done), slow = _timed(fresh), _timed(again)[0]
-    return slow, fast, done
+def _by_all(view: str) -> str:
+    return f"{view}_by_all"
 
 
-def _change(lake: bv.Lake, options: argparse.Namespace, share: float) -> None:
-    if options.changes == "clustered":
-        statements = tpch.clustered(lake, share)
-    else:
-        # Each round has two commits; a run goes on where the one before it ended.
-        done = lake.sql("DESCRIBE HISTORY orders LIMIT 1").collect()[0]["version"]
-        statements = tpch.scattered(done // 2, share)
-    for statement in statements:
-        lake.sql(statement)
-
-
-def _report(pairs: Pairs, how: dict[tuple[str, float], str]) -> dict[tuple[str, float], float]:
-    """The table of medians; the ratio of each case."""
-    print(f"{'changes':<9}{'view':<6}{'recompute s':>12}{'refresh s':>11}{'ratio':>7}  strategy")
-    ratios = {}
-    for (view, share), found in pairs.items():
-        again, fresh = (statistics.median(p[i] for p in found) for i in (0, 1))
-        ratio = ratios[view, share] = again / fresh
-        taken = how[view, share]
-        print(f"{share:<9.1%}{view:<6}{again:>12.2f}{fresh:>11.2f}{ratio:>7.2f}  {taken}")
-    return ratios
-
-
-def _mean(ratios: Collection[float]) -> float:
-    return exp(statistics.fmean(map(log, ratios)))
-
-
-def _percentile(values: Collection[float], percent: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(int(len(ordered) * percent / 100), len(ordered) - 1)]
-
-
-def _recompute(lake: bv.Lake, view: str) -> None:
-    frame = lake.spark.sql(tpch.queries()[view])
-    # Delta takes no column called sum(l_quantity).
-    named = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
-    writer = named.write.format("delta").mode("overwrite")
-    writer.option("overwriteSchema", "true").saveAsTable(f"recomputed_{view}")
+def _growth(options: argparse.Namespace) -> float:
+    """How much longer the same changes take in a larger lake."""
+    medians: dict[float, dict[str, float]] = {}
+    for scale in (1.0, options.scale):
+        with _lake(scale) as lake:
+            _prepare(lake, scale, QUICK)
+            run = _Run(lake, QUICK, _notes("growth", again=True), "clustered")
+            share = GROWTH_ORDERS / (ORDERS * scale)
+            seconds: dict[str, list[float]] = {}
+            for number in range(4):
+                run.change(share)
+                for view in QUICK:
+                    fast = _timed(lambda v=view, open_lake=lake: open_lake.refresh(v))[0]
+                    if number:  # the first warms up
+                        seconds.setdefault(view, []).append(fast)
+            medians[scale] = {view: statistics.median(found) for view, found in seconds.items()}
+    small, large = medians.values()
+    for view in QUICK:
+        print(
+            f"growth   {view:<6}{small[view]:>12.2f}{large[view]:>11.2f}{large[view] / small[view]:>7.2f}"
+        )
+    return round(mean([large[view] / small[view] for view in QUICK]), 2)
 
 
 def _empty(lake: bv.Lake) -> float:

@@ -234,10 +234,13 @@ def _advance(arguments: argparse.Namespace) -> int:
 def _explain(arguments: argparse.Namespace) -> int:
     from belvedere.views.catalog import the_view
     from belvedere.views.explain import explain
+    from belvedere.views.references import told
 
     if arguments.text is not None:
         return _explain_text(arguments)
-    explanation = explain(the_view(_shelf(arguments), arguments.view))
+    shelf = _shelf(arguments)
+    view = the_view(shelf, arguments.view)
+    explanation = explain(view, told(shelf, view))
     if arguments.json:
         _print_json({"view": explanation.view, "parts": dict(explanation.parts)})
     else:

@@ -44,6 +44,7 @@ from belvedere.views.guard import guard
 from belvedere.views.history import History
 from belvedere.views.ledger import Ledger, readable
 from belvedere.views.pins import Pins
+from belvedere.views.references import told
 from belvedere.views.refresh import Refreshed, refresh
 from belvedere.views.status import Statuses, history, status
 
@@ -120,11 +121,11 @@ class Lake:
     def explain(self, name: str) -> Explanation:
         """A view's plan, how changes reach it, the SQL of a refresh; after one, what ran."""
         view = the_view(self._door, name)
-        last = self._last.get(view.stored)
+        keys, last = told(self._door, view), self._last.get(view.stored)
         if last is None:
-            return explain(view)
+            return explain(view, keys)
         ran = [("SQL that ran", sql) for sql in last.sql]
-        return explain(view, [("Last refresh here", str(last)), *ran])
+        return explain(view, [*keys, ("Last refresh here", str(last)), *ran])
 
     def status(self) -> Statuses:
         """Every view: its vector, what its tables did since, its last refresh."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from belvedere.algebra.relations import Kind
 from belvedere.algebra.walks import tables
 from mutants.hunt import Case, Hunt
+from reference import foreign
 from reference.laws import (
     emptying_keeps_the_rows,
     going_back_keeps_the_rows,
@@ -85,6 +86,14 @@ ranges_of_groups = Hunt(
 looked_up = Hunt("rows looked up", looking_up_keeps_the_rows, _changes("chain"))
 looked_up_groups = Hunt(
     "groups looked up", looking_up_keeps_the_rows, _changes("groups", ["count"])
+)
+
+_table = foreign.bags
+referring = Hunt(
+    "foreign keys",
+    foreign.children_of_changed_keys_are_those_of_the_change,
+    st.tuples(_table, _table, _table, _table),
+    enough=100,
 )
 
 sql_of_groups = _sql_of("groups", "aggregate")

@@ -30,6 +30,7 @@ from belvedere.algebra.scalars import Scalar, col, every
 from belvedere.algebra.walks import tables
 from belvedere.rules import backward, delta, empties, lookups, narrow, outward, restrict
 from belvedere.rules.delta import Delta, union
+from belvedere.views import foreign
 from mutants import hunts
 from mutants.hunt import Mutants, Patch
 
@@ -357,3 +358,31 @@ def groups_without_a_key_are_not_looked_up(patch: Patch) -> None:
     patch.setattr(
         lookups._Places, "_asked", lambda places, *asked, nulls: right(places, *asked, nulls=False)
     )
+
+
+@caught_by(hunts.referring)
+def a_key_that_stays_is_taken_for_new(patch: Patch) -> None:
+    right = foreign._Check.run
+
+    def run(check: foreign._Check) -> foreign._Found | None:
+        found = right(check)
+        return found and replace(found, no_key_stays=True)
+
+    patch.setattr(foreign._Check, "run", run)
+
+
+@caught_by(hunts.referring)
+def children_that_came_are_taken_for_those_that_went(patch: Patch) -> None:
+    right = foreign.copies
+    patch.setattr(foreign, "copies", lambda change, _, *by: right(change, 1, *by))
+
+
+@caught_by(hunts.referring)
+def keys_that_went_may_leave_children(patch: Patch) -> None:
+    right = foreign._Check._after
+
+    def after(check: foreign._Check, table: str, *asked: Any) -> Any:
+        found = right(check, table, *asked)
+        return found[:0] if table == check.reference.child else found
+
+    patch.setattr(foreign._Check, "_after", after)

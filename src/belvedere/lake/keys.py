@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from belvedere.errors import Invalid
-from belvedere.lake.door import Door
 from belvedere.lake.names import quote
 from belvedere.lake.tables import Table
+
+if TYPE_CHECKING:
+    from belvedere.lake.door import Door
 
 KEY_PROPERTY = "belvedere.key"
 FOREIGN_KEYS_PROPERTY = "belvedere.foreign_keys"

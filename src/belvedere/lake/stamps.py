@@ -58,12 +58,16 @@ Vector: TypeAlias = dict[str, Position]
 
 @dataclass(frozen=True)
 class Stamp:
-    """Which view, which of its refreshes, at which state of its tables; a note says how."""
+    """Which view, which of its refreshes, at which state of its tables; a note says how.
+
+    `holding` are the foreign keys that were found to hold in that state.
+    """
 
     view_id: str
     refresh: int
     vector: Vector
     note: Mapping[str, str] = field(default_factory=dict)
+    holding: frozenset[str] = frozenset()
 
     def to_json(self) -> str:
         """The text that a commit carries.
@@ -74,7 +78,8 @@ class Stamp:
         """
         vector = {n: [p.id, p.version, p.mark] for n, p in sorted(self.vector.items())}
         record = {"belvedere": 1, "view": self.view_id, "refresh": self.refresh, "vector": vector}
-        return json.dumps({**record, "note": dict(self.note)} if self.note else record)
+        more = {"note": dict(self.note), "holding": sorted(self.holding)}
+        return json.dumps({**record, **{k: v for k, v in more.items() if v}})
 
     @staticmethod
     def from_json(text: str | None) -> Stamp | None:
@@ -86,7 +91,8 @@ class Stamp:
                 for k, (i, v, *mark) in found["vector"].items()
             }
             note = {str(k): str(v) for k, v in found.get("note", {}).items()}
-            return Stamp(str(found["view"]), int(found["refresh"]), vector, note)
+            holding = frozenset(map(str, found.get("holding", ())))
+            return Stamp(str(found["view"]), int(found["refresh"]), vector, note, holding)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
 

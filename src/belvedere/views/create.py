@@ -30,6 +30,7 @@ from belvedere.views.catalog import (
 from belvedere.views.choice import REASONS, Strategy, blocked
 from belvedere.views.costs import Past, candidate
 from belvedere.views.definition import Definition, View
+from belvedere.views.foreign import verified
 from belvedere.views.history import note
 from belvedere.views.ledger import Ledger
 from belvedere.views.maintenance import fill, rebuilding
@@ -166,6 +167,7 @@ def _fill(door: Door, view: View) -> None:
         known = pins.statistics(view.tables, {}, {})
         meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), Past()),)
         with meter.counting(door, view):
+            stamp = replace(stamp, holding=verified(work, pins, view, newest))
             commits.create(work, view.stored, query, stamp, view.properties)
         with Ledger(door.journal) as ledger:
             ledger.add(meter.record(door, view, stamp, {}, None, pins.table))

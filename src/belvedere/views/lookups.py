@@ -19,6 +19,7 @@ from belvedere.lake.work import Work
 from belvedere.rules.empties import without_empties
 from belvedere.rules.lookups import LookUp, filled, look_ups
 from belvedere.rules.outward import SMALL
+from belvedere.views.foreign import Relied
 from belvedere.views.held import Held, with_result
 from belvedere.views.maintenance import Move
 
@@ -39,6 +40,8 @@ class LookUps:
     work: Work
     held: Held
     ran: list[str]
+    relied: Relied = field(default_factory=Relied)
+    """Foreign keys by which some rows are those of changes."""
     _values: dict[Sources, pa.Array] = field(default_factory=dict)
     _in_vain: set[LookUp] = field(default_factory=set)
 
@@ -50,7 +53,7 @@ class LookUps:
             if not wanted:
                 return way
             found: dict[Scan, Rel] = {}
-            for group in _together(wanted):
+            for group in self._together(wanted):
                 way = self._look_up(way, group, found)
             way = replace(way, plan=without_empties(filled(plan, found)))
 
@@ -67,7 +70,7 @@ class LookUps:
             if not wanted:
                 return looked + effort(plan, sizes, SMALL)
             found: dict[Scan, Rel] = {}
-            for group in _together(wanted):
+            for group in self._together(wanted):
                 name = f"{STORED_PREFIX} expected {len(expected)}"
                 expected.add(name)
                 looked += sizes.rows(group.leaf) * (_ROW + _COLUMN * len(group.leaf.fields))
@@ -77,6 +80,8 @@ class LookUps:
             plan = filled(plan, found)
 
     def _worth(self, sizes: Sizes, wanted: LookUp) -> bool:
+        if self.relied.answers(wanted):
+            return True
         rows = sizes.rows(wanted.leaf)
         if not LARGE <= rows < inf or wanted in self._in_vain or not self.work.near:
             return False
@@ -100,24 +105,57 @@ class LookUps:
 
     def _look_up(self, way: Move, group: _Group, found: dict[Scan, Rel]) -> Move:
         """What some places of the plan want of one table by one column, read at once."""
-        table, version = self.held.tables.version(group.leaf)
         values = self._of(group.sources)
-        columns = [f.source for f in group.leaf.fields]
-        rows = look_up(table, version, columns, group.column, values, nulls=group.nulls, most=SMALL)
+        rows = self._rows(group, values)
         if rows is None:
             self._in_vain.update(group.places.values())
             found.update({place: wanted.leaf for place, wanted in group.places.items()})
             return way
-        self.held.tables.opened.add((group.leaf.table, version))
-        self.ran.append(
-            f"-- {rows.num_rows} rows of {table.name} at version {version}, looked up"
-            f" by {len(values)} values of {group.column}"
-        )
+        if not rows.num_rows:
+            found.update(group.filled(None))
+            return way
         schema = self.work.empty((f.source, f.type) for f in group.leaf.fields).schema
         view = self.work.hold("rows", rows, schema)
         name, known = self.held.add(way.known, group.shape, rows, view)
-        found.update(group.filled(name if rows.num_rows else None))
+        found.update(group.filled(name))
         return replace(way, known=known)
+
+    def _rows(self, group: _Group, values: pa.Array) -> pa.Table | None:
+        table, version = self.held.tables.version(group.leaf)
+        of, by = f"{table.name} at version {version}", f"{len(values)} values of {group.column}"
+        if group.in_change:
+            rows = self.relied.rows(group.leaf, group.column, values)
+            self.ran.append(f"-- {rows.num_rows} rows of {of}, by {by}: those of its change")
+            return rows
+        columns = [f.source for f in group.leaf.fields]
+        rows = look_up(table, version, columns, group.column, values, nulls=group.nulls, most=SMALL)
+        if rows is not None:
+            self.held.tables.opened.add((group.leaf.table, version))
+            self.ran.append(f"-- {rows.num_rows} rows of {of}, looked up by {by}")
+        return rows
+
+    def values_after(self, name: str, column: str, values: pa.Array) -> pa.Array | None:
+        """The values of a column, in the new state, that are among some; None if Spark must tell."""
+        if not self.work.near:
+            return None
+        versions = self.held.tables
+        table, version = versions.pins.table(name), versions.new[name]
+        rows = look_up(table, version, [column], column, values, nulls=False, most=SMALL)
+        return None if rows is None else rows[column].combine_chunks()
+
+    def _together(self, wanted: dict[Scan, LookUp]) -> Iterable[_Group]:
+        groups: dict[object, _Group] = {}
+        for place, w in wanted.items():
+            key = w.leaf.table, w.leaf.at, w.column, self.relied.answers(w)
+            group = groups.setdefault(
+                key, _Group(replace(w.leaf, fields=()), w.column, in_change=key[-1])
+            )
+            own = {f.source: f for f in (*group.leaf.fields, *w.leaf.fields)}
+            group.leaf = replace(w.leaf, fields=tuple(own.values()))
+            group.sources |= w.sources
+            group.nulls |= w.nulls
+            group.places[place] = w
+        return groups.values()
 
 
 @dataclass
@@ -129,6 +167,8 @@ class _Group:
     column: str
     sources: Sources = frozenset()
     nulls: bool = False
+    in_change: bool = False
+    """Whether only a change has such rows, by a foreign key."""
     places: dict[Scan, LookUp] = field(default_factory=dict)
 
     @property
@@ -148,16 +188,3 @@ class _Group:
         if name is None:
             return {place: Empty(leaf.columns) for place, leaf in leaves.items()}
         return {place: Scan(name, leaf.fields) for place, leaf in leaves.items()}
-
-
-def _together(wanted: dict[Scan, LookUp]) -> Iterable[_Group]:
-    groups: dict[object, _Group] = {}
-    for place, w in wanted.items():
-        key = w.leaf.table, w.leaf.at, w.column
-        group = groups.setdefault(key, _Group(replace(w.leaf, fields=()), w.column))
-        own = {f.source: f for f in (*group.leaf.fields, *w.leaf.fields)}
-        group.leaf = replace(w.leaf, fields=tuple(own.values()))
-        group.sources |= w.sources
-        group.nulls |= w.nulls
-        group.places[place] = w
-    return groups.values()

@@ -31,6 +31,7 @@ from belvedere.views.choice import REASONS, Choice, Strategy, choose
 from belvedere.views.costs import Past, candidate, cheaper, past
 from belvedere.views.create import show
 from belvedere.views.definition import View
+from belvedere.views.foreign import checked, verified
 from belvedere.views.held import Held
 from belvedere.views.history import note
 from belvedere.views.ledger import Record
@@ -38,6 +39,7 @@ from belvedere.views.lookups import LookUps
 from belvedere.views.maintenance import fill, move, rebuilding
 from belvedere.views.meter import Meter
 from belvedere.views.pins import Pins
+from belvedere.views.references import references
 from belvedere.views.retype import retyped
 from belvedere.views.sources import Versions
 from belvedere.views.steps import Steps
@@ -56,6 +58,8 @@ class Refreshed:
     seconds: float
     vector_before: Mapping[str, int]
     vector_after: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+    """What else there is to say of it."""
     sql: tuple[str, ...] = field(default=(), repr=False)
     record: Record | None = field(default=None, repr=False)
     """What the ledger says of it; None if there was nothing to do."""
@@ -63,7 +67,8 @@ class Refreshed:
     def __str__(self) -> str:
         why = f" ({self.reason}: {REASONS[self.reason]})" if self.reason else ""
         rows = "" if self.rows_changed is None else f", {self.rows_changed} rows changed"
-        return f"{self.view}: {self.strategy}{why}{rows}, {self.seconds:.2f} s"
+        notes = "".join(f"\n  {note}" for note in self.notes)
+        return f"{self.view}: {self.strategy}{why}{rows}, {self.seconds:.2f} s{notes}"
 
 
 def refresh(
@@ -97,6 +102,7 @@ class _Refresh:
     only: Collection[str] | None
     meter: Meter = field(default_factory=Meter)
     ran: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def run(self) -> Refreshed:
         self.pins.forget(self.view.stored)
@@ -111,7 +117,8 @@ class _Refresh:
         problem = self._unreadable(before, target, moving) if found.stamp else ""
         reason = reason or self._policy() or problem
         number = (found.stamp.refresh if found.stamp else 0) + 1
-        stamp = Stamp(self.view.definition.id, number, target)
+        holding = found.stamp.holding if found.stamp else frozenset[str]()
+        stamp = Stamp(self.view.definition.id, number, target, holding=holding)
         choice, rows = Choice(Strategy.REBUILD, reason), None
         with self.meter.counting(self.door, self.view):
             if not reason:
@@ -178,8 +185,13 @@ class _Refresh:
         self.meter.candidates = self.meter.candidates or (again,)
         work = self.pins.work(view.definition.settings)
         with reading(view.name):
-            query = fill(view.state, self._versions(work, {}, stamp.vector)).sql(dialect="spark")
+            versions = self._versions(work, {}, stamp.vector)
+            query = fill(view.state, versions).sql(dialect="spark")
             self.ran.append(query)
+            # What is computed again because that is cheaper is not to wait for more.
+            told = stamp.note.get("reason") == "CHEAPER"
+            holding = frozenset() if told else verified(work, self.pins, view, versions.new)
+            stamp = replace(stamp, holding=holding)
             if view is self.view:
                 commits.overwrite(work, view.stored, query, stamp)
             else:
@@ -229,7 +241,11 @@ class _Refresh:
         look_ups = LookUps(work, in_memory, self.ran)
         if self._costs_more(choice.strategy, look_ups.effort(way), known):
             return Choice(Strategy.REBUILD, "CHEAPER"), None
-        stamp = self._noted(stamp, choice)
+        possible = references(self.door, self.view, self.pins.table)
+        relied = checked(stamp.holding, possible, moving, changes, look_ups.values_after)
+        look_ups.relied = relied
+        self.notes += relied.notes
+        stamp = replace(self._noted(stamp, choice), holding=relied.holding)
         way = Steps(work, in_memory, look_ups, self.ran).taken(way)
         if isinstance(way.plan, Empty):
             commits.move(work, self.view.stored, stamp)
@@ -293,6 +309,7 @@ class _Refresh:
             seconds=self.meter.seconds,
             vector_before={t: p.version for t, p in before.items()},
             vector_after={t: p.version for t, p in after.items()},
+            notes=tuple(self.notes),
             sql=tuple(self.ran),
         )
 
