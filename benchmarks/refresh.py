@@ -48,6 +48,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default 1)")
     parser.add_argument("--changes", choices=("scattered", "clustered"), default="scattered")
     parser.add_argument("--views", nargs="+", help="only these, for a look at some")
+    parser.add_argument("--sizes", nargs="+", type=float, help="only these shares of changes")
     parser.add_argument("--rounds", type=int, help="measured rounds of each size of changes")
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
     return parser.parse_args()
@@ -67,19 +68,19 @@ def _full(options: argparse.Namespace) -> dict[str, Any]:
     views = options.views or [v for v in tpch.queries() if v not in UNTOUCHED]
     notes = _notes(f"{options.scale:g}-{options.changes}", again=options.again)
     first = options.scale == 1 and options.changes == "scattered"
-    sizes = {SMALL: options.rounds or 5 if first else options.rounds or 3}
-    if first:
-        sizes |= dict.fromkeys((0.01, 0.1, 0.5), options.rounds or 5)
+    every = (SMALL, 0.01, 0.1, 0.5) if first else (SMALL,)
+    sizes = dict.fromkeys(options.sizes or every, options.rounds or (5 if first else 3))
+    choices = first and len(sizes) > 1
     key = "sf1_geomean" if first else f"sf{options.scale:g}_{options.changes}"
     with _lake(options.scale) as lake:
         _prepare(lake, options.scale, views)
         run = _Run(lake, views, notes, options.changes)
-        if first:
+        if choices:
             run.prepare_choices()
         run.warm(SMALL, recompute=None if first else 1)
         run.rounds(sizes)
-        figures = run.figures(key, worst=first)
-        if first:
+        figures = run.figures(key, worst=choices)
+        if choices:
             figures |= {"right_choice": run.right_choice(), **_small_figures(lake)}
     if options.scale > 1 and options.changes == "clustered" and not options.views:
         figures["growth"] = _growth(options)
@@ -176,7 +177,7 @@ class _Run:
             fast = statistics.median(p.refresh for p in found)
             taken = ", ".join(dict.fromkeys(p.strategy for p in found))
             print(f"{share:<9.1%}{view:<6}{slow:>12.2f}{fast:>11.2f}{slow / fast:>7.2f}  {taken}")
-        small = {v: round(self._notes.ratio(v, SMALL), 2) for v in self._views}
+        small = {v: round(self._notes.ratio(v, self._shares[0]), 2) for v in self._views}
         figures: dict[str, Any] = {key: round(mean(small.values()), 2), "ratios": small}
         if worst:
             same = self._notes.same_twice(cases)

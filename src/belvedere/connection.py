@@ -114,7 +114,7 @@ class Lake:
             view = the_view(self._door, name)
             only = [self._input(view, t) for t in tables]
             if not only:
-                raise Invalid("advance needs a table", hint=f"it reads {', '.join(view.tables)}")
+                raise Invalid("advance needs a table", hint=f"it reads {', '.join(view.inputs)}")
             with Pins(self._door) as pins:
                 return self._bring(view, pins, ledger, only=only)
 
@@ -254,7 +254,7 @@ class Lake:
 
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             for view in views:
-                below = [running[t] for t in view.tables if t in running]
+                below = [running[t] for t in view.inputs if t in running]
                 running[view.stored] = pool.submit(after, view, below)
         return [done.result() for done in running.values()]
 
@@ -268,8 +268,9 @@ class Lake:
         only: list[str] | None = None,
     ) -> Refreshed:
         done = refresh(self._door, view.name, full=full, only=only, pins=pins)
-        ledger.add(done.record)
-        learn(self._door, done.record)
+        for each in (*done.parts, done):
+            ledger.add(each.record)
+            learn(self._door, each.record)
         self._last[view.stored] = done
         return done
 
@@ -282,7 +283,7 @@ class Lake:
         every = {v.stored: v for v in all_views(self._door)}
 
         def visit(v: View) -> None:
-            for table in v.tables:
+            for table in v.inputs:
                 if table in every and table not in wanted:
                     wanted.add(table)
                     visit(every[table])
@@ -294,10 +295,10 @@ class Lake:
         """The table of a view's plan that a user's name means: a view stands for its state."""
         canonical = canonical_name(self._door, table)
         for candidate in (canonical, stored_of(canonical)):
-            if candidate in view.tables:
+            if candidate in view.inputs:
                 return candidate
         raise Invalid(
-            f"{view.name!r} does not read {table!r}", hint=f"it reads {', '.join(view.tables)}"
+            f"{view.name!r} does not read {table!r}", hint=f"it reads {', '.join(view.inputs)}"
         )
 
     def _nothing(self) -> DataFrame:

@@ -8,8 +8,18 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from belvedere.algebra.relations import At, Change, Empty, Field, Keys, Rel, Restrict, Scan
-from belvedere.algebra.walks import at, bottom_up, nodes
+from belvedere.algebra.relations import (
+    Aggregate,
+    At,
+    Change,
+    Empty,
+    Field,
+    Keys,
+    Rel,
+    Restrict,
+    Scan,
+)
+from belvedere.algebra.walks import at, bottom_up, each_once, nodes
 from belvedere.analyses.sizes import Column, Sizes, Statistics
 from belvedere.analyses.spans import Spans, together
 from belvedere.analyses.types import types
@@ -21,8 +31,12 @@ from belvedere.rules.lookups import LookUp, filled, look_ups
 from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
+from belvedere.sql.bind import Bound
+from belvedere.sql.render import render
 from belvedere.views import maintenance
 from belvedere.views.choice import Strategy, choose
+from belvedere.views.definition import Definition
+from belvedere.views.parts import assembled
 from belvedere.views.state import Bag as BagState
 from belvedere.views.state import Combine, Grouped, State, state_of, stored_scan
 from reference.engine import Engine, source
@@ -161,6 +175,28 @@ def the_sql_means_the_plan(q: Rel, db: Database) -> None:
 def the_sql_means_the_change(q: Rel, db: Database, moving: set[str]) -> None:
     """The same of a plan's change."""
     the_sql_means_the_plan(delta(q, moving), db.moving(moving))
+
+
+def parts_hold_their_groups(q: Rel, db: Database) -> None:
+    """A plan over its aggregates as parts, each filled from those inside it = the plan"""
+    places = inner_aggregates(q)
+    columns = tuple((c, c) for c in q.columns)
+    definition = Definition("v", "v", "", "AUTO", {}, (), types(q, ask), parts=(*places[::-1],))
+    view, engine = assembled(definition, Bound(q, columns), "__bv_v"), Engine(db)
+    stored = {part.stored for part in view.every_part}
+    assert bool(stored) == bool(places)
+
+    def leaf(scan: Scan | Change) -> exp.Table:
+        return exp.to_table(scan.table) if scan.table in stored else source(scan)
+
+    for part in view.every_part:
+        engine.store(part.stored, maintenance.fill(part.state, leaf))
+    assert Counter(engine.rows(render(view.plan, leaf))) == engine.bag(q)
+
+
+def inner_aggregates(q: Rel) -> list[int]:
+    """The places of the aggregates below the root."""
+    return [i for i, node in enumerate(each_once(q)) if i and isinstance(node, Aggregate)]
 
 
 def the_stored_rows_follow(q: Rel, history: History, *, recompute: bool = False) -> None:

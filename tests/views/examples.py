@@ -25,24 +25,22 @@ VIEWS = {
     "v_filter": """SELECT k, a + 1 AS a1, named_struct('a', a, 'b', upper(b)) AS pair, array(a, k) AS list,
                    CASE WHEN a > 15 THEN 'high' WHEN a IS NULL THEN NULL ELSE 'low' END AS band
                    FROM r WHERE a > 5 OR b IS NULL""",
-    "v_theta": "SELECT k, a, x, y FROM u CROSS JOIN r WHERE r.a >= u.x * 10 AND k IS NOT NULL",
-    "v_left": "SELECT s.k, b, c FROM s RIGHT JOIN r ON r.k = s.k AND c > 0",
     "v_full_theta": "SELECT a, x FROM r FULL JOIN u ON r.k < u.x",
     "v_using": "SELECT * FROM r FULL JOIN s USING (k)",
     "v_exists": """SELECT k, a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k = r.k AND s.c > 0)
                    AND NOT EXISTS (SELECT * FROM u WHERE u.x = r.k AND u.y <> r.a)""",
     "v_not_in": "SELECT a FROM r WHERE k NOT IN (SELECT x FROM u)",
     "v_in_or": "SELECT k, k IN (SELECT x FROM u) AS hit FROM r WHERE k IN (SELECT k FROM s) OR a > 15",
-    "v_scalar": """SELECT k, a FROM r WHERE a > (SELECT avg(x) FROM u)
-                   AND EXISTS (SELECT 1 FROM u WHERE y = 1)""",
-    "v_correlated": "SELECT k, a, (SELECT count(*) FROM s WHERE s.k = r.k) AS n FROM r",
+    "v_scalar": """SELECT k, a, (SELECT count(*) FROM s WHERE s.k = r.k) AS n FROM r
+                   WHERE a > (SELECT avg(x) FROM u) AND EXISTS (SELECT 1 FROM u WHERE y = 1)""",
     "v_group": """SELECT r.k, b, count(*) AS n, count(a) AS na, sum(a) AS sa, avg(a) AS ma, sum(d) AS sd,
-                  avg(d) AS md, sum(c) AS sc FROM r LEFT JOIN s ON r.k = s.k GROUP BY r.k, b""",
+                  avg(d) AS md, sum(c) AS sc FROM s RIGHT JOIN r ON r.k = s.k AND c <> 7 GROUP BY r.k, b""",
     "v_minmax": """SELECT k, min(a) AS lo, max(t) AS hi, min(d) AS ld FROM r GROUP BY k
                    HAVING count(*) > 1 OR max(a) > 25""",
     "v_stats": """SELECT b, var_samp(a) AS v, stddev(d) AS sd, sum(f) AS sf, avg(f) AS mf, median(a) AS m,
                   percentile(a, 0.25) AS q, count(DISTINCT a) AS n, sum(DISTINCT a) AS s FROM r GROUP BY b""",
-    "v_total": "SELECT count(*) AS n, sum(a) AS sa, min(t) AS first, avg(d) AS md FROM r",
+    "v_total": """SELECT count(*) AS n, sum(a) AS sa, min(t) AS first, avg(d) AS md
+                  FROM u CROSS JOIN r WHERE r.a >= u.x * 10 OR u.x IS NULL""",
     "v_union": "SELECT k FROM r UNION (SELECT x FROM u UNION ALL SELECT k FROM s)",
     "v_intersect": "(SELECT k FROM r INTERSECT SELECT k FROM s) UNION ALL (SELECT k FROM r EXCEPT SELECT x FROM u)",
     "v_except_all": """(SELECT k FROM r EXCEPT ALL SELECT k FROM s)
@@ -56,9 +54,8 @@ VIEWS = {
                 SELECT p.k, p.total, q.total AS other FROM big p LEFT JOIN big q ON p.k = q.k + 1""",
     "v_nested": """SELECT n, count(*) AS groups, sum(top) AS tops FROM
                    (SELECT k, count(*) AS n, max(a) AS top FROM r GROUP BY k) g GROUP BY n""",
-    "v_rollup": """SELECT k, year(t) AS y, sum(a) AS total, count(*) FILTER (WHERE b = 'x') AS xs
+    "v_rollup": """SELECT k AS `a b`, year(t), sum(a) AS `sélect`, count(*) FILTER (WHERE b = 'x') AS `quo``te`
                    FROM r GROUP BY ROLLUP (k, year(t))""",
-    "v_names": "SELECT k AS `a b`, count(1), sum(a) AS `sélect`, max(b) AS `quo``te` FROM r GROUP BY k",
     "v_float_key": "SELECT round(m, 1) AS m, count(*) AS n FROM (SELECT avg(f) AS m FROM r GROUP BY k) g GROUP BY 1",
     "v_over_top": "SELECT count(*) AS n, sum(a) AS total FROM v_top",
     "v_over_having": "SELECT h.k, h.lo, u.y FROM v_minmax h LEFT JOIN u ON h.k = u.x",

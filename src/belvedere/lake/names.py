@@ -7,6 +7,7 @@ import re
 from belvedere.errors import Invalid
 
 STORED_PREFIX = "__bv_"
+PART_PREFIX = "__bvp_"
 
 _ADMISSIBLE = re.compile(r"[A-Za-z0-9_]+")
 _HEX = re.compile(r"_x([0-9a-f]{1,5})_")
@@ -96,6 +97,20 @@ def view_name(stored: str) -> str:
     return _HEX.sub(lambda m: chr(int(m[1], 16)), stored.removeprefix(STORED_PREFIX))
 
 
+def part_name(stored: str, number: int) -> str:
+    """The name of the table that holds a part of a view.
+
+    >>> part_name("__bv_visits", 1)
+    '__bvp_visits_1'
+    """
+    return f"{PART_PREFIX}{stored.removeprefix(STORED_PREFIX)}_{number}"
+
+
+def is_part(name: str) -> bool:
+    """Whether a possibly qualified name is that of a part's table."""
+    return parts(name)[-1].startswith(PART_PREFIX)
+
+
 def hidden(name: str) -> bool:
     """Whether a table or view is ours and not shown to users."""
-    return name.lower().startswith(STORED_PREFIX)
+    return name.lower().startswith((STORED_PREFIX, PART_PREFIX))

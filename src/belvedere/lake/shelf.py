@@ -80,7 +80,8 @@ class Shelf:
     def names(self) -> list[str]:
         """The tables and views a user sees, in order."""
         found = tables.table_directories(self._directory)
-        return sorted({view_name(n) if hidden(n) else n for n in found})
+        stored = {view_name(n) for n in found if n.startswith(STORED_PREFIX)}
+        return sorted(stored.union(n for n in found if not hidden(n)))
 
     def exists(self, name: str) -> bool:
         return tables.table_directory(self._directory, name) is not None

@@ -14,6 +14,7 @@ from belvedere.lake.tables import Table
 from belvedere.sql.bind import bind
 from belvedere.sql.context import Relation
 from belvedere.views.definition import Columns, Definition, View
+from belvedere.views.parts import assembled
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def _compile(lake: Tables, stored: Table, within: tuple[str, ...]) -> _Compiled:
     definition = definition_in(stored)
     own = canonical_name(lake, definition.name)
     names = Names(lake, (*within, own), definition.sources)
-    view = View(definition, bind(definition.query, names), stored.name)
+    view = assembled(definition, bind(definition.query, names), stored.name)
     for table in names.seen:
         _refuse_lost_columns(view, lake.table(table))
     try:
@@ -173,7 +174,7 @@ def _stands(lake: Tables, known: _Compiled, stored: Table, within: tuple[str, ..
 
 def _refuse_lost_columns(view: View, table: Table) -> None:
     now = {name.lower() for name, _ in table.columns}
-    lost = [column for column in view.used(table.name) if column.lower() not in now]
+    lost = [column for column in view.needs(table.name) if column.lower() not in now]
     if lost:
         raise Invalid(
             f"table {table.name!r} has no column {lost[0]!r} any more, which {view.name!r} reads",
@@ -213,7 +214,7 @@ def sound_and_broken(lake: Tables) -> tuple[list[View], list[Broken]]:
 
 def readers(lake: Tables, table: str) -> list[str]:
     """The views that read a table or another view's stored table."""
-    return [v.name for v in all_views(lake) if table in v.tables]
+    return [v.name for v in all_views(lake) if table in v.inputs]
 
 
 def shown_name(lake: Tables, table: str) -> str:
@@ -231,7 +232,7 @@ def _ordered(views: dict[str, View]) -> list[View]:
 
     def visit(stored: str) -> None:
         if stored in views and stored not in ordered:
-            for below in views[stored].tables:
+            for below in views[stored].inputs:
                 visit(below)
             ordered[stored] = views[stored]
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from belvedere.algebra.relations import Output, Project
 from belvedere.algebra.scalars import col
+from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.types import types as types_of
 from belvedere.errors import Internal, Invalid, Unsupported
 from belvedere.lake import catalog as lake_catalog
@@ -32,9 +33,10 @@ from belvedere.views.costs import Past, candidate
 from belvedere.views.definition import Definition, View
 from belvedere.views.foreign import verified
 from belvedere.views.history import note
-from belvedere.views.ledger import Ledger
+from belvedere.views.ledger import Ledger, Record
 from belvedere.views.maintenance import fill, rebuilding
 from belvedere.views.meter import Meter
+from belvedere.views.parts import assembled, chosen, part_of
 from belvedere.views.pins import Pins
 from belvedere.views.sources import Versions, reference
 from belvedere.views.state import Bag
@@ -71,10 +73,19 @@ def plan_view(door: Door, statement: CreateView) -> View:
         sources=dict(names.seen),
         properties=_own_properties(statement),
     )
-    view = View(definition, bound, stored_of(name))
+    view = _with_parts(door, View(definition, bound, stored_of(name)))
     _refuse_maps(view)
     _refuse_if_strict(view)
     return view
+
+
+def _with_parts(door: Door, view: View) -> View:
+    """The view, with what is worth keeping of its plan in tables of their own."""
+    if Policy(view.definition.policy) is Policy.FULL:
+        return view
+    with Pins(door) as pins:
+        places = chosen(view, Sizes(pins.statistics(view.tables, {}, {})))
+    return assembled(replace(view.definition, parts=places), view.bound, view.stored)
 
 
 def create_view(door: Door, statement: CreateView) -> View | None:
@@ -100,6 +111,7 @@ def create_view(door: Door, statement: CreateView) -> View | None:
         # What reads it was compiled against the columns and the state it has now.
         refuse_if_read(door, view.stored, statement.name)
         _drop(door, name)
+    _drop_parts(door, name)  # left by a creation that was cut off
     _fill(door, view)
     show(door, view)
     return view
@@ -154,28 +166,41 @@ def read_sql(door: Door, view: View) -> str:
 
 
 def _fill(door: Door, view: View) -> None:
+    with Pins(door) as pins, Ledger(door.journal) as ledger:
+        for part in view.every_part:
+            ledger.add(_filled(door, part, pins, {}))
+        ledger.add(_filled(door, view, pins, view.properties))
+
+
+def _filled(door: Door, view: View, pins: Pins, properties: Mapping[str, str]) -> Record | None:
     meter = Meter()
     how = note("create", "", meter.began)
-    with Pins(door) as pins:
-        tables = {t: pins.table(t) for t in view.tables}
-        vector = {t: table.position for t, table in tables.items()}
-        newest = {t: table.version for t, table in tables.items()}
-        stamp = Stamp(view.definition.id, 1, vector, how)
-        work = pins.work(view.definition.settings)
-        versions = Versions(pins, work, newest, newest, opened=meter.opened)
-        query = fill(view.state, versions).sql(dialect="spark")
-        known = pins.statistics(view.tables, {}, {})
-        meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), Past()),)
-        with meter.counting(door, view):
-            stamp = replace(stamp, holding=verified(work, pins, view, newest))
-            commits.create(work, view.stored, query, stamp, view.properties)
-        with Ledger(door.journal) as ledger:
-            ledger.add(meter.record(door, view, stamp, {}, None, pins.table))
+    tables = {t: pins.table(t) for t in (*view.inputs, *view.tables)}
+    vector = {t: table.position for t, table in tables.items()}
+    newest = {t: table.version for t, table in tables.items()}
+    stamp = Stamp(view.definition.id, 1, vector, how)
+    work = pins.work(view.definition.settings)
+    versions = Versions(pins, work, newest, newest, opened=meter.opened)
+    query = fill(view.state, versions).sql(dialect="spark")
+    known = pins.statistics(view.tables, {}, {})
+    meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), Past()),)
+    with meter.counting(door, view):
+        stamp = replace(stamp, holding=verified(work, pins, view, newest))
+        commits.create(work, view.stored, query, stamp, properties)
+    return meter.record(door, view, stamp, {}, None, pins.table)
 
 
 def _drop(door: Door, name: str) -> None:
     lake_catalog.drop_view(door, name)
+    _drop_parts(door, name)
     lake_catalog.drop_table(door, stored_of(name))
+
+
+def _drop_parts(door: Door, name: str) -> None:
+    stored, number = stored_of(name), 1
+    while door.exists(part := part_of(stored, number)):
+        lake_catalog.drop_table(door, part)
+        number += 1
 
 
 def _declared(door: Door, query: str, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -219,7 +244,12 @@ def _refuse_if_strict(view: View) -> None:
     """A STRICT view that could never be refreshed from changes is refused at once."""
     if Policy(view.definition.policy) is not Policy.STRICT:
         return
-    reason = blocked(view.state, view.definition.types, view.tables)
+    reason = next(
+        filter(
+            None, (blocked(v.state, v.definition.types, v.tables) for v in (*view.every_part, view))
+        ),
+        "",
+    )
     if reason:
         raise Unsupported(
             f"{view.name!r} could not be refreshed from its changes: {REASONS[reason]}",

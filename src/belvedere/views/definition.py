@@ -43,6 +43,10 @@ class Definition:
     comment: str | None = None
     sources: Mapping[str, Columns] = field(default_factory=dict, repr=False)
     properties: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[int, ...] = ()
+    """Where in the plan its parts are: see `views/parts.py`."""
+    part: int = 0
+    """Which of them this is; 0 is the view itself."""
 
     def to_json(self) -> str:
         """The record."""
@@ -57,8 +61,9 @@ class Definition:
                 raise ValueError("written by another release")
             columns = _columns(found.pop("columns"))
             sources = {t: _columns(c) for t, c in found.pop("sources", {}).items()}
+            parts = tuple(int(place) for place in found.pop("parts", ()))
             Policy(found["policy"])
-            return Definition(columns=columns, sources=sources, **found)
+            return Definition(columns=columns, sources=sources, parts=parts, **found)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Invalid(
                 f"the definition recorded in {stored!r} cannot be read",
@@ -75,6 +80,8 @@ class View:
     definition: Definition
     bound: Bound
     stored: str
+    parts: tuple[View, ...] = ()
+    """What it keeps of its plan in tables of their own, and reads there."""
 
     @property
     def name(self) -> str:
@@ -96,8 +103,15 @@ class View:
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
-        """The tables it reads, stored tables of other views among them."""
+        """The tables that its plan reads, stored tables of other views and its parts' among them."""
         return tables(self.plan)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The tables that it is computed from, itself or through its parts."""
+        own = {part.stored for part in self.parts}
+        through = (t for part in self.parts for t in part.inputs)
+        return tuple(dict.fromkeys([*(t for t in self.tables if t not in own), *through]))
 
     @cached_property
     def read(self) -> Rel:
@@ -110,6 +124,17 @@ class View:
             )
         )
         return Project(rows, outputs)
+
+    @property
+    def every_part(self) -> tuple[View, ...]:
+        """Its parts and theirs, each after those it reads."""
+        each = {p.stored: p for part in self.parts for p in (*part.every_part, part)}
+        return tuple(each.values())
+
+    def needs(self, table: str) -> dict[str, str]:
+        """The columns of a table that it is computed from, itself or through its parts."""
+        through = (item for part in self.parts for item in part.needs(table).items())
+        return {**self.used(table), **dict(through)}
 
     def used(self, table: str) -> dict[str, str]:
         """The columns of a table that the plan reads, with their types."""

@@ -43,7 +43,7 @@ def describe(lake: Tables, view: View) -> Facts:
         "query": definition.query,
         "policy": definition.policy,
         "comment": definition.comment or "",
-        "reads": ", ".join(shown_name(lake, t) for t in view.tables),
+        "reads": ", ".join(shown_name(lake, t) for t in view.inputs),
         "stored in": view.stored,
     }
     columns = [(name, kind, "column") for name, kind in definition.columns]

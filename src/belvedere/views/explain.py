@@ -52,6 +52,9 @@ def explain(view: View, more: Iterable[tuple[str, str]] = ()) -> Explanation:
         ("Incremental", _verdict(view)),
         ("Change, when every table changes", tree(delta(_core(view), None, _types(view)))),
     ]
+    for part in view.every_part:
+        kept = f"{_stored(part)}\n\n{_passages(part)}"
+        parts.append((f"Part {part.definition.part}, kept and refreshed before the view", kept))
     parts += [(f"SQL of {c.strategy.value}", _sql(view, c)) for c in _strategies(view)]
     if view.bound.notes:
         parts.append(("Notes", "\n".join(view.bound.notes)))

@@ -57,7 +57,7 @@ def _refuse_view(door: Door, name: str, what: str, hint: str) -> None:
 
 def _table_change(door: Door, statement: TableChange) -> None:
     table = canonical_name(door, statement.name)
-    views = [v for v in all_views(door) if table in v.tables]
+    views = [v for v in all_views(door) if table in v.inputs]
     if statement.kind is ChangeKind.RENAME:
         if door.directory is not None:
             raise Unsupported(
@@ -86,7 +86,7 @@ def _needed(name: str, views: list[View]) -> None:
 
 
 def _columns(statement: TableChange, view: View, table: str) -> None:
-    used = {c.lower() for c in view.used(table)}
+    used = {c.lower() for c in view.needs(table)}
     hit = [c for c in statement.columns if c.lower() in used]
     if hit or statement.kind is ChangeKind.REPLACE_COLUMNS:
         named = f"column {hit[0]!r} of " if hit else ""

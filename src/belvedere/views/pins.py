@@ -116,7 +116,7 @@ class Pins:
         if key not in self._feeds:
             table = self.table(name)
             there = table.types
-            used = (item for v in self._views for item in v.used(name).items())
+            used = (item for v in self._views for item in v.needs(name).items())
             wanted = [c for c, kind in used if there.get(c.lower()) == kind]
             self._feeds[key] = Feed(table, old, new, tuple(dict.fromkeys([*columns, *wanted])))
         return self._feeds[key]

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Empty
 from belvedere.analyses.sizes import Statistics
-from belvedere.errors import Internal, Unsupported
+from belvedere.errors import Internal, Invalid, Unsupported
 from belvedere.lake import commits
 from belvedere.lake.amounts import change_passes, change_rows
 from belvedere.lake.door import Door
@@ -63,6 +63,8 @@ class Refreshed:
     sql: tuple[str, ...] = field(default=(), repr=False)
     record: Record | None = field(default=None, repr=False)
     """What the ledger says of it; None if there was nothing to do."""
+    parts: tuple[Refreshed, ...] = field(default=(), repr=False)
+    """The refreshes of its parts, before its own."""
 
     def __str__(self) -> str:
         why = f" ({self.reason}: {REASONS[self.reason]})" if self.reason else ""
@@ -99,7 +101,11 @@ class _Refresh:
     view: View
     pins: Pins
     full: bool
-    only: Collection[str] | None
+    only: Collection[str] | None = None
+    to: Vector | None = None
+    """Of a part, where its view goes."""
+    parts: list[Refreshed] = field(default_factory=list)
+    waited: float = 0.0
     meter: Meter = field(default_factory=Meter)
     ran: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -109,13 +115,22 @@ class _Refresh:
         found = commits.read_stamp(self.door, self.view.stored)
         before = found.stamp.vector if found.stamp else {}
         self._look_again(before)
+        for part in self.view.parts:
+            self._look_again(self._vector_of(part))
         reason = "REQUESTED" if self.full else found.reason or ""
         target = self._target(before, everything=not found.stamp)
-        moving = [t for t in self.view.tables if target[t] != before.get(t)]
-        if not moving and not reason:
+        if not reason and all(target[t] == before.get(t) for t in self.view.inputs):
             return self._done(Choice(Strategy.NOTHING), 0, before, before)
-        problem = self._unreadable(before, target, moving) if found.stamp else ""
-        reason = reason or self._policy() or problem
+        reason = reason or self._policy() or self._put_back(before, target)
+        problem = self._unreadable(before, target, self.view.inputs) if found.stamp else ""
+        if problem in _OLD_STATE_GONE and self.to is None:
+            target = self._target({}, everything=True)
+        target = self._with_parts(target)
+        if found.stamp:
+            own = [part.stored for part in self.view.parts]
+            problem = problem or self._unreadable(before, target, own)
+        reason = reason or problem
+        moving = [t for t in self.view.tables if target[t] != before.get(t)]
         number = (found.stamp.refresh if found.stamp else 0) + 1
         holding = found.stamp.holding if found.stamp else frozenset[str]()
         stamp = Stamp(self.view.definition.id, number, target, holding=holding)
@@ -124,15 +139,62 @@ class _Refresh:
             if not reason:
                 choice, rows = self._advance_or_not(before, stamp, moving)
             if choice.strategy is Strategy.REBUILD:
-                if {problem, choice.reason} & _OLD_STATE_GONE:
-                    stamp = replace(stamp, vector=self._target({}, everything=True))
+                if choice.reason in _OLD_STATE_GONE and self.to is None:
+                    newest = self._with_parts(self._target({}, everything=True))
+                    stamp = replace(stamp, vector=newest)
                 self._refuse_if_strict(choice.reason)
                 self._rebuild(self._noted(stamp, choice))
         done = self._done(choice, rows, before, stamp.vector)
         return replace(done, record=self._record(self._noted(stamp, choice), before, rows))
 
+    def _with_parts(self, target: Vector) -> Vector:
+        """The target with where the view's parts are, once they have gone there too."""
+        for part in self.view.parts:
+            done = _Refresh(self.door, part, self.pins, self.full, to=target).run()
+            self.parts += [*done.parts, done]
+            self.ran += done.sql
+            target = {**target, part.stored: self._position(part, target)}
+        # What the parts took is in their records.
+        self.waited += self.meter.seconds
+        self.meter = Meter()
+        return target
+
+    def _vector_of(self, part: View) -> Vector:
+        """Where a part is now, which may be further than its view."""
+        if not self.door.exists(part.stored):
+            raise Invalid(
+                f"a part of {self.view.name!r} is gone: table {part.stored}",
+                hint=f"CREATE OR REPLACE MATERIALIZED VIEW {self.view.name}",
+                reason="PART_GONE",
+            )
+        stamp = commits.read_stamp(self.door, part.stored).stamp
+        return stamp.vector if stamp else {}
+
+    def _position(self, part: View, target: Vector) -> Position:
+        """Where a part is, if it is there by itself; someone else may have moved it since."""
+        found, table = commits.read_stamp(self.door, part.stored), self.pins.table(part.stored)
+        there = found.stamp.vector if found.stamp and found.version == table.version else {}
+        if any(there.get(t) != target[t] for t in part.inputs):
+            self.pins.forget(part.stored)
+            self._look_again(there)
+            raise Conflict(
+                f"another process refreshes {self.view.name!r}",
+                detail=f"{part.name!r} went on meanwhile",
+                hint="try again",
+                reason="CONCURRENT_REFRESH",
+            )
+        return table.position
+
+    def _put_back(self, before: Vector, target: Vector) -> str:
+        """Why a part cannot go on: it went further than its view, which now needs it elsewhere."""
+        same = (t for t in self.view.inputs if t in before and before[t].id == target[t].id)
+        ahead = any(before[t].version > target[t].version for t in same)
+        return "PART_AHEAD" if self.to is not None and ahead else ""
+
     def _look_again(self, before: Vector) -> None:
         """Forget tables that were looked at before someone else's refresh saw a newer version."""
+        if self.to is not None:  # the view itself has looked
+            return
         for name, known in before.items():
             pinned = self.pins.table(name)
             if pinned.id != known.id or pinned.version < known.version:
@@ -143,8 +205,10 @@ class _Refresh:
 
     def _target(self, before: Vector, *, everything: bool) -> Vector:
         """Where each table goes: its pinned version, or where it is if it is not advanced."""
+        if self.to is not None:
+            return {name: self.to[name] for name in self.view.inputs}
         target = {}
-        for name in self.view.tables:
+        for name in self.view.inputs:
             advances = everything or self.only is None or name in self.only
             if advances or name not in before:
                 target[name] = self.pins.table(name).position
@@ -152,19 +216,20 @@ class _Refresh:
                 target[name] = before[name]
         return target
 
-    def _unreadable(self, before: Vector, target: Vector, moving: Collection[str]) -> str:
+    def _unreadable(self, before: Vector, target: Vector, names: Collection[str]) -> str:
         """Why the changes of a table, or a state it keeps, cannot be read; empty if all can."""
         problems = []
-        for name in self.view.tables:
-            table, old, used = self.pins.table(name), before[name], self.view.used(name)
+        for name in names:
+            table, old, used = self.pins.table(name), before[name], self.view.needs(name)
             if table.id == old.id and self.door.put_back(table, old):
                 problem: str | None = "VERSION_BEHIND"
-            elif name in moving:
+            elif target[name] != old:
                 new = target[name].version
                 problem = self.door.feed_problem(table, old, new, used)
             else:
                 problem = self.door.state_problem(table, old, used)
-            problems.append(problem or "")
+            if name in self.view.tables or problem in _OLD_STATE_GONE:  # else a part's problem
+                problems.append(problem or "")
         # Where an old state is gone every table must move: that comes before other reasons.
         gone = (p for p in problems if p in _OLD_STATE_GONE)
         return next(gone, next(filter(None, problems), ""))
@@ -297,7 +362,9 @@ class _Refresh:
         )
 
     def _record(self, stamp: Stamp, before: Vector, rows: int | None) -> Record | None:
-        return self.meter.record(self.door, self.view, stamp, before, rows, self.pins.table)
+        old, new = ({t: v[t] for t in self.view.inputs if t in v} for v in (before, stamp.vector))
+        stamp = replace(stamp, vector=new)
+        return self.meter.record(self.door, self.view, stamp, old, rows, self.pins.table)
 
     def _done(self, choice: Choice, rows: int | None, before: Vector, after: Vector) -> Refreshed:
         self.pins.forget(self.view.stored)
@@ -306,12 +373,16 @@ class _Refresh:
             strategy=choice.strategy.value,
             reason=choice.reason,
             rows_changed=rows,
-            seconds=self.meter.seconds,
-            vector_before={t: p.version for t, p in before.items()},
-            vector_after={t: p.version for t, p in after.items()},
+            seconds=self.meter.seconds + self.waited,
+            vector_before=self._shown(before),
+            vector_after=self._shown(after),
             notes=tuple(self.notes),
             sql=tuple(self.ran),
+            parts=tuple(self.parts),
         )
+
+    def _shown(self, vector: Vector) -> dict[str, int]:
+        return {t: p.version for t, p in vector.items() if t in self.view.inputs}
 
 
 # An old version of a table cannot be read, or is not what the view was computed from.

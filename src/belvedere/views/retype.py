@@ -15,6 +15,7 @@ from belvedere.lake.door import Door
 from belvedere.sql.bind import bind
 from belvedere.views.catalog import Names, canonical_name
 from belvedere.views.definition import Columns, Definition, View
+from belvedere.views.parts import assembled, stored_whole
 
 
 def retyped(door: Door, view: View) -> View:
@@ -36,8 +37,15 @@ def retyped(door: Door, view: View) -> View:
         ) from error
     if types == definition.types:
         return view
-    now = View(replace(definition, types=types, sources=sources), bound, view.stored)
+    now = assembled(replace(definition, types=types, sources=sources), bound, _stored(view))
+    if definition.part:
+        return now
     return replace(now, definition=replace(now.definition, columns=_declared(now, definition)))
+
+
+def _stored(view: View) -> str:
+    """The table of the view itself, where this is a part."""
+    return stored_whole(view.stored) if view.definition.part else view.stored
 
 
 def _now(door: Door, table: str, columns: Columns) -> Columns:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from belvedere.errors import BelvedereError
 from belvedere.lake.events import rows_of
+from belvedere.lake.names import is_part
 from belvedere.lake.shelf import Tables
 from belvedere.lake.stamps import Position
 from belvedere.lake.tables import Table
@@ -94,7 +95,8 @@ def _status(lake: Tables, view: View) -> Status:
     stored = lake.table(view.stored)
     found = lake.stamp(stored)
     last = next(refreshes(lake, stored), None)
-    positions = found.stamp.vector if found.stamp else {}
+    vector = found.stamp.vector if found.stamp else {}
+    positions = {t: p for t, p in vector.items() if t in view.inputs}
     try:
         pending = {t: _pending(lake.table(t), p, lake) for t, p in positions.items()}
     except BelvedereError as error:
@@ -126,7 +128,7 @@ def _broken(view: Broken) -> Status:
 def _shown(lake: Tables, past: PastRefresh) -> PastRefresh:
     return replace(
         past,
-        vector={shown_name(lake, t): v for t, v in past.vector.items()},
+        vector={shown_name(lake, t): v for t, v in past.vector.items() if not is_part(t)},
         pending={shown_name(lake, t): n for t, n in past.pending.items()},
     )
 

@@ -1,0 +1,144 @@
+"""Parts: groups inside a view that are kept in tables of their own.
+
+An aggregate below another operator is computed again, old and new, for every group that a change
+touches, and one without a key over all of its input. Kept as a part, its rows are read: a part is
+maintained like a view, and its change is that of its stored table.
+
+    Q(γ(R))    becomes    Q(P), P = γ(R)    the view refreshes P first, to the same versions
+
+What is kept is chosen when the view is created: aggregates of many rows into few. A part may
+stand on others; all stand in the order of their plan, those inside before those around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf
+
+from belvedere.algebra.relations import Aggregate, Output, Project, Rel
+from belvedere.algebra.scalars import col
+from belvedere.algebra.walks import children, each_once, nodes, tables, with_children
+from belvedere.analyses.sizes import Sizes
+from belvedere.lake.names import PART_PREFIX, STORED_PREFIX, part_name, parts, quote
+from belvedere.sql.bind import Bound
+from belvedere.sql.freshen import rename
+from belvedere.views.choice import blocked
+from belvedere.views.definition import Definition, View
+from belvedere.views.state import Bag, state_of
+
+LARGE = 50_000
+"""Rows from which on groups are worth keeping."""
+REDUCES = 8
+"""Times that groups are fewer than the rows they are of; else keeping them costs as much."""
+
+
+def chosen(view: View, sizes: Sizes) -> tuple[int, ...]:
+    """The places of the aggregates that are worth keeping, those inside others first."""
+    state, types = view.state, view.definition.types
+    place = {id(node): i for i, node in enumerate(each_once(view.plan))}
+    below = state.plan if isinstance(state, Bag) else state.child
+    found = [
+        place[id(node)]
+        for node in each_once(below)
+        if isinstance(node, Aggregate)
+        and LARGE <= sizes.rows(node.child) < inf
+        and REDUCES * sizes.rows(node) <= sizes.rows(node.child)
+        and not blocked(state_of(node, types), types, tables(node))
+    ]
+    return tuple(sorted(found, reverse=True))
+
+
+def assembled(definition: Definition, bound: Bound, stored: str) -> View:
+    """A view over its parts, or the part that the definition says."""
+    whole = _whole(definition)
+    order = each_once(bound.plan)
+    kept: dict[int, Rel] = {}
+    made: list[View] = []
+
+    def over(own: Definition, plan: Rel, columns: tuple[tuple[str, str], ...], where: str) -> View:
+        read = set(tables(plan))
+        below = tuple(part for part in made if part.stored in read)
+        return View(own, replace(bound, plan=plan, columns=columns), where, below)
+
+    for node in (order[place] for place in definition.parts):
+        plan = _above(node, kept)
+        part = next((p for p in made if _shape(p.plan) == _shape(plan)), None)
+        if part is None:
+            number = len(made) + 1
+            same = tuple((c, c) for c in node.columns)
+            part = over(_part(whole, number, node), plan, same, part_of(stored, number))
+            made.append(part)
+        kept[id(node)] = _under(part, node.columns)
+    if definition.part:
+        return made[definition.part - 1]
+    return over(definition, _above(bound.plan, kept), bound.columns, stored)
+
+
+def _shape(plan: Rel) -> Rel:
+    """The plan under names that say nothing: a query that stands twice is one part."""
+    names: dict[str, str] = {}
+    for node in nodes(plan):
+        for column in node.columns:
+            names.setdefault(column, f"c{len(names)}")
+    return rename(plan, names)
+
+
+def _under(part: View, columns: tuple[str, ...]) -> Rel:
+    """The rows of a part, under the names that a place has for them."""
+    pairs = zip(columns, part.read.columns, strict=True)
+    outputs = tuple(Output(name, col(own)) for name, own in pairs)
+    return part.read if columns == part.read.columns else Project(part.read, outputs)
+
+
+def part_of(stored: str, number: int) -> str:
+    """The table of a part of the view that is stored there."""
+    *space, last = parts(stored)
+    return ".".join([*(quote(name) for name in space), part_name(last, number)])
+
+
+def stored_whole(part: str) -> str:
+    """The table of the view whose part is stored there."""
+    *space, last = parts(part)
+    name = STORED_PREFIX + last.removeprefix(PART_PREFIX).rpartition("_")[0]
+    return ".".join([*(quote(other) for other in space), name])
+
+
+def _part(whole: Definition, number: int, node: Rel) -> Definition:
+    return replace(
+        whole,
+        id=f"{whole.id}{_PART}{number}",
+        name=f"{whole.name}{_PART}{number}",
+        columns=tuple((c, whole.types[c]) for c in node.columns),
+        part=number,
+    )
+
+
+_PART = " part "
+
+
+def _whole(definition: Definition) -> Definition:
+    """The definition of the view that a part is of."""
+    if not definition.part:
+        return definition
+    own = f"{_PART}{definition.part}"
+    name, number = definition.name.removesuffix(own), definition.id.removesuffix(own)
+    return replace(definition, id=number, name=name, part=0)
+
+
+def _above(q: Rel, kept: Mapping[int, Rel]) -> Rel:
+    """The plan over what is kept of the nodes below it; shared subplans stay shared."""
+    done: dict[int, Rel] = dict(kept)
+
+    def go(node: Rel) -> Rel:
+        if id(node) not in done:
+            done[id(node)] = rebuilt(node)
+        return done[id(node)]
+
+    def rebuilt(node: Rel) -> Rel:
+        old = children(node)
+        new = [go(child) for child in old]
+        same = all(a is b for a, b in zip(old, new, strict=True))
+        return node if same else with_children(node, new)
+
+    return rebuilt(q)
