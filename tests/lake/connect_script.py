@@ -97,7 +97,7 @@ def run(elsewhere: bool) -> None:
         raise AssertionError("an unknown table was found")
     except Invalid:
         pass
-    run_journal(door)
+    run_journal(door, table.id)
     door.close()
 
 
@@ -125,12 +125,12 @@ def run_new_layout() -> None:
             assert sorted(lake.view("kinds").df().collect()) == sorted(fresh)
 
 
-def run_journal(door: Door) -> None:
+def run_journal(door: Door, view_id: str) -> None:
     """What is appended in a catalog is read again, whoever writes it."""
-    row = {"view_id": door.table("t").id, "refresh": 7, "pending": [("t", 1)]}
+    row = {"view_id": view_id, "refresh": 7, "pending": [("t", 1)]}
     for number in (7, 8):
         door.journal.append([{**row, "refresh": number}], SCHEMA)
-    found = door.journal.read("view_id", str(row["view_id"]))
+    found = door.journal.read("view_id", view_id)
     assert {r["refresh"] for r in found} == {7, 8}
     assert dict(found[0]["pending"]) == {"t": 1}
     assert door.journal.read("view_id", "no such") == []
@@ -155,7 +155,7 @@ if __name__ == "__main__":
         run_views(spark)
         if KILLS:
             run_all_kills()
-        run(elsewhere=False)
+            run(elsewhere=False)
         run(elsewhere=True)
         if KILLS:
             run_new_layout()

@@ -110,6 +110,7 @@ def test_dropped_tables_do_not_come_back(door: Door) -> None:
         catalog.drop_table(door, "nothing")
 
 
+@pytest.mark.soak
 def test_a_second_process_reads_and_writes_the_lake(door: Door) -> None:
     door.sql("CREATE TABLE t AS SELECT 1 AS a")
     assert door.directory is not None

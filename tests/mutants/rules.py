@@ -356,7 +356,7 @@ def the_values_of_one_source_are_looked_up(patch: Patch) -> None:
 def groups_without_a_key_are_not_looked_up(patch: Patch) -> None:
     right = lookups._Places._asked
     patch.setattr(
-        lookups._Places, "_asked", lambda places, *asked, nulls: right(places, *asked, nulls=False)
+        lookups._Places, "_asked", lambda places, asked: right(places, replace(asked, nulls=False))
     )
 
 

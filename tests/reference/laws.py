@@ -135,7 +135,14 @@ def rows_of(db: Database, asked: LookUp) -> Bag:
     wanted = values | {None} if asked.nulls else values
     there = (db.old if asked.leaf.at is At.OLD else db.new)[asked.leaf.table]
     place = db.columns[asked.leaf.table].index(asked.column)
-    return Counter({row: count for row, count in there.items() if row[place] in wanted})
+    texts = [(db.columns[asked.leaf.table].index(c), text) for c, text in asked.only]
+    return Counter(
+        {
+            row: count
+            for row, count in there.items()
+            if row[place] in wanted and all(row[c] == text for c, text in texts)
+        }
+    )
 
 
 def with_table(db: Database, name: str, like: str, rows: Bag) -> Database:

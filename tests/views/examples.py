@@ -21,7 +21,7 @@ FILL = [
 
 VIEWS = {
     "v_inner": """SELECT p.k, p.a AS a1, q.a AS a2, c, e FROM r p, r q, s
-                  WHERE p.k = q.k AND p.b = q.b AND p.k = s.k""",
+                  WHERE p.k = q.k AND p.b = q.b AND p.k = s.k AND s.e = 'p'""",
     "v_filter": """SELECT k, a + 1 AS a1, named_struct('a', a, 'b', upper(b)) AS pair, array(a, k) AS list,
                    CASE WHEN a > 15 THEN 'high' WHEN a IS NULL THEN NULL ELSE 'low' END AS band
                    FROM r WHERE a > 5 OR b IS NULL""",

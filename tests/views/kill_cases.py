@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 import belvedere as bv
+from belvedere.views import parts
 from views.comparison import assert_all_fresh, assert_same
 
 SCRIPT = Path(__file__).with_name("kill_script.py")
@@ -23,6 +26,8 @@ VIEWS = {
     "k_sum": "SELECT r.k, count(*) AS n, sum(c) AS total FROM {r} JOIN {s} ON r.k = s.k GROUP BY r.k",
     "k_max": "SELECT b, max(a) AS top FROM {r} GROUP BY b",
     "k_float": "SELECT DISTINCT CAST(a AS DOUBLE) / 2 AS half FROM {r}",
+    "k_part": """SELECT r.k, a, total FROM {r}
+                 JOIN (SELECT k, sum(c) AS total FROM {s} GROUP BY k) AS t ON r.k = t.k""",
     "k_none": "SELECT k, c FROM {s} WHERE c < 0",
 }
 
@@ -41,8 +46,11 @@ def fill(lake: bv.Lake) -> None:
     lake.sql(f"CREATE TABLE s (k BIGINT, c BIGINT) {FEED}")
     lake.sql("INSERT INTO s SELECT id % 8, id FROM range(16)")
     lake.sql("INSERT INTO r SELECT id % 7, id, 'first' FROM range(50)")
-    for name, query in VIEWS.items():
-        lake.sql(f"CREATE MATERIALIZED VIEW {name} AS {query.format(r='r', s='s')}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "LARGE", 0)
+        patch.setattr(parts, "REDUCES", 0)
+        for name, query in VIEWS.items():
+            lake.sql(f"CREATE MATERIALIZED VIEW {name} AS {query.format(r='r', s='s')}")
 
 
 def run_kills(lake: bv.Lake, where: str, kills: Iterable[Kill]) -> None:

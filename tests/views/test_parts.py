@@ -125,6 +125,7 @@ def test_a_part_that_went_on_alone_waits_or_comes_back(
     assert_fresh(lake, "best", BEST)
 
 
+@pytest.mark.soak
 def test_what_a_creation_left_is_no_obstacle(
     lake: bv.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,7 @@ def test_what_a_creation_left_is_no_obstacle(
     assert kept(lake) == []
 
 
+@pytest.mark.soak
 def test_a_wider_column_widens_the_parts_too(lake: bv.Lake) -> None:
     create(lake, "best")
     lake.sql("ALTER TABLE sales SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")

@@ -128,6 +128,13 @@ class Sizes:
         product = _times(self.rows(left), self.rows(right))
         return product / max(ways, default=1) if product < inf else inf
 
+    def groups(self, q: Aggregate) -> float:
+        """About how many groups there are: at most the combinations of the values of the keys."""
+        ways = 1.0
+        for key in q.keys:
+            ways *= self.values(q.child, key) if origin(q.child, key) else inf
+        return min(ways, self.rows(q.child))
+
     def values(self, q: Rel, column: str) -> float:
         """About how many values a column has in the table it comes from; 1 if nobody knows."""
         found = origin(q, column)

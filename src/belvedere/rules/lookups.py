@@ -3,6 +3,7 @@
     U1  L ⋈ R on l = r       R's table T = σ(r ∈ V)(T)            V ⊇ the values of l
     U2  L ⋉ R, L ▷ R, L ⟕ R  the right side likewise; of ⋈ and ⋉ the left too
     U3  K(Q)                 Q's table T = σ(k ∈ V, or NULL)(T)   V ⊇ the values of K's k
+    U4  σ(a = 'text')(T)     of these, the rows that have the text
 
 V is all that a change, or rows that were looked up before, have in the column that l comes from:
 at hand before anything runs, and perhaps more than l has, so that the join stays. What is found
@@ -15,8 +16,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar, cast
 
+from sqlglot import exp
+
 from belvedere.algebra.relations import (
-    Field,
     Filter,
     Join,
     Kind,
@@ -25,9 +27,12 @@ from belvedere.algebra.relations import (
     Restrict,
     Scan,
 )
+from belvedere.algebra.scalars import Scalar
 from belvedere.algebra.walks import bottom_up, children, with_children
 from belvedere.analyses.equalities import equalities
 from belvedere.analyses.values import Known, Sources, sources
+
+Texts: TypeAlias = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class LookUp:
     sources: Sources
     nulls: bool
     """Whether rows with NULL there are wanted too."""
+    only: Texts = frozenset()
+    """Columns of text, as the table names them, and what the rows have there."""
 
 
 Worth: TypeAlias = Callable[[LookUp], bool]
@@ -82,27 +89,43 @@ class _Places:
             case _:
                 return q
 
-    def _within(self, q: Rel, column: str, values: Sources | None, *, nulls: bool) -> Rel:
+    def _within(
+        self,
+        q: Rel,
+        column: str,
+        values: Sources | None,
+        *,
+        nulls: bool,
+        only: Texts = frozenset(),
+    ) -> Rel:
         """The plan over rows that have one of the values in a column, if its table is one to ask."""
         if values is None:
             return q
         match q:
             case Scan() if not self.known(q):
-                return self._asked(q, _source(q.fields, column), values, nulls=nulls)
+                own = {f.name: f.source for f in q.fields}
+                texts = {f.name for f in q.fields if f.type == "string"}
+                only = frozenset((own[c], text) for c, text in only if c in texts)
+                return self._asked(LookUp(q, own[column], values, nulls, only))
+            # U4
             case Filter():
-                return _over(q, self._within(q.child, column, values, nulls=nulls))
+                only |= _texts(q.predicate)
+                return _over(q, self._within(q.child, column, values, nulls=nulls, only=only))
             case Restrict():
-                return _over(q, self._within(q.child, column, values, nulls=nulls), q.by.rel)
+                child = self._within(q.child, column, values, nulls=nulls, only=only)
+                return _over(q, child, q.by.rel)
             case Project():
-                below = next(o.value for o in q.outputs if o.name == column).column
-                if below is None:
+                below = {o.name: o.value.column for o in q.outputs if o.value.column}
+                if column not in below:
                     return q
-                return _over(q, self._within(q.child, below, values, nulls=nulls))
+                only = frozenset((below[c], text) for c, text in only if c in below)
+                child = self._within(q.child, below[column], values, nulls=nulls, only=only)
+                return _over(q, child)
             case _:
                 return q
 
-    def _asked(self, leaf: Scan, column: str, values: Sources, *, nulls: bool) -> Scan:
-        wanted = LookUp(leaf, column, values, nulls)
+    def _asked(self, wanted: LookUp) -> Scan:
+        leaf = wanted.leaf
         if leaf in self.wanted or not self.worth(wanted):
             return leaf
         place = replace(leaf, table=f"{len(self.wanted)} {leaf.table}", at=_NOT_YET)
@@ -123,5 +146,21 @@ def _over(q: R, *new: Rel) -> R:
     return q if same else cast(R, with_children(q, new))
 
 
-def _source(fields: tuple[Field, ...], column: str) -> str:
-    return next(f.source for f in fields if f.name == column)
+def _texts(predicate: Scalar) -> Texts:
+    """The columns that must have a text, and the texts.
+
+    >>> from belvedere.algebra.scalars import col, equal, every, lit
+    >>> sorted(_texts(every([equal(col("a"), lit("x")), equal(lit("y"), col("b"))])))
+    [('a', 'x'), ('b', 'y')]
+    >>> sorted(_texts(equal(col("a"), lit(1))))
+    []
+    """
+    sides = (
+        (c.expr.this, c.expr.expression) for c in predicate.conjuncts if isinstance(c.expr, exp.EQ)
+    )
+    return frozenset(
+        (a.name, b.this)
+        for pair in sides
+        for a, b in (pair, pair[::-1])
+        if isinstance(a, exp.Column) and isinstance(b, exp.Literal) and b.is_string
+    )

@@ -15,13 +15,13 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from belvedere.algebra.relations import Output, Project, Rel, Scan
-from belvedere.algebra.scalars import col
+from belvedere.algebra.scalars import Scalar, col
 from belvedere.algebra.walks import nodes, tables
 from belvedere.errors import Invalid
 from belvedere.lake.shelf import VIEW_PROPERTY
 from belvedere.sql.bind import Bound
 from belvedere.sql.statements import Policy
-from belvedere.views.state import State, cast, state_of, stored_scan
+from belvedere.views.state import Bag, State, cast, state_of, stored_scan
 
 FORMAT = 1
 
@@ -117,13 +117,16 @@ class View:
     def read(self) -> Rel:
         """The view over its stored table: the declared columns, with the declared types."""
         rows = self.state.read(stored_scan(self.state, self.stored, self.definition.types))
-        outputs = tuple(
-            Output(plan, cast(col(plan), kind))
-            for (_, plan), (_, kind) in zip(
-                self.bound.columns, self.definition.columns, strict=True
-            )
-        )
-        return Project(rows, outputs)
+        pairs = zip(self.bound.columns, self.definition.columns, strict=True)
+        outputs = (Output(plan, self._typed(plan, kind)) for (_, plan), (_, kind) in pairs)
+        return Project(rows, tuple(outputs))
+
+    def _typed(self, column: str, kind: str) -> Scalar:
+        """A column as it was declared; what is stored just so stays a column that plans know."""
+        state = self.state
+        stored = state.columns if isinstance(state, Bag) else state.keys
+        same = column in stored and self.definition.types[column] == kind
+        return col(column) if same else cast(col(column), kind)
 
     @property
     def every_part(self) -> tuple[View, ...]:

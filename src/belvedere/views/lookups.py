@@ -8,6 +8,7 @@ from functools import partial
 from math import inf
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from belvedere.algebra.relations import Change, Empty, Field, Rel, Scan
 from belvedere.analyses.effort import effort
@@ -17,7 +18,7 @@ from belvedere.lake.lookup import can_look_up, look_up
 from belvedere.lake.names import STORED_PREFIX
 from belvedere.lake.work import Work
 from belvedere.rules.empties import without_empties
-from belvedere.rules.lookups import LookUp, filled, look_ups
+from belvedere.rules.lookups import LookUp, Texts, filled, look_ups
 from belvedere.rules.outward import SMALL
 from belvedere.views.foreign import Relied
 from belvedere.views.held import Held, with_result
@@ -130,6 +131,8 @@ class LookUps:
         columns = [f.source for f in group.leaf.fields]
         rows = look_up(table, version, columns, group.column, values, nulls=group.nulls, most=SMALL)
         if rows is not None:
+            for column, text in group.only:
+                rows = rows.filter(pc.equal(rows[column], text))
             self.held.tables.opened.add((group.leaf.table, version))
             self.ran.append(f"-- {rows.num_rows} rows of {of}, looked up by {by}")
         return rows
@@ -146,10 +149,9 @@ class LookUps:
     def _together(self, wanted: dict[Scan, LookUp]) -> Iterable[_Group]:
         groups: dict[object, _Group] = {}
         for place, w in wanted.items():
-            key = w.leaf.table, w.leaf.at, w.column, self.relied.answers(w)
-            group = groups.setdefault(
-                key, _Group(replace(w.leaf, fields=()), w.column, in_change=key[-1])
-            )
+            in_change = self.relied.answers(w)
+            empty = _Group(replace(w.leaf, fields=()), w.column, only=w.only, in_change=in_change)
+            group = groups.setdefault((w.leaf.table, w.leaf.at, w.column, w.only, in_change), empty)
             own = {f.source: f for f in (*group.leaf.fields, *w.leaf.fields)}
             group.leaf = replace(w.leaf, fields=tuple(own.values()))
             group.sources |= w.sources
@@ -167,6 +169,7 @@ class _Group:
     column: str
     sources: Sources = frozenset()
     nulls: bool = False
+    only: Texts = frozenset()
     in_change: bool = False
     """Whether only a change has such rows, by a foreign key."""
     places: dict[Scan, LookUp] = field(default_factory=dict)

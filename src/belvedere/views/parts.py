@@ -43,7 +43,7 @@ def chosen(view: View, sizes: Sizes) -> tuple[int, ...]:
         for node in each_once(below)
         if isinstance(node, Aggregate)
         and LARGE <= sizes.rows(node.child) < inf
-        and REDUCES * sizes.rows(node) <= sizes.rows(node.child)
+        and REDUCES * sizes.groups(node) <= sizes.rows(node.child)
         and not blocked(state_of(node, types), types, tables(node))
     ]
     return tuple(sorted(found, reverse=True))
