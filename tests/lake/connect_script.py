@@ -156,8 +156,7 @@ if __name__ == "__main__":
         if KILLS:
             run_all_kills()
             run(elsewhere=False)
-        run(elsewhere=True)
-        if KILLS:
+            run(elsewhere=True)
             run_new_layout()
         sys.stdout.write("done\n")
     finally:

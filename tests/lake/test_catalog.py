@@ -20,6 +20,7 @@ pytestmark = pytest.mark.spark
 HARD = 'it\'s "quoted" \\ back\n\t${env:HOME} naïve 😀 token url password `q` ; -- /* \x01 \u2028'
 
 
+@pytest.mark.soak
 def test_two_lakes_in_one_process_do_not_see_each_other(door: Door, tmp_path: Path) -> None:
     other = open_directory(tmp_path / "other lake's")
     door.sql("CREATE TABLE t AS SELECT 1 AS a")

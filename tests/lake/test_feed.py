@@ -115,7 +115,6 @@ EVERY_RUN = (
     "update",
     "merge that changes nothing",
     "overwrite after vectors",
-    "restore of a vector",
     "optimize with vectors",
     "delete and insert again",
 )
@@ -136,7 +135,7 @@ def test_net_changes_are_new_minus_old(lake: Door, kind: str) -> None:
             assert found.inserts_only in (None, all(c > 0 for c in counts.values()))
 
 
-@pytest.mark.parametrize("layout", sampled(["", "PARTITIONED BY (v, k)"], [""]))
+@pytest.mark.parametrize("layout", sampled(["", "PARTITIONED BY (v, k)"], []))
 def test_vectors_on_files_of_several_row_groups(door: Door, layout: str) -> None:
     door.sql(f"CREATE TABLE t (k INT, v STRING, d DOUBLE) {layout}")
     k = [i % 2 if layout else i for i in range(1000)]

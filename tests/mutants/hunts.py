@@ -93,7 +93,7 @@ referring = Hunt(
     "foreign keys",
     foreign.children_of_changed_keys_are_those_of_the_change,
     st.tuples(_table, _table, _table, _table),
-    enough=100,
+    enough=40,
 )
 
 sql_of_groups = _sql_of("groups", "aggregate")

@@ -341,7 +341,7 @@ def groups_without_a_key_are_outside_every_range(patch: Patch) -> None:
     patch.setattr(narrow._Narrow, "_restricted", restricted)
 
 
-@caught_by(hunts.looked_up)
+@caught_by(hunts.looked_up, start=9)
 def the_values_of_one_source_are_looked_up(patch: Patch) -> None:
     right = lookups.sources
 
@@ -354,10 +354,12 @@ def the_values_of_one_source_are_looked_up(patch: Patch) -> None:
 
 @caught_by(hunts.looked_up_groups)
 def groups_without_a_key_are_not_looked_up(patch: Patch) -> None:
-    right = lookups._Places._asked
-    patch.setattr(
-        lookups._Places, "_asked", lambda places, asked: right(places, replace(asked, nulls=False))
-    )
+    right = lookups._Places._leaf
+
+    def leaf(places: lookups._Places, *asked: Any, **how: Any) -> lookups.LookUp | None:
+        return right(places, *asked, **{**how, "nulls": False})
+
+    patch.setattr(lookups._Places, "_leaf", leaf)
 
 
 @caught_by(hunts.referring)
@@ -377,7 +379,7 @@ def children_that_came_are_taken_for_those_that_went(patch: Patch) -> None:
     patch.setattr(foreign, "copies", lambda change, _, *by: right(change, 1, *by))
 
 
-@caught_by(hunts.referring)
+@caught_by(hunts.referring, start=4)
 def keys_that_went_may_leave_children(patch: Patch) -> None:
     right = foreign._Check._after
 

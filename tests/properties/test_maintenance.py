@@ -37,6 +37,7 @@ def test_equal_rows_stay_numbered_from_one_without_gaps(case: Case) -> None:
     the_stored_rows_follow(*case)
 
 
+@settings(max_examples=16)
 @given(plans().filter(inner_aggregates), databases())
 def test_groups_kept_as_parts_are_the_groups(q: Rel, db: Database) -> None:
     parts_hold_their_groups(q, db)

@@ -114,7 +114,7 @@ def looking_up_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
         return isinstance(leaf, Change) or leaf.table in results
 
     for number in range(3):
-        plan, wanted = look_ups(plan, known, lambda _: True)
+        plan, wanted = look_ups(plan, known, lambda asked: len(asked.sources))
         found = {}
         for place, asked in wanted.items():
             name = f"rows {number} {len(found)}"

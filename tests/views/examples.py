@@ -22,15 +22,15 @@ FILL = [
 VIEWS = {
     "v_inner": """SELECT p.k, p.a AS a1, q.a AS a2, c, e FROM r p, r q, s
                   WHERE p.k = q.k AND p.b = q.b AND p.k = s.k AND s.e = 'p'""",
-    "v_filter": """SELECT k, a + 1 AS a1, named_struct('a', a, 'b', upper(b)) AS pair, array(a, k) AS list,
+    "v_full": """SELECT a, x, 'theta' AS how FROM r FULL JOIN u ON r.k < u.x
+                 UNION ALL SELECT k, c, e FROM r FULL JOIN s USING (k)""",
+    "v_exists": """SELECT k, a + 1 AS a1, named_struct('a', a, 'b', upper(b)) AS pair, array(a, k) AS list,
                    CASE WHEN a > 15 THEN 'high' WHEN a IS NULL THEN NULL ELSE 'low' END AS band
-                   FROM r WHERE a > 5 OR b IS NULL""",
-    "v_full_theta": "SELECT a, x FROM r FULL JOIN u ON r.k < u.x",
-    "v_using": "SELECT * FROM r FULL JOIN s USING (k)",
-    "v_exists": """SELECT k, a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k = r.k AND s.c > 0)
+                   FROM r WHERE (a > 5 OR b IS NULL)
+                   AND EXISTS (SELECT 1 FROM s WHERE s.k = r.k AND s.c > 0)
                    AND NOT EXISTS (SELECT * FROM u WHERE u.x = r.k AND u.y <> r.a)""",
-    "v_not_in": "SELECT a FROM r WHERE k NOT IN (SELECT x FROM u)",
-    "v_in_or": "SELECT k, k IN (SELECT x FROM u) AS hit FROM r WHERE k IN (SELECT k FROM s) OR a > 15",
+    "v_in": """SELECT a, true AS hit FROM r WHERE k NOT IN (SELECT x FROM u) UNION ALL
+               SELECT k, k IN (SELECT x FROM u) FROM r WHERE k IN (SELECT k FROM s) OR a > 15""",
     "v_scalar": """SELECT k, a, (SELECT count(*) FROM s WHERE s.k = r.k) AS n FROM r
                    WHERE a > (SELECT avg(x) FROM u) AND EXISTS (SELECT 1 FROM u WHERE y = 1)""",
     "v_group": """SELECT r.k, b, count(*) AS n, count(a) AS na, sum(a) AS sa, avg(a) AS ma, sum(d) AS sd,
@@ -42,9 +42,9 @@ VIEWS = {
     "v_total": """SELECT count(*) AS n, sum(a) AS sa, min(t) AS first, avg(d) AS md
                   FROM u CROSS JOIN r WHERE r.a >= u.x * 10 OR u.x IS NULL""",
     "v_union": "SELECT k FROM r UNION (SELECT x FROM u UNION ALL SELECT k FROM s)",
-    "v_intersect": "(SELECT k FROM r INTERSECT SELECT k FROM s) UNION ALL (SELECT k FROM r EXCEPT SELECT x FROM u)",
-    "v_except_all": """(SELECT k FROM r EXCEPT ALL SELECT k FROM s)
-                       UNION ALL (SELECT k FROM s INTERSECT ALL SELECT k FROM r)""",
+    "v_sets": """(SELECT k FROM r INTERSECT SELECT k FROM s) UNION ALL (SELECT k FROM r EXCEPT SELECT x FROM u)
+                 UNION ALL (SELECT k FROM r EXCEPT ALL SELECT k FROM s)
+                 UNION ALL (SELECT k FROM s INTERSECT ALL SELECT k FROM r)""",
     "v_window": """SELECT k, a, rank() OVER (PARTITION BY k ORDER BY a) AS rk,
                    row_number() OVER (PARTITION BY b ORDER BY a DESC, k) AS rn,
                    sum(a) OVER (PARTITION BY k) AS total FROM r""",

@@ -56,6 +56,7 @@ def test_a_new_view_on_a_full_disk(lake: bv.Lake, tmp_path: Path) -> None:
     assert litter(tmp_path) == []
 
 
+@pytest.mark.soak
 def test_storage_that_cannot_be_written(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.sql(MORE)
 

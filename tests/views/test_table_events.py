@@ -133,7 +133,6 @@ EVENTS: dict[str, tuple[Callable[[EventsLake], None], tuple[str, str]]] = {
 
 EVERY_RUN = (
     "VACUUM of what the changes need",
-    "RESTORE",
     "DROP and CREATE",
 )
 

@@ -7,13 +7,15 @@
 
 V is all that a change, or rows that were looked up before, have in the column that l comes from:
 at hand before anything runs, and perhaps more than l has, so that the join stays. What is found
-stands for T at that place of the plan, and tells the values for the next look-up.
+stands for T at that place of the plan, and tells the values for the next look-up. Where a table
+is tied by several columns, the one with the fewest values is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TypeAlias, TypeVar, cast
 
 from sqlglot import exp
@@ -49,12 +51,13 @@ class LookUp:
     """Columns of text, as the table names them, and what the rows have there."""
 
 
-Worth: TypeAlias = Callable[[LookUp], bool]
+Values: TypeAlias = Callable[[LookUp], float]
+"""How many values a look-up is by; endless if it is not worth it."""
 
 
-def look_ups(q: Rel, known: Known, worth: Worth) -> tuple[Rel, dict[Scan, LookUp]]:
+def look_ups(q: Rel, known: Known, values: Values) -> tuple[Rel, dict[Scan, LookUp]]:
     """What can be looked up now and is worth it, and the plan with leaves to be filled in."""
-    places = _Places(known, worth)
+    places = _Places(known, values)
     return bottom_up(q, places.node), places.wanted
 
 
@@ -66,71 +69,85 @@ def filled(q: Rel, found: Mapping[Scan, Rel]) -> Rel:
 @dataclass
 class _Places:
     known: Known
-    worth: Worth
+    values: Values
     wanted: dict[Scan, LookUp] = field(default_factory=dict)
 
     def node(self, q: Rel) -> Rel:
         match q:
             # U1, U2
             case Join(kind=Kind.INNER | Kind.SEMI | Kind.ANTI | Kind.LEFT):
-                for left, right in equalities(q):
-                    values = sources(q.left, left, self.known)
-                    q = _over(q, q.left, self._within(q.right, right, values, nulls=False))
-                    if q.kind in (Kind.INNER, Kind.SEMI):
-                        values = sources(q.right, right, self.known)
-                        q = _over(q, self._within(q.left, left, values, nulls=False), q.right)
+                pairs = equalities(q)
+                right = (self._leaf(q.right, r, self._of(q.left, a)) for a, r in pairs)
+                q = _over(q, q.left, self._within(q.right, right))
+                if q.kind in (Kind.INNER, Kind.SEMI):
+                    left = (self._leaf(q.left, a, self._of(q.right, r)) for a, r in pairs)
+                    q = _over(q, self._within(q.left, left), q.right)
                 return q
             # U3
             case Restrict():
-                for key, by in zip(q.key, q.by.rel.columns, strict=True):
-                    values = sources(q.by.rel, by, self.known)
-                    q = _over(q, self._within(q.child, key, values, nulls=True), q.by.rel)
-                return q
+                keys = zip(q.key, q.by.rel.columns, strict=True)
+                asked = (
+                    self._leaf(q.child, k, self._of(q.by.rel, by), nulls=True) for k, by in keys
+                )
+                return _over(q, self._within(q.child, asked), q.by.rel)
             case _:
                 return q
 
-    def _within(
+    def _of(self, q: Rel, column: str) -> Sources | None:
+        return sources(q, column, self.known)
+
+    def _leaf(
         self,
         q: Rel,
         column: str,
         values: Sources | None,
         *,
-        nulls: bool,
+        nulls: bool = False,
         only: Texts = frozenset(),
-    ) -> Rel:
-        """The plan over rows that have one of the values in a column, if its table is one to ask."""
+    ) -> LookUp | None:
+        """What to look up for rows that have one of the values in a column, if there is a table."""
         if values is None:
-            return q
+            return None
         match q:
-            case Scan() if not self.known(q):
+            case Scan() if not self.known(q) and q not in self.wanted:
                 own = {f.name: f.source for f in q.fields}
                 texts = {f.name for f in q.fields if f.type == "string"}
                 only = frozenset((own[c], text) for c, text in only if c in texts)
-                return self._asked(LookUp(q, own[column], values, nulls, only))
+                return LookUp(q, own[column], values, nulls, only)
             # U4
             case Filter():
                 only |= _texts(q.predicate)
-                return _over(q, self._within(q.child, column, values, nulls=nulls, only=only))
+                return self._leaf(q.child, column, values, nulls=nulls, only=only)
             case Restrict():
-                child = self._within(q.child, column, values, nulls=nulls, only=only)
-                return _over(q, child, q.by.rel)
+                return self._leaf(q.child, column, values, nulls=nulls, only=only)
             case Project():
                 below = {o.name: o.value.column for o in q.outputs if o.value.column}
                 if column not in below:
-                    return q
+                    return None
                 only = frozenset((below[c], text) for c, text in only if c in below)
-                child = self._within(q.child, below[column], values, nulls=nulls, only=only)
-                return _over(q, child)
+                return self._leaf(q.child, below[column], values, nulls=nulls, only=only)
             case _:
-                return q
+                return None
 
-    def _asked(self, wanted: LookUp) -> Scan:
-        leaf = wanted.leaf
-        if leaf in self.wanted or not self.worth(wanted):
-            return leaf
-        place = replace(leaf, table=f"{len(self.wanted)} {leaf.table}", at=_NOT_YET)
-        self.wanted[place] = wanted
-        return place
+    def _within(self, q: Rel, asked: Iterable[LookUp | None]) -> Rel:
+        """The plan over what the best of some look-ups of its table will find."""
+        best = min((a for a in asked if a is not None), key=self.values, default=None)
+        if best is None or self.values(best) == inf:
+            return q
+        place = replace(best.leaf, table=f"{len(self.wanted)} {best.leaf.table}", at=_NOT_YET)
+        self.wanted[place] = best
+        return _onto(q, place)
+
+
+def _onto(q: Rel, place: Scan) -> Rel:
+    """The plan over another leaf, where it has a single one."""
+    match q:
+        case Filter() | Project():
+            return _over(q, _onto(q.child, place))
+        case Restrict():
+            return _over(q, _onto(q.child, place), q.by.rel)
+        case _:
+            return place
 
 
 _NOT_YET = -1

@@ -49,12 +49,12 @@ class LookUps:
     def made(self, way: Move) -> Move:
         """The way over rows that are looked up: those of the changes' keys, then of theirs."""
         while True:
-            worth = partial(self._worth, Sizes(way.known))
-            plan, wanted = look_ups(way.plan, self.held.has, worth)
+            sizes = Sizes(way.known)
+            plan, wanted = look_ups(way.plan, self.held.has, partial(self._values_of, sizes))
             if not wanted:
                 return way
             found: dict[Scan, Rel] = {}
-            for group in self._together(wanted):
+            for group in self._first(sizes, wanted, found):
                 way = self._look_up(way, group, found)
             way = replace(way, plan=without_empties(filled(plan, found)))
 
@@ -67,11 +67,11 @@ class LookUps:
 
         while True:
             sizes = Sizes(known)
-            plan, wanted = look_ups(plan, has, partial(self._worth, sizes))
+            plan, wanted = look_ups(plan, has, partial(self._values_of, sizes))
             if not wanted:
                 return looked + effort(plan, sizes, SMALL)
             found: dict[Scan, Rel] = {}
-            for group in self._together(wanted):
+            for group in self._first(sizes, wanted, found):
                 name = f"{STORED_PREFIX} expected {len(expected)}"
                 expected.add(name)
                 looked += sizes.rows(group.leaf) * (_ROW + _COLUMN * len(group.leaf.fields))
@@ -80,18 +80,19 @@ class LookUps:
                 found.update(group.filled(name))
             plan = filled(plan, found)
 
-    def _worth(self, sizes: Sizes, wanted: LookUp) -> bool:
+    def _values_of(self, sizes: Sizes, wanted: LookUp) -> float:
+        """By how many values a look-up is; endless if it is not worth it."""
         if self.relied.answers(wanted):
-            return True
+            return 0
         rows = sizes.rows(wanted.leaf)
         if not LARGE <= rows < inf or wanted in self._in_vain or not self.work.near:
-            return False
+            return inf
         table, _ = self.held.tables.version(wanted.leaf)
         if not can_look_up(table, wanted.column):
-            return False
-        group = _Group(wanted.leaf, wanted.column, wanted.sources)
-        part = group.part(sizes, self._count(sizes, wanted.sources))
-        return part <= A_PART and part * rows <= SMALL
+            return inf
+        count = self._count(sizes, wanted.sources)
+        part = _Group(wanted.leaf, wanted.column, wanted.sources).part(sizes, count)
+        return count if part <= A_PART and part * rows <= SMALL else inf
 
     def _count(self, sizes: Sizes, sources: Sources) -> float:
         """How many values there are, about where they are not in memory yet."""
@@ -145,6 +146,17 @@ class LookUps:
         table, version = versions.pins.table(name), versions.new[name]
         rows = look_up(table, version, [column], column, values, nulls=False, most=SMALL)
         return None if rows is None else rows[column].combine_chunks()
+
+    def _first(
+        self, sizes: Sizes, wanted: dict[Scan, LookUp], found: dict[Scan, Rel]
+    ) -> list[_Group]:
+        """Look-ups of the smallest table; its rows may ask for fewer rows of the others."""
+        groups = list(self._together(wanted))
+        least = min(sizes.rows(group.leaf) for group in groups)
+        for group in groups:
+            if sizes.rows(group.leaf) > least:
+                found.update({place: w.leaf for place, w in group.places.items()})
+        return [group for group in groups if sizes.rows(group.leaf) == least]
 
     def _together(self, wanted: dict[Scan, LookUp]) -> Iterable[_Group]:
         groups: dict[object, _Group] = {}
