@@ -36,7 +36,7 @@ from belvedere.sql.render import render
 from belvedere.views import maintenance
 from belvedere.views.choice import Strategy, choose
 from belvedere.views.definition import Definition
-from belvedere.views.parts import assembled
+from belvedere.views.parts import _called, assembled
 from belvedere.views.state import Bag as BagState
 from belvedere.views.state import Combine, Grouped, State, state_of, stored_scan
 from reference.engine import Engine, source
@@ -187,8 +187,9 @@ def the_sql_means_the_change(q: Rel, db: Database, moving: set[str]) -> None:
 def parts_hold_their_groups(q: Rel, db: Database) -> None:
     """A plan over its aggregates as parts, each filled from those inside it = the plan"""
     places = inner_aggregates(q)
+    found = tuple((i, _called(each_once(q)[i])) for i in reversed(places))
     columns = tuple((c, c) for c in q.columns)
-    definition = Definition("v", "v", "", "AUTO", {}, (), types(q, ask), parts=(*places[::-1],))
+    definition = Definition("v", "v", "", "AUTO", {}, (), types(q, ask), parts=found)
     view, engine = assembled(definition, Bound(q, columns), "__bv_v"), Engine(db)
     stored = {part.stored for part in view.every_part}
     assert bool(stored) == bool(places)

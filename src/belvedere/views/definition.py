@@ -43,8 +43,8 @@ class Definition:
     comment: str | None = None
     sources: Mapping[str, Columns] = field(default_factory=dict, repr=False)
     properties: Mapping[str, str] = field(default_factory=dict)
-    parts: tuple[int, ...] = ()
-    """Where in the plan its parts are: see `views/parts.py`."""
+    parts: tuple[tuple[int, str], ...] = ()
+    """Where in the plan its parts are, and what stands there: see `views/parts.py`."""
     part: int = 0
     """Which of them this is; 0 is the view itself."""
 
@@ -61,7 +61,7 @@ class Definition:
                 raise ValueError("written by another release")
             columns = _columns(found.pop("columns"))
             sources = {t: _columns(c) for t, c in found.pop("sources", {}).items()}
-            parts = tuple(int(place) for place in found.pop("parts", ()))
+            parts = tuple((int(at), str(what)) for at, what in found.pop("parts", ()))
             Policy(found["policy"])
             return Definition(columns=columns, sources=sources, parts=parts, **found)
         except (ValueError, KeyError, TypeError, AttributeError) as error:

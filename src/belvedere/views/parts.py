@@ -20,6 +20,7 @@ from belvedere.algebra.relations import Aggregate, Output, Project, Rel
 from belvedere.algebra.scalars import col
 from belvedere.algebra.walks import children, each_once, nodes, tables, with_children
 from belvedere.analyses.sizes import Sizes
+from belvedere.errors import Invalid
 from belvedere.lake.names import PART_PREFIX, STORED_PREFIX, part_name, parts, quote
 from belvedere.sql.bind import Bound
 from belvedere.sql.freshen import rename
@@ -33,10 +34,11 @@ REDUCES = 8
 """Times that groups are fewer than the rows they are of; else keeping them costs as much."""
 
 
-def chosen(view: View, sizes: Sizes) -> tuple[int, ...]:
-    """The places of the aggregates that are worth keeping, those inside others first."""
+def chosen(view: View, sizes: Sizes) -> tuple[tuple[int, str], ...]:
+    """The aggregates that are worth keeping and their places, those inside others first."""
     state, types = view.state, view.definition.types
-    place = {id(node): i for i, node in enumerate(each_once(view.plan))}
+    order = each_once(view.plan)
+    place = {id(node): i for i, node in enumerate(order)}
     below = state.plan if isinstance(state, Bag) else state.child
     found = [
         place[id(node)]
@@ -46,7 +48,7 @@ def chosen(view: View, sizes: Sizes) -> tuple[int, ...]:
         and REDUCES * sizes.groups(node) <= sizes.rows(node.child)
         and not blocked(state_of(node, types), types, tables(node))
     ]
-    return tuple(sorted(found, reverse=True))
+    return tuple((at, _called(order[at])) for at in sorted(found, reverse=True))
 
 
 def assembled(definition: Definition, bound: Bound, stored: str) -> View:
@@ -61,7 +63,15 @@ def assembled(definition: Definition, bound: Bound, stored: str) -> View:
         below = tuple(part for part in made if part.stored in read)
         return View(own, replace(bound, plan=plan, columns=columns), where, below)
 
-    for node in (order[place] for place in definition.parts):
+    for place, called in definition.parts:
+        node = order[place] if place < len(order) else bound.plan
+        if _called(node) != called:
+            raise Invalid(
+                f"the definition of {whole.name!r} is not understood as it was",
+                detail=f"a part of it was {called}",
+                hint=f"CREATE OR REPLACE MATERIALIZED VIEW {whole.name}",
+                reason="SCHEMA_CHANGED",
+            )
         plan = _above(node, kept)
         part = next((p for p in made if _shape(p.plan) == _shape(plan)), None)
         if part is None:
@@ -89,6 +99,11 @@ def _under(part: View, columns: tuple[str, ...]) -> Rel:
     pairs = zip(columns, part.read.columns, strict=True)
     outputs = tuple(Output(name, col(own)) for name, own in pairs)
     return part.read if columns == part.read.columns else Project(part.read, outputs)
+
+
+def _called(node: Rel) -> str:
+    """What tells an aggregate from others of its plan."""
+    return f"{', '.join(node.columns)} of {', '.join(tables(node))}"
 
 
 def part_of(stored: str, number: int) -> str:
