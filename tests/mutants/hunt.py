@@ -26,7 +26,7 @@ class Hunt:
     name: str
     law: Callable[..., None]
     cases: st.SearchStrategy[Case]
-    enough: int = 12
+    enough: int = 8
 
     def finds(self, most: int | None = None, start: int = 0) -> str:
         """What the first counterexample raised; empty if there is none among so many cases."""

@@ -50,12 +50,12 @@ def _pushing_into(what: str, operator: str) -> Hunt:
 
 def _sql_of(what: str, operator: str) -> Hunt:
     return Hunt(
-        f"SQL of the change of {what}", the_sql_means_the_change, _changes(operator, 0), enough=10
+        f"SQL of the change of {what}", the_sql_means_the_change, _changes(operator, 0), enough=6
     )
 
 
 def _maintaining(what: str, cases: st.SearchStrategy[Case], **how: bool) -> Hunt:
-    return Hunt(what, partial(the_stored_rows_follow, **how), cases, enough=10)
+    return Hunt(what, partial(the_stored_rows_follow, **how), cases, enough=6)
 
 
 inner, left, full, semi, anti = (

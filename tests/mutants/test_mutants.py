@@ -9,7 +9,7 @@ from mutants.hunt import Hunt, Mutant
 
 MUTANTS = [*rules.MUTANTS, *writes.MUTANTS]
 # A search that stops at its first find may be given longer than one that must go to its end.
-PATIENCE = 32
+PATIENCE = 50
 HUNTS = list(dict.fromkeys(m.hunt for m in MUTANTS))
 
 
