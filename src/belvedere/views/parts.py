@@ -53,7 +53,7 @@ def chosen(view: View, sizes: Sizes) -> tuple[tuple[int, str], ...]:
 
 def assembled(definition: Definition, bound: Bound, stored: str) -> View:
     """A view over its parts, or the part that the definition says."""
-    whole = _whole(definition)
+    owner = whole(definition)
     order = each_once(bound.plan)
     kept: dict[int, Rel] = {}
     made: list[View] = []
@@ -67,9 +67,9 @@ def assembled(definition: Definition, bound: Bound, stored: str) -> View:
         node = order[place] if place < len(order) else bound.plan
         if _called(node) != called:
             raise Invalid(
-                f"the definition of {whole.name!r} is not understood as it was",
+                f"the definition of {owner.name!r} is not understood as it was",
                 detail=f"a part of it was {called}",
-                hint=f"CREATE OR REPLACE MATERIALIZED VIEW {whole.name}",
+                hint=f"CREATE OR REPLACE MATERIALIZED VIEW {owner.name}",
                 reason="SCHEMA_CHANGED",
             )
         plan = _above(node, kept)
@@ -77,7 +77,7 @@ def assembled(definition: Definition, bound: Bound, stored: str) -> View:
         if part is None:
             number = len(made) + 1
             same = tuple((c, c) for c in node.columns)
-            part = over(_part(whole, number, node), plan, same, part_of(stored, number))
+            part = over(_part(owner, number, node), plan, same, part_of(stored, number))
             made.append(part)
         kept[id(node)] = _under(part, node.columns)
     if definition.part:
@@ -119,12 +119,12 @@ def stored_whole(part: str) -> str:
     return ".".join([*(quote(other) for other in space), name])
 
 
-def _part(whole: Definition, number: int, node: Rel) -> Definition:
+def _part(owner: Definition, number: int, node: Rel) -> Definition:
     return replace(
-        whole,
-        id=f"{whole.id}{_PART}{number}",
-        name=f"{whole.name}{_PART}{number}",
-        columns=tuple((c, whole.types[c]) for c in node.columns),
+        owner,
+        id=f"{owner.id}{_PART}{number}",
+        name=f"{owner.name}{_PART}{number}",
+        columns=tuple((c, owner.types[c]) for c in node.columns),
         part=number,
     )
 
@@ -132,7 +132,7 @@ def _part(whole: Definition, number: int, node: Rel) -> Definition:
 _PART = " part "
 
 
-def _whole(definition: Definition) -> Definition:
+def whole(definition: Definition) -> Definition:
     """The definition of the view that a part is of."""
     if not definition.part:
         return definition

@@ -38,6 +38,7 @@ from belvedere.views.ledger import Record
 from belvedere.views.lookups import LookUps
 from belvedere.views.maintenance import fill, move, rebuilding
 from belvedere.views.meter import Meter
+from belvedere.views.parts import whole
 from belvedere.views.pins import Pins
 from belvedere.views.references import references
 from belvedere.views.retype import retyped
@@ -235,11 +236,12 @@ class _Refresh:
         return next(gone, next(filter(None, problems), ""))
 
     def _refuse_if_strict(self, reason: str) -> None:
-        if Policy(self.view.definition.policy) is Policy.STRICT and not self.full:
+        strict = Policy(self.view.definition.policy) is Policy.STRICT
+        if strict and not self.full and reason != "PART_AHEAD":
             raise Unsupported(
                 f"{self.view.name!r} cannot be refreshed from its changes: {REASONS[reason]}",
                 detail=f"reason {reason}; its policy is INCREMENTAL STRICT",
-                hint=f"REFRESH MATERIALIZED VIEW {self.view.name} FULL",
+                hint=f"REFRESH MATERIALIZED VIEW {whole(self.view.definition).name} FULL",
                 reason=reason,
             )
 
