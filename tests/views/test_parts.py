@@ -136,11 +136,18 @@ def test_what_a_creation_left_is_no_obstacle(
             raise KeyboardInterrupt
         create_table(work, stored, *rest)  # type: ignore[arg-type]
 
-    with monkeypatch.context() as patch:
-        patch.setattr(commits, "create", cut_off)
-        with pytest.raises(KeyboardInterrupt):
-            create(lake, "best")
+    def dies() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(commits, "create", cut_off)
+            with pytest.raises(KeyboardInterrupt):
+                create(lake, "best")
+
+    dies()
     assert lake.refresh() == []
+    assert kept(lake) != []
+    lake.sql("DROP MATERIALIZED VIEW IF EXISTS best")
+    assert kept(lake) == []
+    dies()
     create(lake, "best")
     assert_fresh(lake, "best", BEST)
     lake.sql("CREATE OR REPLACE MATERIALIZED VIEW best AS SELECT shop, name FROM shops")
@@ -155,6 +162,9 @@ def test_a_wider_column_widens_the_parts_too(lake: bv.Lake) -> None:
     lake.sql(f"INSERT INTO sales VALUES (1, 'a', {2**40})")
     lake.refresh("best")
     assert_fresh(lake, "best", BEST)
+    assert {s.name for s in lake.status()} == {"best"}
+    shown = {r["tableName"] for r in lake.spark.sql("SHOW TABLES").collect()}
+    assert not [name for name in shown if " part " in name]
     lake.sql(ROUNDS[0])
     done = lake.refresh("best")
     assert isinstance(done, bv.Refreshed)

@@ -122,6 +122,7 @@ def drop_view(door: Door, name: str, *, if_exists: bool = False) -> bool:
     canonical = canonical_name(door, name)
     stored = stored_of(canonical)
     if if_exists and not door.exists(stored):
+        _drop_parts(door, canonical)  # left by a creation that was cut off
         return False
     if not door.exists(stored):
         the_view(door, name)
@@ -168,11 +169,11 @@ def read_sql(door: Door, view: View) -> str:
 def _fill(door: Door, view: View) -> None:
     with Pins(door) as pins, Ledger(door.journal) as ledger:
         for part in view.every_part:
-            ledger.add(_filled(door, part, pins, {}))
-        ledger.add(_filled(door, view, pins, view.properties))
+            ledger.add(_filled(door, part, pins))
+        ledger.add(_filled(door, view, pins))
 
 
-def _filled(door: Door, view: View, pins: Pins, properties: Mapping[str, str]) -> Record | None:
+def _filled(door: Door, view: View, pins: Pins) -> Record | None:
     meter = Meter()
     how = note("create", "", meter.began)
     tables = {t: pins.table(t) for t in (*view.inputs, *view.tables)}
@@ -186,7 +187,7 @@ def _filled(door: Door, view: View, pins: Pins, properties: Mapping[str, str]) -
     meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), Past()),)
     with meter.counting(door, view):
         stamp = replace(stamp, holding=verified(work, pins, view, newest))
-        commits.create(work, view.stored, query, stamp, properties)
+        commits.create(work, view.stored, query, stamp, view.properties)
     return meter.record(door, view, stamp, {}, None, pins.table)
 
 

@@ -93,7 +93,9 @@ class View:
 
     @property
     def properties(self) -> dict[str, str]:
-        """What its stored table remembers."""
+        """What its stored table remembers; of a part, its view's does."""
+        if self.definition.part:
+            return {}
         return {**self.definition.properties, VIEW_PROPERTY: self.definition.to_json()}
 
     @cached_property

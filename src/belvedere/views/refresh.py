@@ -256,13 +256,14 @@ class _Refresh:
             query = fill(view.state, versions).sql(dialect="spark")
             self.ran.append(query)
             # What is computed again because that is cheaper is not to wait for more.
-            told = stamp.note.get("reason") == "CHEAPER"
-            holding = frozenset() if told else verified(work, self.pins, view, versions.new)
+            cheaper_so = stamp.note.get("reason") == "CHEAPER"
+            holding = frozenset() if cheaper_so else verified(work, self.pins, view, versions.new)
             stamp = replace(stamp, holding=holding)
             if view is self.view:
                 commits.overwrite(work, view.stored, query, stamp)
-            else:
-                commits.replace(work, view.stored, query, stamp, view.properties)
+                return
+            commits.replace(work, view.stored, query, stamp, view.properties)
+            if not view.definition.part:
                 show(self.door, view)
 
     def _advance_or_not(
