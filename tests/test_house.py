@@ -21,6 +21,7 @@ LAYERS = (
     "analyses",
     "rules",
     "sql",
+    "memory",
     "lake",
     "views",
     "cleaning",

@@ -74,11 +74,11 @@ def run(elsewhere: bool) -> None:
     assert door.types({"s": "sum(k)"}, kinds, {"spark.sql.ansi.enabled": "true"}) == {"s": "bigint"}
     with door.work({"spark.sql.session.timeZone": "UTC"}) as w:
         found = Feed(table, 1, 3, ["k", "v"]).net(w, ["k", "v"])
-        assert w.query(f"SELECT * FROM {found.view}").collect() == [(2, "b", 2)]
+        assert w.query(f"SELECT * FROM {found.view()}").collect() == [(2, "b", 2)]
         commits.create(
             w,
             stored,
-            f"SELECT k, __m AS n FROM {found.view}",
+            f"SELECT k, __m AS n FROM {found.view()}",
             stamp(1, 3),
             {"belvedere.view": "{}"},
         )

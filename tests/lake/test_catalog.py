@@ -52,10 +52,10 @@ def test_columns_with_any_characters_have_changes(door: Door) -> None:
     with door.work() as work:
         columns = ["a`b", "it's", "Größe", 'q"q', "LOUD"]
         found = changes(work, door.table("t"), 0, 1, columns)
-        assert work.spark.table(found.view).columns == [*columns, "__m"]
-        assert work.spark.table(found.view).collect() == [(3, 2, 1, 4, 5, 1)]
+        assert work.spark.table(found.view()).columns == [*columns, "__m"]
+        assert work.spark.table(found.view()).collect() == [(3, 2, 1, 4, 5, 1)]
         found = changes(work, door.table("m"), 0, 1, ["a b"])
-        assert work.query(f"SELECT `a b`, __m FROM {found.view}").collect() == [(1, 1)]
+        assert work.query(f"SELECT `a b`, __m FROM {found.view()}").collect() == [(1, 1)]
 
 
 def test_an_unknown_table_gets_the_nearest_name(door: Door) -> None:

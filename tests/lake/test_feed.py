@@ -78,7 +78,7 @@ def rows_of(work: Work, version: int) -> Counter[tuple[object, ...]]:
 
 def net(work: Work, found: Changes) -> dict[tuple[object, ...], int]:
     """Changes as rows with their counts."""
-    rows = work.query(f"SELECT k, v, d, __m FROM {quote(found.view)}").collect()
+    rows = work.query(f"SELECT k, v, d, __m FROM {quote(found.view())}").collect()
     counts = {tuple(row[:-1]): row[-1] for row in rows}
     assert len(counts) == len(rows)
     return counts
@@ -172,7 +172,7 @@ def test_both_ways_of_reading_agree(lake: Door, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(feed, "is_small", lambda *_: False)
         large = changes(work, table, 1, table.version, ["v"])
         assert large.rows is None
-        a, b = (Counter(map(tuple, work.spark.table(c.view).collect())) for c in (small, large))
+        a, b = (Counter(map(tuple, work.spark.table(c.view()).collect())) for c in (small, large))
         assert a == b
 
 
@@ -184,7 +184,7 @@ def test_no_columns_give_the_change_of_the_row_count(
     with lake.work() as work:
         for _ in range(2):
             found = changes(work, table, 1, 2, [])
-            assert [tuple(r) for r in work.spark.table(found.view).collect()] == [(-3,)]
+            assert [tuple(r) for r in work.spark.table(found.view()).collect()] == [(-3,)]
             monkeypatch.setattr(feed, "is_small", lambda *_: False)
 
 
@@ -192,7 +192,7 @@ def test_the_same_version_twice_has_no_changes(lake: Door) -> None:
     with lake.work() as work:
         found = changes(work, lake.table("t"), 1, 1, ["d", "k"])
         assert (found.rows, found.inserts_only) == (0, True)
-        frame = work.spark.table(found.view)
+        frame = work.spark.table(found.view())
         assert frame.dtypes == [("d", "double"), ("k", "int"), ("__m", "bigint")]
         assert frame.collect() == []
 

@@ -77,9 +77,9 @@ def test_values_survive_both_ways(lake: Door, zone: str, monkeypatch: pytest.Mon
         monkeypatch.setattr(feed, "is_small", lambda *_: False)
         large = changes(work, table, 0, 1, columns)
         for found in (small, large):
-            frame = work.spark.table(found.view)
+            frame = work.spark.table(found.view())
             assert frame.dtypes[:-1] == [c for c in work.spark.table("t").dtypes if c[0] in columns]
-            got = work.query(f"SELECT {texts(columns)}, __m FROM {found.view}").collect()
+            got = work.query(f"SELECT {texts(columns)}, __m FROM {found.view()}").collect()
             assert Counter(map(tuple, got)) == Counter(map(tuple, expected))
 
 
@@ -92,7 +92,7 @@ def test_timestamps_in_nanoseconds_are_left_to_spark(door: Door) -> None:
     with door.work({"spark.sql.session.timeZone": "UTC"}) as work:
         found = changes(work, door.table("t"), 0, 1, ["z"])
         assert found.rows is None
-        got = work.query(f"SELECT CAST(z AS STRING) FROM {found.view}").collect()
+        got = work.query(f"SELECT CAST(z AS STRING) FROM {found.view()}").collect()
         assert got == [("9999-12-31 23:59:59.999999",)]
         assert changes(work, door.table("t"), 0, 1, ["k"]).rows == 1
 
@@ -103,7 +103,7 @@ def test_nested_values_survive(lake: Door) -> None:
         found = changes(work, lake.table("t"), 0, 1, columns)
         assert found.rows is None
         expected = work.query(f"SELECT {texts(columns)}, count(*) FROM t GROUP BY ALL").collect()
-        got = work.query(f"SELECT {texts(columns)}, __m FROM {found.view}").collect()
+        got = work.query(f"SELECT {texts(columns)}, __m FROM {found.view()}").collect()
         assert Counter(map(tuple, got)) == Counter(map(tuple, expected))
 
 
@@ -119,8 +119,8 @@ def test_types_read_from_the_log_are_those_spark_gives(lake: Door) -> None:
 def test_rows_in_memory_arrive_whole_whatever_pieces_they_are_in(door: Door) -> None:
     some, none = pa.table({"k": [1, 2]}), pa.table({"k": pa.array([], pa.int64())})
     with door.work() as work:
-        schema = work.empty([("k", "bigint")]).schema
-        view = work.hold("pieces", pa.concat_tables([none, some, none, some]), schema)
+        pieces = pa.concat_tables([none, some, none, some])
+        view = work.hold("pieces", pieces, {"k": "bigint"})
         assert sorted(row.k for row in work.query(f"SELECT k FROM {view}").collect()) == [
             1,
             1,

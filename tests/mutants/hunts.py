@@ -16,6 +16,7 @@ from reference.laws import (
     emptying_keeps_the_rows,
     going_back_keeps_the_rows,
     looking_up_keeps_the_rows,
+    memory_agrees_on_changes,
     narrowing_keeps_the_rows,
     pushing_keeps_the_rows,
     the_change_adds_up,
@@ -89,6 +90,9 @@ looked_up_groups = Hunt(
 )
 
 _table = foreign.bags
+in_memory = Hunt("joins in memory", memory_agrees_on_changes, _changes("chain"))
+groups_in_memory = Hunt("groups in memory", memory_agrees_on_changes, _changes("groups", ["count"]))
+
 referring = Hunt(
     "foreign keys",
     foreign.children_of_changed_keys_are_those_of_the_change,

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp, parse_one
 
 from belvedere.algebra.relations import (
+    Agg,
     Aggregate,
     At,
     Change,
     Empty,
     Field,
+    Filter,
     Keys,
+    Output,
+    Project,
     Rel,
     Restrict,
     Scan,
 )
+from belvedere.algebra.scalars import Scalar, call, col, lit
 from belvedere.algebra.walks import at, bottom_up, each_once, nodes
 from belvedere.analyses.sizes import Column, Sizes, Statistics
 from belvedere.analyses.spans import Spans, together
 from belvedere.analyses.types import types
 from belvedere.lake.merges import Merge
+from belvedere.memory.declined import Declined
+from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.backward import backward
 from belvedere.rules.delta import delta
 from belvedere.rules.empties import without_empties
@@ -32,7 +41,7 @@ from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
 from belvedere.sql.bind import Bound
-from belvedere.sql.render import render
+from belvedere.sql.render import SIGN, is_signed, render
 from belvedere.views import maintenance
 from belvedere.views.choice import Strategy, choose
 from belvedere.views.definition import Definition
@@ -40,7 +49,7 @@ from belvedere.views.parts import _called, assembled
 from belvedere.views.state import Bag as BagState
 from belvedere.views.state import Combine, Grouped, State, state_of, stored_scan
 from reference.engine import Engine, source
-from reference.interpreter import Bag, Database, minus, plus
+from reference.interpreter import Bag, Database, minus, net, plus
 
 History = list[tuple[Database, set[str]]]
 STORED = "stored"
@@ -182,6 +191,58 @@ def the_sql_means_the_plan(q: Rel, db: Database) -> None:
 def the_sql_means_the_change(q: Rel, db: Database, moving: set[str]) -> None:
     """The same of a plan's change."""
     the_sql_means_the_plan(delta(q, moving), db.moving(moving))
+
+
+def memory_agrees(q: Rel, db: Database) -> int:
+    """Every part of a plan that is computed in memory has the plan's rows; how many were"""
+    memory, computed = Memory(lambda leaf: held(db, leaf), most=10_000), 0
+    for node in each_once(q):
+        try:
+            rows = memory.rows(node)
+        except Declined:
+            continue
+        assert rows.signed == is_signed(node)
+        if not (isinstance(node, Aggregate | Filter) and "gain_n" in node.columns):
+            # Groups whose rows cancel are there until they are filtered.
+            assert as_bag(rows) == db.bag(node)
+        computed += 1
+    return computed
+
+
+def memory_agrees_on_changes(q: Rel, db: Database, moving: set[str]) -> int:
+    """The same of a plan's change, and of what its groups gain"""
+    db, change = db.moving(moving), delta(q, moving)
+    if isinstance(change, Empty):
+        return 0
+    first, *_, last = [*change.columns, *change.columns]
+    aggregates = (Agg("gain_n", "count"), Agg("gain_s", "sum", (col(last),)))
+    gained = Filter(Aggregate(change, (first,), aggregates), Scalar(parse_one("gain_n <> 0")))
+    outputs = (*map(col, (first, "gain_n")), call("coalesce", col("gain_s"), lit(0)))
+    names = (first, "gain_n", "gain_s")
+    return memory_agrees(Project(gained, tuple(map(Output, names, outputs))), db)
+
+
+def held(db: Database, leaf: Scan | Change) -> pa.Table:
+    """The rows of a leaf in Arrow, with their counts if it is a change."""
+    every = Scan(leaf.table, tuple(Field(c, c, "int") for c in db.columns[leaf.table]))
+    if isinstance(leaf, Change):
+        counts = db.bag(Change(every.table, every.fields))
+    else:
+        counts = db.bag(replace(every, at=leaf.at))
+    rows = list(counts) if isinstance(leaf, Change) else list(counts.elements())
+    schema = pa.schema([pa.field(c, pa.int32()) for c in every.columns])
+    table = pa.Table.from_pylist([dict(zip(every.columns, r, strict=True)) for r in rows], schema)
+    if not isinstance(leaf, Change):
+        return table
+    return table.append_column(SIGN, pa.array([counts[r] for r in rows], pa.int64()))
+
+
+def as_bag(rows: Rows) -> Bag:
+    """Rows in memory with their counts."""
+    found: Bag = Counter()
+    for row, sign in zip(rows.with_signs(None).table.to_pylist(), rows.signs, strict=True):
+        found[tuple(row.values())] += int(sign)
+    return net(found)
 
 
 def parts_hold_their_groups(q: Rel, db: Database) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 
 import pytest
 from benchmarks import tpch
 
 import belvedere as bv
+from belvedere.views import held, lookups, parts
 from views.comparison import assert_all_fresh
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
@@ -33,8 +35,22 @@ ROUNDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bv.Lake]:
+@pytest.fixture(scope="module", params=["as they are", "as if large"])
+def lake(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[bv.Lake]:
+    """All queries as views; of tables as if they were large, with parts and look-ups."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "as if large":
+            patch.setattr(held, "WHOLE", -1)
+            patch.setattr(lookups, "LARGE", 0)
+            patch.setattr(lookups, "A_PART", inf)
+            patch.setattr(parts, "LARGE", 0)
+            patch.setattr(parts, "REDUCES", 0)
+        yield from _filled(tmp_path_factory)
+
+
+def _filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bv.Lake]:
     directory = tmp_path_factory.mktemp("tpch")
     source = tpch.data(0.01, directory)
     with bv.connect(directory / "lake") as lake:

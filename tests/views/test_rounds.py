@@ -10,7 +10,7 @@ import pytest
 
 import belvedere as bv
 from belvedere.rules import backward, outward
-from belvedere.views import lookups, steps
+from belvedere.views import held, lookups, steps
 from views.comparison import assert_all_fresh
 from views.examples import FILL, REBUILDS, ROUNDS, TABLES, VIEWS
 
@@ -41,7 +41,10 @@ def test_new_views_equal_their_queries(lake: bv.Lake) -> None:
 def test_views_equal_their_queries_after_round(
     lake: bv.Lake, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if number < 2:  # by Spark alone
+        monkeypatch.setattr(held, "MOST", -1)
     if number % 2:  # as if the tables were large
+        monkeypatch.setattr(held, "WHOLE", -1)
         monkeypatch.setattr(lookups, "LARGE", 0)
         monkeypatch.setattr(lookups, "A_PART", inf)
     if number == 1:

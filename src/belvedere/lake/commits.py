@@ -87,16 +87,20 @@ def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
 
 def merge(w: Work, name: str, source_sql: str, change: Merge, stamp: Stamp) -> int:
     """Rows merged in one commit; the number of rows that changed."""
-    table = w.door.table(name)
-    if takes(table, change):
+    if takes(w.door.table(name), change):
         rows = w.query(source_sql).limit(MOST_ROWS + 1).toArrow()
-        if rows.num_rows <= MOST_ROWS:
-            return _merge_small(w, table, rows, change, stamp)
+        changed = merge_few(w, name, rows, change, stamp)
+        if changed is not None:
+            return changed
     done = _write(w, name, stamp, change.spark(dotted(name), source_sql))
     return int(done[0]["num_affected_rows"]) if done else 0
 
 
-def _merge_small(w: Work, table: Table, rows: pa.Table, change: Merge, stamp: Stamp) -> int:
+def merge_few(w: Work, name: str, rows: pa.Table, change: Merge, stamp: Stamp) -> int | None:
+    """Rows in memory merged in one commit; None, and nothing done, if they are for Spark to merge."""
+    table = w.door.table(name)
+    if not takes(table, change) or rows.num_rows > MOST_ROWS:
+        return None
     if rows.num_rows == 0:
         move(w, table.name, stamp)
         return 0

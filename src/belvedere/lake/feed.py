@@ -9,9 +9,9 @@ compares rows by SQL equality nets once more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,13 +25,13 @@ from belvedere.lake.names import quote
 from belvedere.lake.ranges import spans
 from belvedere.lake.smallfeed import (
     all_inserts,
-    is_exact,
     is_small,
     net_arrow,
     signed_arrow,
     spans_arrow,
 )
 from belvedere.lake.tables import Table
+from belvedere.memory.kinds import is_exact
 from belvedere.sql.render import SIGN
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 class Changes:
     """A temporary view of net changes; what is not known without a scan is None."""
 
-    view: str
+    view: Callable[[], str]
+    """Makes the temporary view, once."""
     rows: int | None
     inserts_only: bool | None
     all_ones: bool = False
@@ -90,7 +91,7 @@ class Feed:
         inserts = True if self._commits is not None and all_inserts(self._commits) else None
         listed = [*(quote(c) for c in kinds), SIGN]
         frame = self._frame(work, kinds).selectExpr(*listed)
-        return Changes(work.register("changes", frame), None, inserts)
+        return Changes(cache(lambda: work.register("changes", frame)), None, inserts)
 
     def _from_arrow(self, work: Work, kinds: dict[str, str]) -> Changes | None:
         """The changes without Spark; None where they are large, or not for Arrow to read."""
@@ -111,7 +112,7 @@ class Feed:
             return _empty(work, kinds)
         counts = set(pc.unique(net.column(SIGN)).to_pylist())
         return Changes(
-            work.hold("changes", net, _shape(work, kinds).schema),
+            cache(lambda: work.hold("changes", net, {**kinds, SIGN: "bigint"})),
             net.num_rows,
             min(counts) > 0,
             all_ones=counts <= {1, -1},
@@ -145,11 +146,8 @@ def _kinds(table: Table, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _empty(work: Work, kinds: dict[str, str]) -> Changes:
-    return Changes(work.register("changes", _shape(work, kinds)), 0, True)
-
-
-def _shape(work: Work, kinds: dict[str, str]) -> DataFrame:
-    return work.empty([*kinds.items(), (SIGN, "bigint")])
+    shape = [*kinds.items(), (SIGN, "bigint")]
+    return Changes(cache(lambda: work.register("changes", work.empty(shape))), 0, True)
 
 
 def _net(work: Work, feed: DataFrame, kinds: dict[str, str]) -> DataFrame:

@@ -18,9 +18,10 @@ import pyarrow as pa
 from belvedere.lake import tables
 from belvedere.lake.datafiles import DataFile
 from belvedere.lake.files import File, files
-from belvedere.lake.smallfeed import arrow_schema, is_exact
+from belvedere.lake.smallfeed import arrow_schema
 from belvedere.lake.tables import Table
-from belvedere.lake.vectors import deleted
+from belvedere.lake.vectors import NONE, Numbers, deleted
+from belvedere.memory.kinds import is_exact
 
 KEYS = frozenset(("tinyint", "smallint", "int", "bigint", "date", "string"))
 """Types of columns that rows are looked up by: equal in Arrow where they are in SQL."""
@@ -52,6 +53,22 @@ def look_up(
         return None
 
 
+def read_whole(table: Table, version: int, columns: Sequence[str], most: int) -> pa.Table | None:
+    """Some columns of all rows; None if they are more than `most` or Arrow is not to read them."""
+    found = _legible(table, version, columns)
+    if found is None or any(f.rows is None for f in found[1]):
+        return None
+    then, some = found
+    if sum(f.rows or 0 for f in some) > most:
+        return None
+    schema = _schema(then, columns)
+    try:
+        parts = [DataFile(Path(f.path)).whole(schema, _gone(then, f)) for f in some]
+    except FileNotFoundError:
+        return None
+    return pa.concat_tables([schema.empty_table(), *parts]).rename_columns(list(columns))
+
+
 def _rows(
     then: Table,
     some: Sequence[File],
@@ -62,9 +79,7 @@ def _rows(
     nulls: bool,
     most: int,
 ) -> pa.Table | None:
-    spelled = {name.lower(): name for name, _ in then.columns}
-    schema = arrow_schema({spelled[c.lower()]: then.types[c.lower()] for c in columns})
-    by = spelled[column.lower()]
+    schema, by = _schema(then, columns), _schema(then, [column]).names[0]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         opened = [DataFile(Path(f.path)) for f in some]
         numbers = list(pool.map(lambda f: f.where(by, values, nulls=nulls), opened))
@@ -98,9 +113,22 @@ def _legible(
     return then, found
 
 
+def _schema(table: Table, columns: Sequence[str]) -> pa.Schema:
+    """Columns in Arrow, as the table spells them."""
+    spelled = {name.lower(): name for name, _ in table.columns}
+    return arrow_schema({spelled[c.lower()]: table.types[c.lower()] for c in columns})
+
+
 def _kept(table: Table, file: File, numbers: np.ndarray) -> np.ndarray:
     """The numbers of rows that are not deleted."""
     if file.vector is None or not len(numbers):
         return numbers
+    return numbers[~np.isin(numbers, _gone(table, file), assume_unique=True)]
+
+
+def _gone(table: Table, file: File) -> Numbers:
+    """The numbers of rows that are deleted."""
+    if file.vector is None:
+        return NONE
     assert table.root is not None
-    return numbers[~np.isin(numbers, deleted(table.root, file.vector), assume_unique=True)]
+    return deleted(table.root, file.vector)

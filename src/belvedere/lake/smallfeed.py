@@ -6,7 +6,11 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from belvedere.analyses.spans import MOST, Spans
 from belvedere.lake import log
@@ -14,29 +18,14 @@ from belvedere.lake.changefiles import kept_files, signed_rows, touched_files
 from belvedere.lake.datafiles import DataFile
 from belvedere.lake.log import Action, Commit
 from belvedere.lake.tables import Table
+from belvedere.memory.kinds import arrow, is_exact
 from belvedere.sql.render import SIGN
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
 ROWS_AT_MOST = 200_000
 BYTES_AT_MOST = 64_000_000
 SCANNED_AT_MOST = 1_000_000_000
 """Bytes of files that are gone through, a row group at a time, for the few rows deleted of them."""
 
-_EXACT = re.compile(
-    r"boolean|tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)|string|binary|date"
-    r"|timestamp|timestamp_ntz"
-)
-_ALIASES = {
-    "tinyint": "int8",
-    "smallint": "int16",
-    "int": "int32",
-    "bigint": "int64",
-    "boolean": "bool",
-    "date": "date32",
-}
 _PARTITION = re.compile(r"boolean|tinyint|smallint|int|bigint|decimal\(\d+,\d+\)|string|date")
 
 
@@ -56,11 +45,6 @@ def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str]) -> b
     return "timestamp" not in kinds or not any(_has_int96(root, c) for c in commits)
 
 
-def is_exact(kind: str) -> bool:
-    """Whether values of a type are the same in Arrow as in Spark."""
-    return _EXACT.fullmatch(kind) is not None
-
-
 def all_inserts(commits: Sequence[Commit]) -> bool:
     """Whether the commits that change rows only add files."""
     return all(not c.changes_data or not (c.removes or c.cdcs) for c in commits)
@@ -72,20 +56,7 @@ def arrow_schema(kinds: Mapping[str, str]) -> pa.Schema:
     >>> arrow_schema({"n": "bigint", "d": "decimal(12,2)"}).types
     [DataType(int64), Decimal128Type(decimal128(12, 2))]
     """
-    import pyarrow as pa
-
-    return pa.schema([pa.field(name, _arrow(kind)) for name, kind in kinds.items()])
-
-
-def _arrow(kind: str) -> pa.DataType:
-    import pyarrow as pa
-
-    if kind.startswith("decimal"):
-        precision, scale = map(int, kind[len("decimal(") : -1].split(","))
-        return pa.decimal128(precision, scale)
-    if kind.startswith("timestamp"):
-        return pa.timestamp("us", None if kind == "timestamp_ntz" else "UTC")
-    return pa.type_for_alias(_ALIASES.get(kind, kind))
+    return pa.schema([pa.field(name, arrow(kind)) for name, kind in kinds.items()])
 
 
 def signed_arrow(table: Table, commits: Sequence[Commit], kinds: Mapping[str, str]) -> pa.Table:
@@ -96,8 +67,6 @@ def signed_arrow(table: Table, commits: Sequence[Commit], kinds: Mapping[str, st
 
 def net_arrow(signed: pa.Table, columns: Sequence[str]) -> pa.Table:
     """The net changes of some columns: each row value with its signed count, not 0."""
-    import pyarrow.compute as pc
-
     rows = signed.select([*columns, SIGN])
     net = rows.group_by(list(columns), use_threads=False).aggregate([(SIGN, "sum")])
     net = net.rename_columns([*net.column_names[:-1], SIGN]).select([*columns, SIGN])
@@ -107,7 +76,6 @@ def net_arrow(signed: pa.Table, columns: Sequence[str]) -> pa.Table:
 def spans_arrow(rows: pa.Table) -> dict[str, Spans]:
     """Where the values of each integer and date column lie that has any."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     found: dict[str, Spans] = {}
     for name, values in zip(rows.column_names, rows.columns, strict=True):
@@ -176,6 +144,4 @@ def _file_rows(root: Path, action: Action) -> int:
 
 
 def _footer(root: Path, action: Action) -> pq.FileMetaData:
-    import pyarrow.parquet as pq
-
     return pq.read_metadata(log.data_file(root, action["path"]))

@@ -21,9 +21,9 @@ from deltalake import (
 
 from belvedere.lake.files import files
 from belvedere.lake.merges import Merge, datafusion
-from belvedere.lake.smallfeed import is_exact
 from belvedere.lake.stamps import Stamp
 from belvedere.lake.tables import Table
+from belvedere.memory.kinds import is_exact
 
 MOST_ROWS = 200_000
 

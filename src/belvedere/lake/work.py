@@ -9,17 +9,19 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import types as spark_types
+from pyspark.sql.types import DecimalType, StructField, StructType
 
 from belvedere.lake.names import STORED_PREFIX, quote
-from belvedere.lake.smallfeed import is_exact
 from belvedere.lake.trouble import translated
+from belvedere.memory.kinds import digits, is_decimal, is_exact
+from belvedere.memory.plans import Rows
+from belvedere.sql.render import SIGN
 
 if TYPE_CHECKING:
     from belvedere.lake.door import Door
@@ -61,15 +63,6 @@ class Session:
         release(self.spark)
 
 
-@dataclass(frozen=True)
-class Few:
-    """Rows that were computed: the types of their columns, and the name they have in SQL."""
-
-    rows: pa.Table
-    kinds: Mapping[str, str]
-    view: str
-
-
 class Work:
     """Temporary views and cached data in a session, dropped at the end."""
 
@@ -105,8 +98,8 @@ class Work:
         self._kept.append(frame)
         return frame
 
-    def few(self, label: str, sql: str, most: int) -> Few | None:
-        """The rows of a query, computed now, to be read again.
+    def few(self, sql: str, most: int) -> Rows | None:
+        """The rows of a query, computed now.
 
         None if they are too many, or of types that Arrow does not hold as Spark does.
         """
@@ -114,16 +107,18 @@ class Work:
         kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
         if not all(map(is_exact, kinds.values())):
             return None
-        rows = frame.limit(most + 1).toArrow()
-        if rows.num_rows > most:
+        found = frame.limit(most + 1).toArrow()
+        if found.num_rows > most:
             return None
-        return Few(rows, kinds, self.hold(label, rows, frame.schema))
+        rows = Rows(found, {name: kind for name, kind in kinds.items() if name != SIGN})
+        return rows.with_signs(rows.signs) if rows.signed else rows
 
-    def hold(self, label: str, rows: pa.Table, schema: StructType) -> str:
-        """Make rows in memory readable until the work ends; the name they have in SQL."""
+    def hold(self, label: str, rows: pa.Table, kinds: Mapping[str, str]) -> str:
+        """Make rows in memory, of exact types, readable until the work ends; their name in SQL."""
+        schema = StructType([StructField(name, _type(kind)) for name, kind in kinds.items()])
         # In one piece: Spark takes an empty piece for the end of the rows.
-        frame = self.spark.createDataFrame(rows.combine_chunks(), schema=schema)
-        return self.register(label, frame)
+        whole = rows.select(list(kinds)).combine_chunks()
+        return self.register(label, self.spark.createDataFrame(whole, schema=schema))
 
     @cached_property
     def near(self) -> bool:
@@ -138,6 +133,29 @@ class Work:
             self.spark.catalog.dropTempView(name)
         self._kept.clear()
         self._views.clear()
+
+
+_TYPES = {
+    kind.simpleString(): kind
+    for kind in (
+        spark_types.BooleanType(),
+        spark_types.ByteType(),
+        spark_types.ShortType(),
+        spark_types.IntegerType(),
+        spark_types.LongType(),
+        spark_types.FloatType(),
+        spark_types.DoubleType(),
+        spark_types.StringType(),
+        spark_types.BinaryType(),
+        spark_types.DateType(),
+        spark_types.TimestampType(),
+        spark_types.TimestampNTZType(),
+    )
+}
+
+
+def _type(kind: str) -> spark_types.DataType:
+    return DecimalType(*digits(kind)) if is_decimal(kind) else _TYPES[kind]
 
 
 def branch(spark: SparkSession) -> SparkSession:

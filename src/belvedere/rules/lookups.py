@@ -1,7 +1,8 @@
 """Look-ups: of a large table, the rows whose key is among values that are known.
 
     U1  L ⋈ R on l = r       R's table T = σ(r ∈ V)(T)            V ⊇ the values of l
-    U2  L ⋉ R, L ▷ R, L ⟕ R  the right side likewise; of ⋈ and ⋉ the left too
+    U2  L ⋉ R, L ▷ R, L ⟕ R  the right side likewise; of ⋈ and ⋉ the left too; T may be
+                             joined with others there, as long as it is not padded
     U3  K(Q)                 Q's table T = σ(k ∈ V, or NULL)(T)   V ⊇ the values of K's k
     U4  σ(a = 'text')(T)     of these, the rows that have the text
 
@@ -77,17 +78,18 @@ class _Places:
             # U1, U2
             case Join(kind=Kind.INNER | Kind.SEMI | Kind.ANTI | Kind.LEFT):
                 pairs = equalities(q)
-                right = (self._leaf(q.right, r, self._of(q.left, a)) for a, r in pairs)
+                right = ((r, self._leaf(q.right, r, self._of(q.left, a))) for a, r in pairs)
                 q = _over(q, q.left, self._within(q.right, right))
                 if q.kind in (Kind.INNER, Kind.SEMI):
-                    left = (self._leaf(q.left, a, self._of(q.right, r)) for a, r in pairs)
+                    left = ((a, self._leaf(q.left, a, self._of(q.right, r))) for a, r in pairs)
                     q = _over(q, self._within(q.left, left), q.right)
                 return q
             # U3
             case Restrict():
                 keys = zip(q.key, q.by.rel.columns, strict=True)
                 asked = (
-                    self._leaf(q.child, k, self._of(q.by.rel, by), nulls=True) for k, by in keys
+                    (k, self._leaf(q.child, k, self._of(q.by.rel, by), nulls=True))
+                    for k, by in keys
                 )
                 return _over(q, self._within(q.child, asked), q.by.rel)
             case _:
@@ -126,26 +128,44 @@ class _Places:
                     return None
                 only = frozenset((below[c], text) for c, text in only if c in below)
                 return self._leaf(q.child, below[column], values, nulls=nulls, only=only)
+            case Join() if (side := _owner(q, column)) is not None:
+                only = frozenset((c, text) for c, text in only if c in side.columns)
+                return self._leaf(side, column, values, nulls=nulls, only=only)
             case _:
                 return None
 
-    def _within(self, q: Rel, asked: Iterable[LookUp | None]) -> Rel:
-        """The plan over what the best of some look-ups of its table will find."""
-        best = min((a for a in asked if a is not None), key=self.values, default=None)
+    def _within(self, q: Rel, asked: Iterable[tuple[str, LookUp | None]]) -> Rel:
+        """The plan over what the best of some look-ups, each by a column of it, will find."""
+        found = [(column, a) for column, a in asked if a is not None]
+        column, best = min(found, key=lambda one: self.values(one[1]), default=("", None))
         if best is None or self.values(best) == inf:
             return q
         place = replace(best.leaf, table=f"{len(self.wanted)} {best.leaf.table}", at=_NOT_YET)
         self.wanted[place] = best
-        return _onto(q, place)
+        return _onto(q, column, place)
 
 
-def _onto(q: Rel, place: Scan) -> Rel:
-    """The plan over another leaf, where it has a single one."""
+def _owner(q: Join, column: str) -> Rel | None:
+    """The side of a join that a column comes from, unless it is padded."""
+    if column in q.left.columns:
+        return None if q.kind is Kind.FULL else q.left
+    return q.right if q.kind is Kind.INNER else None
+
+
+def _onto(q: Rel, column: str, place: Scan) -> Rel:
+    """The plan over another leaf, where a column comes from."""
     match q:
-        case Filter() | Project():
-            return _over(q, _onto(q.child, place))
+        case Filter():
+            return _over(q, _onto(q.child, column, place))
+        case Project():
+            (below,) = (o.value.column for o in q.outputs if o.name == column)
+            return _over(q, _onto(q.child, below or "", place))
         case Restrict():
-            return _over(q, _onto(q.child, place), q.by.rel)
+            return _over(q, _onto(q.child, column, place), q.by.rel)
+        case Join() if _owner(q, column) is q.left:
+            return _over(q, _onto(q.left, column, place), q.right)
+        case Join():
+            return _over(q, q.left, _onto(q.right, column, place))
         case _:
             return place
 

@@ -4,6 +4,7 @@
                                takes next what an equality ties to the rows it has, the step
                                with the fewest rows first
     O2  M = (A⋈B) ⋉θ K         = (A ⋉θ K) ⋈ B      where θ reads of A and K alone
+        (M ∘ R) ⋉ K            = (M ⋉ K) ∘ R       ∘ is σ, ⋉ or ▷; K a change, R not
     O3  S ∘ R on s = r         = S ∘ K(R)          K the values of s in S; ∘ is ⋉, ▷ or ⟕, or ⋈
                                with an R that is more than rows of tables; S small, R large
 
@@ -73,6 +74,13 @@ class _Outward:
                 if owner is not None:
                     leaves[owner] = replace(q, left=leaves[owner])
                     return self._joined([self.go(leaf) for leaf in leaves], conjuncts, q.columns)
+            # O2  (M ∘ R) ⋉ K = (M ⋉ K) ∘ R
+            case Join(kind=Kind.SEMI, left=Filter() as chosen) if _starts(q.right):
+                return replace(chosen, child=self.go(replace(q, left=chosen.child)))
+            case Join(kind=Kind.SEMI, left=Join(kind=Kind.SEMI | Kind.ANTI) as met) if _starts(
+                q.right
+            ) and not _starts(met.right):
+                return self.go(replace(met, left=replace(q, left=met.left)))
             case _:
                 pass
         old = children(q)

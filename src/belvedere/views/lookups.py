@@ -10,18 +10,30 @@ from math import inf
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from belvedere.algebra.relations import Change, Empty, Field, Rel, Scan
+from belvedere.algebra.relations import (
+    At,
+    Change,
+    Empty,
+    Field,
+    Negate,
+    Rel,
+    Scan,
+    Union,
+    Unsigned,
+)
 from belvedere.analyses.effort import effort
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.values import Sources
 from belvedere.lake.lookup import can_look_up, look_up
 from belvedere.lake.names import STORED_PREFIX
 from belvedere.lake.work import Work
+from belvedere.memory.declined import Declined
+from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.empties import without_empties
 from belvedere.rules.lookups import LookUp, Texts, filled, look_ups
 from belvedere.rules.outward import SMALL
 from belvedere.views.foreign import Relied
-from belvedere.views.held import Held, with_result
+from belvedere.views.held import MOST, Held, with_result
 from belvedere.views.maintenance import Move
 
 LARGE = 50_000
@@ -45,10 +57,17 @@ class LookUps:
     """Foreign keys by which some rows are those of changes."""
     _values: dict[Sources, pa.Array] = field(default_factory=dict)
     _in_vain: set[LookUp] = field(default_factory=set)
+    _looked: dict[object, pa.Table] = field(default_factory=dict)
+    """Rows of new states, by what was asked."""
 
     def made(self, way: Move) -> Move:
-        """The way over rows that are looked up: those of the changes' keys, then of theirs."""
+        """The way over rows that are looked up: those of the changes' keys, then of theirs.
+
+        What can be computed of them at once is: it tells for which rows to look next.
+        """
         while True:
+            plan, known = self.held.folded(way.plan, way.known)
+            way = replace(way, plan=plan, known=known)
             sizes = Sizes(way.known)
             plan, wanted = look_ups(way.plan, self.held.has, partial(self._values_of, sizes))
             if not wanted:
@@ -71,10 +90,13 @@ class LookUps:
             if not wanted:
                 return looked + effort(plan, sizes, SMALL)
             found: dict[Scan, Rel] = {}
+            asked = set[object]()
             for group in self._first(sizes, wanted, found):
                 name = f"{STORED_PREFIX} expected {len(expected)}"
                 expected.add(name)
-                looked += sizes.rows(group.leaf) * (_ROW + _COLUMN * len(group.leaf.fields))
+                if group.question not in asked:
+                    looked += sizes.rows(group.leaf) * (_ROW + _COLUMN * len(group.leaf.fields))
+                asked.add(group.question)
                 rows = group.part(sizes, self._count(sizes, group.sources)) * sizes.rows(group.leaf)
                 known = with_result(known, name, group.shape, rows)
                 found.update(group.filled(name))
@@ -116,9 +138,8 @@ class LookUps:
         if not rows.num_rows:
             found.update(group.filled(None))
             return way
-        schema = self.work.empty((f.source, f.type) for f in group.leaf.fields).schema
-        view = self.work.hold("rows", rows, schema)
-        name, known = self.held.add(way.known, group.shape, rows, view)
+        types = {f.source: f.type for f in group.leaf.fields}
+        name, known = self.held.add(way.known, group.shape, Rows(rows, types))
         found.update(group.filled(name))
         return replace(way, known=known)
 
@@ -129,14 +150,40 @@ class LookUps:
             rows = self.relied.rows(group.leaf, group.column, values)
             self.ran.append(f"-- {rows.num_rows} rows of {of}, by {by}: those of its change")
             return rows
+        before = self._before(group, values)
+        if before is not None:
+            self.ran.append(f"-- {before.num_rows} rows of {of}, by {by}: back by its change")
+            return before
         columns = [f.source for f in group.leaf.fields]
         rows = look_up(table, version, columns, group.column, values, nulls=group.nulls, most=SMALL)
         if rows is not None:
-            for column, text in group.only:
-                rows = rows.filter(pc.equal(rows[column], text))
+            rows = group.chosen(rows)
             self.held.tables.opened.add((group.leaf.table, version))
             self.ran.append(f"-- {rows.num_rows} rows of {of}, looked up by {by}")
+            if group.leaf.at is At.NEW:
+                self._looked[group.question] = rows
         return rows
+
+    def _before(self, group: _Group, values: pa.Array) -> pa.Table | None:
+        """Rows of the old state, from those of the new one that were just looked up."""
+        columns = {*(f.source for f in group.leaf.fields), group.column}
+        new, change = (
+            rows if rows is not None and columns <= set(rows.column_names) else None
+            for rows in (self._looked.get(group.question), self.held.changes.get(group.leaf.table))
+        )
+        if group.leaf.at is not At.OLD or new is None or change is None:
+            return None
+        asked = pc.is_in(change[group.column], value_set=values)
+        if group.nulls:
+            asked = pc.or_(asked, pc.is_null(change[group.column]))
+        gone = group.chosen(change.filter(asked))
+        fields = group.shape.fields
+        after, between = Scan("after", fields), Change("between", fields)
+        back = Unsigned(Union((after, Negate(between)), after.columns))
+        try:
+            return Memory(lambda leaf: new if leaf is after else gone, MOST).rows(back).table
+        except Declined:
+            return None
 
     def values_after(self, name: str, column: str, values: pa.Array) -> pa.Array | None:
         """The values of a column, in the new state, that are among some; None if Spark must tell."""
@@ -156,7 +203,24 @@ class LookUps:
         for group in groups:
             if sizes.rows(group.leaf) > least:
                 found.update({place: w.leaf for place, w in group.places.items()})
-        return [group for group in groups if sizes.rows(group.leaf) == least]
+        chosen = [group for group in groups if sizes.rows(group.leaf) == least]
+        self._for_both(chosen)
+        return sorted(chosen, key=lambda group: group.leaf.at is At.OLD)
+
+    def _for_both(self, groups: list[_Group]) -> None:
+        """Rows of a new state have what is asked of the old one too, which follows from them."""
+        after = {group.question: group for group in groups if group.leaf.at is At.NEW}
+        for group in groups:
+            new = after.get(group.question)
+            if new is None or new is group or group.leaf.table not in self.held.changes:
+                continue
+            key = Field(group.column, group.column, self._type(group))
+            both = {f.source: f for f in (*group.leaf.fields, key, *new.leaf.fields)}
+            new.leaf = replace(new.leaf, fields=tuple(both.values()))
+
+    def _type(self, group: _Group) -> str:
+        table, _ = self.held.tables.version(group.leaf)
+        return table.types[group.column.lower()]
 
     def _together(self, wanted: dict[Scan, LookUp]) -> Iterable[_Group]:
         groups: dict[object, _Group] = {}
@@ -185,6 +249,17 @@ class _Group:
     in_change: bool = False
     """Whether only a change has such rows, by a foreign key."""
     places: dict[Scan, LookUp] = field(default_factory=dict)
+
+    @property
+    def question(self) -> object:
+        """What is asked of whatever state."""
+        return self.leaf.table, self.column, self.sources, self.nulls, self.only, self.in_change
+
+    def chosen(self, rows: pa.Table) -> pa.Table:
+        """Of some rows, those that have the texts."""
+        for column, text in self.only:
+            rows = rows.filter(pc.equal(rows[column], text))
+        return rows
 
     @property
     def shape(self) -> Scan:

@@ -11,11 +11,15 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from types import TracebackType
+
+import pyarrow as pa
 
 from belvedere.analyses.sizes import Statistics
 from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes, Feed
+from belvedere.lake.lookup import read_whole
 from belvedere.lake.names import quote
 from belvedere.lake.opening import open_version
 from belvedere.lake.statistics import Measured, measured
@@ -37,6 +41,7 @@ class Pins:
         self._measured: dict[str, Measured | None] = {}
         self._feeds: dict[tuple[str, int, int], Feed] = {}
         self._changes: dict[tuple[Work, Feed, tuple[str, ...]], Changes] = {}
+        self._wholes: dict[tuple[str, int, tuple[str, ...]], pa.Table | None] = {}
         self._busy = threading.RLock()
         self._end = ExitStack()
 
@@ -102,6 +107,16 @@ class Pins:
                 self._opened[key] = work.register(f"{plain}_at_{version}", frame)
             return self._opened[key]
 
+    def whole(
+        self, name: str, version: int, columns: tuple[str, ...], most: int
+    ) -> pa.Table | None:
+        """All rows of a small table at a version, if they can be read without Spark."""
+        key = name, version, columns
+        with self._busy:
+            if key not in self._wholes:
+                self._wholes[key] = read_whole(self.table(name), version, columns, most)
+            return self._wholes[key]
+
     def changes(self, work: Work, name: str, old: int, new: int, columns: Sequence[str]) -> Changes:
         """The changes of a table as signs: a count of n stands as n rows."""
         with self._busy:
@@ -127,5 +142,10 @@ def _as_signs(work: Work, net: Changes, columns: Sequence[str]) -> Changes:
         return net
     listed = ", ".join(quote(c) for c in columns)
     units = f"explode(array_repeat(IF({SIGN} > 0, 1, -1), CAST(abs({SIGN}) AS INT)))"
-    frame = work.query(f"SELECT {listed}, {units} AS {SIGN} FROM {quote(net.view)}")
-    return replace(net, view=work.register("signs", frame), all_ones=True)
+
+    @cache
+    def view() -> str:
+        frame = work.query(f"SELECT {listed}, {units} AS {SIGN} FROM {quote(net.view())}")
+        return work.register("signs", frame)
+
+    return replace(net, view=view, all_ones=True)

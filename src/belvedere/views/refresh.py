@@ -7,10 +7,11 @@ anywhere leaves the old rows with the old vector, or the new rows with the new o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
+import pyarrow as pa
 from sqlglot import exp
 
 from belvedere.algebra.relations import Empty
@@ -28,6 +29,7 @@ from belvedere.rules.outward import SMALL
 from belvedere.sql.statements import Policy
 from belvedere.views.catalog import the_view
 from belvedere.views.choice import REASONS, Choice, Strategy, choose
+from belvedere.views.copies import copies
 from belvedere.views.costs import Past, candidate, cheaper, past
 from belvedere.views.create import show
 from belvedere.views.definition import View
@@ -36,7 +38,7 @@ from belvedere.views.held import Held
 from belvedere.views.history import note
 from belvedere.views.ledger import Record
 from belvedere.views.lookups import LookUps
-from belvedere.views.maintenance import fill, move, rebuilding
+from belvedere.views.maintenance import Move, fill, move, rebuilding
 from belvedere.views.meter import Meter
 from belvedere.views.parts import whole
 from belvedere.views.pins import Pins
@@ -319,13 +321,27 @@ class _Refresh:
             commits.move(work, self.view.stored, stamp)
             return choice, 0
         stored = self.view.stored
+        rows = self._rows(way, in_memory, held)
+        if rows is not None:
+            self.ran.append(f"-- {rows.num_rows} rows to write, computed in memory")
+            done = commits.merge_few(work, stored, rows, way.merge, stamp)
+            if done is not None:
+                return choice, done
         if way.numbered:
             stored = self.pins.opened(work, stored, held)
         query = way.query(in_memory.source, exp.to_table(stored, dialect="spark"))
         text = query.sql(dialect="spark")
         self.ran.append(text)
-        rows = commits.merge(work, self.view.stored, text, way.merge, stamp)
-        return choice, rows
+        return choice, commits.merge(work, self.view.stored, text, way.merge, stamp)
+
+    def _rows(self, way: Move, in_memory: Held, version: int) -> pa.Table | None:
+        """The rows to write, if they are in memory by now."""
+        found = in_memory.result(way.plan)
+        if found is None or not way.numbered:
+            return None if found is None else found.table
+        if not in_memory.tables.work.near:
+            return None
+        return copies(found, self.pins, self.view.stored, version)
 
     def _passes(self, name: str, old: Position, new: Position) -> float:
         """How many times a table's size Spark goes through to read its change; 0 if unknown."""
@@ -353,7 +369,11 @@ class _Refresh:
         return self.pins.changes(work, name, old.version, new.version, columns)
 
     def _versions(
-        self, work: Work, before: Vector, after: Vector, views: Mapping[str, str] | None = None
+        self,
+        work: Work,
+        before: Vector,
+        after: Vector,
+        views: Mapping[str, Callable[[], str]] | None = None,
     ) -> Versions:
         return Versions(
             self.pins,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -25,12 +25,12 @@ class Versions:
     work: Work
     old: Mapping[str, int]
     new: Mapping[str, int]
-    changes: Mapping[str, str] = field(default_factory=dict)
+    changes: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     opened: set[tuple[str, int]] = field(default_factory=set)
 
     def __call__(self, leaf: Scan | Change) -> exp.Table:
         if isinstance(leaf, Change):
-            return exp.to_table(self.changes[leaf.table], dialect="spark")
+            return exp.to_table(self.changes[leaf.table](), dialect="spark")
         _, version = self.version(leaf)
         self.opened.add((leaf.table, version))
         return exp.to_table(self.pins.opened(self.work, leaf.table, version), dialect="spark")

@@ -2,6 +2,8 @@
 
     rows that are looked up    of large tables, those of the changes' keys, without Spark
     parts needed twice         Spark would compute them again wherever they are named
+    parts beside the changes   few rows of tables alone, like a total: with them at hand the rest
+                               may need no Spark
 
 Their rows come to the driver, a bounded number of them, and go back as a table of exactly known
 size; what turns out to be empty takes with it whatever needed it.
@@ -12,16 +14,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import inf
 
-from belvedere.algebra.relations import Change, Empty, Field, Rel, Scan
+from belvedere.algebra.relations import Rel
 from belvedere.algebra.walks import bottom_up, children, each_once
 from belvedere.analyses.effort import effort
-from belvedere.analyses.sizes import Sizes, Statistics
-from belvedere.lake.work import Few, Work
+from belvedere.analyses.sizes import Sizes
+from belvedere.lake.work import Work
 from belvedere.rules.empties import without_empties
 from belvedere.rules.outward import SMALL
-from belvedere.sql.render import is_signed
-from belvedere.views.held import Held
+from belvedere.views.held import WHOLE, Held, leaves_below
 from belvedere.views.lookups import LookUps
 from belvedere.views.maintenance import Move
 
@@ -48,33 +50,33 @@ class Steps:
 
     def _worth_it(self, way: Move) -> Iterator[Rel]:
         """Parts that pay as steps, those that others are made of first."""
-        uses, sizes = _uses(way.plan), Sizes(way.known)
+        uses, sizes, beside = _uses(way.plan), Sizes(way.known), self._beside(way.plan)
         for node in reversed(each_once(way.plan)):
+            rows = sizes.rows(node) if children(node) else inf
+            if rows > SMALL or any(node is d for d in self._declined):
+                continue
             again = uses[id(node)] - 1
-            small = children(node) and sizes.rows(node) <= SMALL
-            open_to = again and small and not any(node is d for d in self._declined)
-            if open_to and again * effort(node, sizes, SMALL) > A_JOB:
+            many = again and again * effort(node, sizes, SMALL) > A_JOB
+            if many or (rows <= WHOLE and id(node) in beside):
                 yield node
+
+    def _beside(self, q: Rel) -> set[int]:
+        """The parts of a plan that read tables alone, beside rows in memory."""
+        below = leaves_below(q)
+        near = {part for part, leaves in below.items() if any(map(self.held.has, leaves))}
+        met = (child for node in each_once(q) if id(node) in near for child in children(node))
+        return {id(child) for child in met if id(child) not in near}
 
     def _take(self, way: Move, step: Rel) -> Move:
         query = way.part(step, self.held.source).sql(dialect="spark")
         self.ran.append(query)
-        found = self.work.few("step", query, SMALL)
+        found = self.work.few(query, SMALL)
         if found is None:
             self._declined.append(step)
             return way
-        result, known = self._result(way, step, found)
+        result, known = self.held.stands_for(step, found, way.known)
         plan = without_empties(bottom_up(way.plan, lambda q: result if q is step else q))
         return replace(way, plan=plan, known=known)
-
-    def _result(self, way: Move, step: Rel, found: Few) -> tuple[Rel, Statistics]:
-        """What stands for a step in the plan, and what is known with it."""
-        if found.rows.num_rows == 0:
-            return Empty(step.columns), way.known
-        rows = found.rows.select(list(step.columns))
-        name, known = self.held.add(way.known, step, rows, found.view)
-        fields = tuple(Field(c, c, found.kinds[c]) for c in step.columns)
-        return (Change if is_signed(step) else Scan)(name, fields), known
 
 
 def _uses(q: Rel) -> Counter[int]:

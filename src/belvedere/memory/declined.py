@@ -1,0 +1,7 @@
+"""What is left to Spark."""
+
+from __future__ import annotations
+
+
+class Declined(Exception):
+    """A part of a plan is not computed in memory; why, for whoever looks into it."""
