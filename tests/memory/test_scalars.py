@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from sqlglot import parse_one
+from sqlglot import exp, parse_one
 
-from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.relations import Agg, Aggregate, Field, Scan
+from belvedere.algebra.scalars import Scalar, col
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
+from belvedere.memory.plans import Memory
 from belvedere.memory.scalars import value
+from belvedere.sql.render import render
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,19 +52,19 @@ b = TRUE | t > t | t = t | day = day | i <=> NULL_I | s <=> u | b <=> b
 i IS NULL | NOT i IS NULL | i IN (7, 0) | NOT s IN ('', 'Forest') | d IN (12.34, 0) | i BETWEEN -7 AND 6 | d BETWEEN 0 AND 100.5
 b AND i > 0 | b OR i > 0 | NOT b | b AND NOT b | (b OR s = '') AND d IS NULL
 i + 1 | i - 1 | y * 2 | y + i | -i | -d | l - 1 | d + 1 | 1 - e | d * e | d * (1 - e) | d * (1 - e) * (1 + e) | d - e | d + w | w + 0.5 | w * d
-d * i | d + y | 0.5 * d | l * e | 2 * w
+d / 3 | d / 7.5 | d / CASE WHEN i = 0 THEN 3 ELSE i END | 1 / (e * e + 1) | i / (e * e + 1) | (d + 1) / 7.5 | w / CASE WHEN y = 0 THEN 7 ELSE y END | e / -1.5 | e / 0.0003 | d * i | d + y | 0.5 * d | l * e | 2 * w
 CASE WHEN i > 0 THEN 1 ELSE 0 END | CASE WHEN b THEN d * (1 - e) ELSE 0 END | CASE WHEN b THEN d END | CASE WHEN b THEN NULL ELSE s END
 CASE WHEN i > 0 THEN 'p' WHEN i < 0 THEN 'm' ELSE s END | CASE WHEN b THEN i ELSE l END | CASE WHEN b THEN e ELSE w END
 coalesce(i, 0) | coalesce(d, 0) | coalesce(s, u, '-') | coalesce(d, e) | coalesce(i, l)
 s LIKE 'forest%' | s NOT LIKE 'forest%' | s NOT LIKE '%b%' | s LIKE '%b%' | s LIKE 'a_b%' | NOT s LIKE '%rest%gr%' | u LIKE 'a%b' | u LIKE '%漢_' | s LIKE ''
 substring(u, 1, 2) | substring(u, 9, 100) | substring(s, 3, 1) | year(day) | extract(YEAR FROM day)
-CAST(i AS BIGINT) | CAST(i AS DECIMAL(38,0)) | CAST(d AS DECIMAL(20,4)) | CAST(NULL AS STRING) | CAST(y AS INT) | CAST(NULL AS DECIMAL(9,2)) | CAST('1999-12-31' AS DATE) | CAST(CASE WHEN b THEN 1 ELSE 0 END AS DECIMAL(38,0))
+CAST(i AS BIGINT) | CAST(i AS DECIMAL(38,0)) | CAST(d AS DECIMAL(20,4)) | CAST(d AS DECIMAL(14,0)) | CAST(e AS DECIMAL(5,1)) | CAST(w AS DECIMAL(38,3)) | CAST(d / 3 AS DECIMAL(19,6)) | CAST(NULL AS STRING) | CAST(y AS INT) | CAST(NULL AS DECIMAL(9,2)) | CAST('1999-12-31' AS DATE) | CAST(CASE WHEN b THEN 1 ELSE 0 END AS DECIMAL(38,0))
 """  # fmt: skip
 
 LEFT_TO_SPARK = """
-f > 1 | f = f | f + 1 | d / 2 | i / 2 | i % 2 | l * l | i + 2147483647 | -y * l * l | w * w * w | e * e * e * w
+f > 1 | f = f | f + 1 | d / 0 | d / (l - 5) | i / 2 | w / w | i % 2 | l * l | i + 2147483647 | -y * l * l | w * w * w | e * e * e * w
 s = 1 | day > '1995-01-01' | s || u | upper(s) | rand() | s LIKE 'a\\\\_b' | s LIKE u | u LIKE 'a!%b' ESCAPE '!'
-CASE i WHEN 1 THEN 2 END | CASE WHEN b THEN f ELSE i END | CAST(d AS INT) | CAST(d AS DECIMAL(5,1)) | CAST(s AS INT) | CAST(l AS INT) | CAST('1999-13-01' AS DATE)
+CASE i WHEN 1 THEN 2 END | CASE WHEN b THEN f ELSE i END | CAST(d AS INT) | CAST(d AS DECIMAL(5,2)) | CAST(w AS DECIMAL(11,2)) | CAST(s AS INT) | CAST(l AS INT) | CAST('1999-13-01' AS DATE)
 i BETWEEN SYMMETRIC 9 AND 1 | TRY_CAST(i AS BIGINT) | s ILIKE 'F%' | s LIKE ANY ('a%', 'b%') | i IS DISTINCT FROM l | substring(s, -2, 1) | substring(s, i, 1) | year(t) | i AND b | NULL | 1e3 | 99999999999999999999
 """  # fmt: skip
 
@@ -100,6 +103,28 @@ def test_what_is_computed_is_what_spark_computes(spark: SparkSession, rows: pa.T
         assert (text, found.kind) == (text, told[f"v{i}"])
         assert found.data.type == kinds.arrow(found.kind)
         assert (text, as_texts(found.data)) == (text, as_texts(theirs[f"v{i}"]))
+    spark.catalog.dropTempView("scalars")
+
+
+@pytest.mark.spark
+def test_groups_are_what_spark_makes_of_them(spark: SparkSession, rows: pa.Table) -> None:
+    spark.createDataFrame(rows).createOrReplaceTempView("scalars")
+    fields = tuple(Field(c, c, kind) for c, kind in TYPES.items())
+    calls = [
+        ("count", "i"),
+        ("count", "f"),
+        *(("sum", c) for c in "yidew"),
+        *(("avg", c) for c in "dew"),
+    ]
+    calls += [(how, c) for how in ("min", "max") for c in ("i", "d", "s", "u", "day", "b", "t")]
+    aggregates = tuple(Agg(f"v{i}", how, (col(c),)) for i, (how, c) in enumerate(calls))
+    for keys in ((), ("b",), ("day", "s"), ("d", "e", "y")):
+        plan = Aggregate(Scan("scalars", fields), keys, (Agg("n_rows", "count"), *aggregates))
+        found = Memory(lambda leaf: rows, 100).rows(plan)
+        frame = spark.sql(render(plan, lambda leaf: exp.to_table(leaf.table)).sql(dialect="spark"))
+        assert found.types == {f.name: f.dataType.simpleString() for f in frame.schema.fields}
+        ours, theirs = (sorted(map(repr, t.to_pylist())) for t in (found.table, frame.toArrow()))
+        assert ours == theirs
     spark.catalog.dropTempView("scalars")
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _BATCH = 1 << 17
+_DICTIONARY = frozenset(("RLE_DICTIONARY", "PLAIN_DICTIONARY"))
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class DataFile:
         """The rows of these numbers, in order."""
         import pyarrow as pa
 
-        file = self._open(_texts(schema))
+        file = self._open(_texts(schema, self._open().metadata))
         stored = _stored(file, schema)
         parts, first = [schema.empty_table()], 0
         for group in range(file.num_row_groups):
@@ -132,11 +133,15 @@ def _stored(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name in there]
 
 
-def _texts(schema: pa.Schema) -> list[str]:
-    """The columns whose values are best read as numbers of a dictionary."""
+def _texts(schema: pa.Schema, file: pq.FileMetaData) -> list[str]:
+    """The columns of text that are stored, and best read, as numbers of a dictionary."""
     import pyarrow as pa
 
-    return [f.name for f in schema if pa.types.is_string(f.type)]
+    texts = {f.name for f in schema if pa.types.is_string(f.type)}
+    groups = [file.row_group(i) for i in range(min(file.num_row_groups, 1))]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    numbered = {c.path_in_schema for c in chunks if _DICTIONARY & set(c.encodings)}
+    return sorted(texts & numbered)
 
 
 def _batches(file: pq.ParquetFile, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:

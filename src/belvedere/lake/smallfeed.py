@@ -21,7 +21,7 @@ from belvedere.lake.tables import Table
 from belvedere.memory.kinds import arrow, is_exact
 from belvedere.sql.render import SIGN
 
-ROWS_AT_MOST = 200_000
+ROWS_AT_MOST = 500_000
 BYTES_AT_MOST = 64_000_000
 SCANNED_AT_MOST = 1_000_000_000
 """Bytes of files that are gone through, a row group at a time, for the few rows deleted of them."""

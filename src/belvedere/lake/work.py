@@ -38,6 +38,9 @@ _OURS = {
 }
 
 
+_PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
+
+
 class Session:
     """A session beside the user's, with settings of its own; many calls may work in it."""
 
@@ -124,6 +127,11 @@ class Work:
     def near(self) -> bool:
         """Whether Spark computes on this machine, and so has no more hands than we."""
         return (self.spark.conf.get("spark.master", "") or "").startswith("local")
+
+    @cached_property
+    def usual_decimals(self) -> bool:
+        """Whether results of many digits have the types that they have by default."""
+        return self.spark.conf.get(_PRECISION, "true") == "true"
 
     def close(self) -> None:
         """Drop what the work made."""

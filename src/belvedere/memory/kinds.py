@@ -90,6 +90,20 @@ def shortened(precision: int, scale: int) -> str:
     return decimal(min(precision, MOST_DIGITS), scale)
 
 
+def quotient(a: str, b: str) -> str:
+    """The type of a division of decimals.
+
+    >>> quotient("decimal(25,2)", "decimal(20,0)"), quotient("decimal(5,2)", "decimal(3,0)")
+    ('decimal(38,15)', 'decimal(9,6)')
+    """
+    (p, s), (q, t) = digits(a), digits(b)
+    scale = max(_KEPT, s + q + 1)
+    whole = p - s + t
+    if whole + scale > MOST_DIGITS:
+        scale = max(MOST_DIGITS - whole, min(scale, _KEPT))
+    return decimal(min(whole + scale, MOST_DIGITS), scale)
+
+
 def common(a: str, b: str) -> str:
     """The type in which two values are compared, or stand in one column.
 

@@ -37,7 +37,7 @@ from belvedere.algebra.scalars import Scalar, every
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.memory.equality import Groups, Numbers, grouped, meeting, numbered
-from belvedere.memory.scalars import Value, as_kind, true, value
+from belvedere.memory.scalars import Value, as_kind, divided, true, value
 from belvedere.sql.render import SIGN
 
 
@@ -323,6 +323,8 @@ def _aggregated(agg: Agg, rows: Rows, groups: Groups) -> Value:
             return Value(pa.chunked_array([groups.total(counted)]), "bigint")
         case "sum", [argument]:
             return _sum(argument, rows, groups)
+        case "avg", [argument] if not rows.signed and kinds.is_decimal(argument.kind):
+            return _average(argument, rows, groups)
         case (("min" | "max"), [argument]):
             if argument.kind in ("float", "double"):
                 raise Declined(f"{agg.function} of {argument.kind}")
@@ -347,6 +349,16 @@ def _sum(argument: Value, rows: Rows, groups: Groups) -> Value:
     if rows.signed:
         data = pc.if_else(pa.array(rows.signs < 0), pc.negate_checked(data), data)
     return Value(_per_group(data, groups, "sum").cast(kinds.arrow(kind)), kind)
+
+
+def _average(argument: Value, rows: Rows, groups: Groups) -> Value:
+    """Averages of decimals, with four digits more; NULL for groups without a value."""
+    counts = pa.chunked_array([groups.total(np.where(_null(argument.data), 0, 1))])
+    some = pc.if_else(pc.equal(counts, 0), pa.scalar(None, counts.type), counts)
+    precision, scale = kinds.digits(argument.kind)
+    kind = kinds.decimal(min(precision + 4, kinds.MOST_DIGITS), scale + 4)
+    by = as_kind(Value(some, "bigint"), "decimal(20,0)")
+    return divided(_sum(argument, rows, groups), by, kind)
 
 
 def _per_group(data: pa.ChunkedArray, groups: Groups, function: str) -> pa.ChunkedArray:

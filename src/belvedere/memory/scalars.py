@@ -3,7 +3,7 @@
 columns, constants      text, numbers, dates, TRUE and FALSE
 = <=> <> < <= > >=      values of one type, or two kinds of exact numbers
 AND OR NOT IS IN        with three truth values
-+ - *                   exact numbers; decimals get the digits that Spark gives them
++ - * /                 exact numbers; decimals get the digits that Spark gives them
 CASE coalesce           branches of one type, or exact numbers
 LIKE substring year     patterns of % and _
 
@@ -66,6 +66,30 @@ def as_kind(given: Value, kind: str) -> Value:
     return Value(pc.cast(given.data, kinds.arrow(kind)), kind)
 
 
+def divided(one: Value, other: Value, kind: str) -> Value:
+    """One decimal by another, rounded half up to the scale of a type.
+
+    Spark rounds twice, first to 39 digits behind the point. That is the same as long as no quotient
+    comes so near to the middle between two results without being it: a divisor of q digits keeps
+    it 1 / (2 · 10^(q + scale)) away.
+    """
+    (p, s), (q, t), (_, scale) = map(kinds.digits, (one.kind, other.kind, kind))
+    if q + scale > kinds.MOST_DIGITS or scale + t < s:
+        raise Declined(f"{one.kind} divided by {other.kind}")
+    # With so many digits more, Arrow cuts the quotient off behind the one that rounds it. For zero,
+    # which is an error or a NULL, it raises.
+    more = max(s, scale + t + 1)
+    a = pc.cast(one.data, pa.decimal256(p - s + more, more))
+    cut = pc.divide_checked(a, pc.cast(other.data, pa.decimal256(q, t)))
+    return _rounded(cut, kind)
+
+
+def _rounded(data: Any, kind: str) -> Value:
+    """Decimals of more digits rounded half up, away from zero."""
+    near = pc.round(data, kinds.digits(kind)[1], round_mode="half_towards_infinity")
+    return Value(pc.cast(near, kinds.arrow(kind)), kind)
+
+
 @dataclass(frozen=True)
 class _Over:
     rows: pa.Table
@@ -106,6 +130,8 @@ class _Over:
                 return _truth(self.compared(e))
             case exp.Add() | exp.Sub() | exp.Mul():
                 return self.arithmetic(e)
+            case exp.Div():
+                return self.division(self.value(e.this), self.value(e.expression))
             case exp.Neg():
                 found = self.value(e.this)
                 return Value(_exact(pc.negate_checked, found), found.kind)
@@ -157,14 +183,23 @@ class _Over:
         a, b = (pc.cast(v.data, pa.decimal256(*kinds.digits(v.kind))) for v in (one, other))
         return Value(pc.cast(work(a, b), kinds.arrow(kind)), kind)
 
+    def division(self, one: Value, other: Value) -> Value:
+        if not (kinds.is_decimal(one.kind) or kinds.is_decimal(other.kind)):
+            raise Declined(f"{one.kind} divided by {other.kind}")
+        one, other = _as_decimal(one), _as_decimal(other)
+        return divided(one, other, kinds.quotient(one.kind, other.kind))
+
     def cast(self, e: exp.Cast) -> Value:
-        """Casts to a type that holds every value; what Spark does otherwise is left to it."""
+        """Casts to a type that holds every value, and between decimals, rounded half up."""
         kind = e.to.sql(dialect="spark").lower().replace(" ", "")
         if isinstance(e.this, exp.Null):
             return Value(pa.scalar(None, kinds.arrow(kind)), kind)
         if kind == "date" and e.this.is_string:
             return _constant(_date(e.this.this), kind)
         given = self.value(e.this)
+        if kinds.is_decimal(given.kind) and kinds.is_decimal(kind):
+            precision, scale = kinds.digits(given.kind)
+            return _rounded(pc.cast(given.data, pa.decimal256(precision + 1, scale)), kind)
         if kinds.common(given.kind, kind) != kind:
             raise Declined(f"a cast of {given.kind} to {kind}")
         return replace(as_kind(given, kind), literal=False)
@@ -215,6 +250,7 @@ _UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
     **dict.fromkeys((exp.And, exp.Or, exp.Is, exp.Extract), _BOTH),
     **dict.fromkeys((exp.EQ, exp.NullSafeEQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), _BOTH),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _BOTH),
+    exp.Div: {*_BOTH, "typed", "safe"},
     exp.Literal: {"this", "is_string"},
     exp.Cast: {"this", "to"},
     exp.TryCast: {"this", "to"},

@@ -20,9 +20,9 @@ from belvedere.rules.outward import SMALL
 from belvedere.sql.render import SIGN
 from belvedere.views.sources import Versions
 
-MOST = SMALL
-"""Rows of any part of a plan that is computed in memory."""
-WHOLE = 50_000
+MOST = 2 * SMALL
+"""Rows of any part of a plan that is computed in memory, more than is expected of them."""
+WHOLE = 200_000
 """Rows of a table that is read whole for it."""
 
 
@@ -82,6 +82,8 @@ class Held:
 
     def folded(self, q: Rel, known: Statistics) -> tuple[Rel, Statistics]:
         """The plan with results for its largest parts that can be computed here and now."""
+        if not self.tables.work.usual_decimals:
+            return q, known
         memory, sizes, done = Memory(self._near, MOST), Sizes(known), dict[int, Rel]()
         leaves = leaves_below(q)
 
@@ -100,7 +102,7 @@ class Held:
             # Tables are not read for their own sake.
             if not any(map(self.has, below)):
                 return None
-            if not all(self.has(leaf) or self._small(leaf, sizes) for leaf in below):
+            if not all(self.has(leaf) or self.small(leaf, sizes) for leaf in below):
                 return None
             try:
                 return memory.rows(node)
@@ -109,7 +111,8 @@ class Held:
 
         return without_empties(fold(q)), known
 
-    def _small(self, leaf: Scan | Change, sizes: Sizes) -> bool:
+    def small(self, leaf: Scan | Change, sizes: Sizes) -> bool:
+        """Whether a leaf is a table that may be read whole."""
         return isinstance(leaf, Scan) and sizes.rows(leaf) <= WHOLE and self.tables.work.near
 
     def _near(self, leaf: Scan | Change) -> pa.Table | None:

@@ -31,7 +31,7 @@ from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.empties import without_empties
 from belvedere.rules.lookups import LookUp, Texts, filled, look_ups
-from belvedere.rules.outward import SMALL
+from belvedere.rules.outward import SMALL, outward
 from belvedere.views.foreign import Relied
 from belvedere.views.held import MOST, Held, with_result
 from belvedere.views.maintenance import Move
@@ -63,15 +63,20 @@ class LookUps:
     def made(self, way: Move) -> Move:
         """The way over rows that are looked up: those of the changes' keys, then of theirs.
 
-        What can be computed of them at once is: it tells for which rows to look next.
+        What can be computed of them at once is: it tells for which rows to look next, and how few
+        rows ask for those of others.
         """
+        turned = False
         while True:
             plan, known = self.held.folded(way.plan, way.known)
             way = replace(way, plan=plan, known=known)
             sizes = Sizes(way.known)
             plan, wanted = look_ups(way.plan, self.held.has, partial(self._values_of, sizes))
-            if not wanted:
+            if not wanted and turned:
                 return way
+            if not wanted:
+                way, turned = replace(way, plan=outward(way.plan, sizes)), True
+                continue
             found: dict[Scan, Rel] = {}
             for group in self._first(sizes, wanted, found):
                 way = self._look_up(way, group, found)
@@ -155,7 +160,7 @@ class LookUps:
             self.ran.append(f"-- {before.num_rows} rows of {of}, by {by}: back by its change")
             return before
         columns = [f.source for f in group.leaf.fields]
-        rows = look_up(table, version, columns, group.column, values, nulls=group.nulls, most=SMALL)
+        rows = look_up(table, version, columns, group.column, values, nulls=group.nulls, most=MOST)
         if rows is not None:
             rows = group.chosen(rows)
             self.held.tables.opened.add((group.leaf.table, version))

@@ -50,7 +50,8 @@ class Steps:
 
     def _worth_it(self, way: Move) -> Iterator[Rel]:
         """Parts that pay as steps, those that others are made of first."""
-        uses, sizes, beside = _uses(way.plan), Sizes(way.known), self._beside(way.plan)
+        uses, sizes = _uses(way.plan), Sizes(way.known)
+        beside = self._beside(way.plan, sizes)
         for node in reversed(each_once(way.plan)):
             rows = sizes.rows(node) if children(node) else inf
             if rows > SMALL or any(node is d for d in self._declined):
@@ -60,12 +61,18 @@ class Steps:
             if many or (rows <= WHOLE and id(node) in beside):
                 yield node
 
-    def _beside(self, q: Rel) -> set[int]:
+    def _beside(self, q: Rel, sizes: Sizes) -> set[int]:
         """The parts of a plan that read tables alone, beside rows in memory."""
         below = leaves_below(q)
         near = {part for part, leaves in below.items() if any(map(self.held.has, leaves))}
         met = (child for node in each_once(q) if id(node) in near for child in children(node))
-        return {id(child) for child in met if id(child) not in near}
+        apart = (child for child in met if id(child) not in near)
+        # Of small tables alone they are read as soon as something is computed with them.
+        return {
+            id(part)
+            for part in apart
+            if not all(self.held.small(leaf, sizes) for leaf in below[id(part)])
+        }
 
     def _take(self, way: Move, step: Rel) -> Move:
         query = way.part(step, self.held.source).sql(dialect="spark")
