@@ -92,7 +92,9 @@ class Held:
             if id(node) not in done:
                 rows = computed(node) if children(node) else None
                 if rows is None:
-                    done[id(node)] = with_children(node, [fold(child) for child in children(node)])
+                    below = [fold(child) for child in children(node)]
+                    same = all(a is b for a, b in zip(children(node), below, strict=True))
+                    done[id(node)] = node if same else with_children(node, below)
                 else:
                     done[id(node)], known = self.stands_for(node, rows, known)
             return done[id(node)]

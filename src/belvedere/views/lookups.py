@@ -57,6 +57,8 @@ class LookUps:
     """Foreign keys by which some rows are those of changes."""
     _values: dict[Sources, pa.Array] = field(default_factory=dict)
     _in_vain: set[LookUp] = field(default_factory=set)
+    _turned: bool = False
+    """Whether the plan was begun anew at what is small now: once, for its parts are known by identity."""
     _looked: dict[object, pa.Table] = field(default_factory=dict)
     """Rows of new states, by what was asked."""
 
@@ -66,16 +68,15 @@ class LookUps:
         What can be computed of them at once is: it tells for which rows to look next, and how few
         rows ask for those of others.
         """
-        turned = False
         while True:
             plan, known = self.held.folded(way.plan, way.known)
             way = replace(way, plan=plan, known=known)
             sizes = Sizes(way.known)
             plan, wanted = look_ups(way.plan, self.held.has, partial(self._values_of, sizes))
-            if not wanted and turned:
+            if not wanted and self._turned:
                 return way
             if not wanted:
-                way, turned = replace(way, plan=outward(way.plan, sizes)), True
+                way, self._turned = replace(way, plan=outward(way.plan, sizes)), True
                 continue
             found: dict[Scan, Rel] = {}
             for group in self._first(sizes, wanted, found):
