@@ -96,7 +96,8 @@ class Memory:
                 found: Rows | Declined = self._rows(q)
             except Declined as why:
                 found = why
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowCapacityError) as why:
+                # A result that does not fit, or that Arrow has no way to compute.
                 found = Declined(str(why))
             self._found[id(q)] = q, found
         _, known = self._found[id(q)]
@@ -209,8 +210,10 @@ class Memory:
             if not m.null_safe:
                 a, b = np.where(_null(m.left), -1, a), np.where(_null(m.right), -2, b)
         lefts, rights = meeting(a, b, self.most)
-        if not rest.columns:
-            return (lefts, rights) if not rest.conjuncts else _decline("a join by a constant")
+        if rest.conjuncts and not rest.columns:
+            raise Declined("a join by a constant")
+        if not rest.conjuncts:
+            return lefts, rights
         own = {c: left.table[c].take(pa.array(lefts)) for c in left.types if c in rest.columns}
         own |= {c: right.table[c].take(pa.array(rights)) for c in right.types if c in rest.columns}
         mask = true(rest, pa.table(own), {**left.types, **right.types}).to_numpy()
@@ -372,7 +375,3 @@ def _per_group(data: pa.ChunkedArray, groups: Groups, function: str) -> pa.Chunk
 
 def _null(data: pa.ChunkedArray) -> Any:
     return pc.is_null(data).to_numpy()
-
-
-def _decline(why: str) -> Any:
-    raise Declined(why)

@@ -8,6 +8,8 @@ import pyarrow.compute as pc
 
 from belvedere.errors import Internal
 from belvedere.lake.lookup import can_look_up, look_up
+from belvedere.lake.smallfeed import arrow_schema
+from belvedere.lake.tables import Table
 from belvedere.memory.declined import Declined
 from belvedere.memory.equality import numbered
 from belvedere.memory.plans import Rows, netted
@@ -18,19 +20,19 @@ from belvedere.views.pins import Pins
 from belvedere.views.state import ROW
 
 
-def copies(change: Rows, pins: Pins, stored: str, version: int) -> pa.Table | None:
+def copies_to_write(change: Rows, pins: Pins, stored: str, version: int) -> pa.Table | None:
     """The rows to write for a change of a bag; None if Spark is to find them.
 
     A row for each copy to add (`__in`) or take away, with its number.
     """
     columns = tuple(change.types)
     try:
-        net, counts = netted(change, columns)
+        net, counts = netted(_as_stored(change, pins.table(stored)), columns)
         held = _like(net, pins, stored, version)
         if held is None:
             return None
         ours, theirs = numbered(net.columns(columns), held.columns(columns))
-    except Declined:
+    except (Declined, pa.ArrowInvalid):
         return None
     values, copies_of = np.unique(theirs, return_counts=True)
     have = np.zeros(len(ours), dtype=np.int64)
@@ -49,6 +51,13 @@ def copies(change: Rows, pins: Pins, stored: str, version: int) -> pa.Table | No
     )
 
 
+def _as_stored(change: Rows, table: Table) -> Rows:
+    """A change in the types that its rows have when they are stored."""
+    types = {c: table.types[c.lower()] for c in change.types}
+    plain = change.with_signs(None).table.cast(arrow_schema(types))
+    return Rows(plain, types).with_signs(change.signs)
+
+
 def _like(rows: Rows, pins: Pins, stored: str, version: int) -> Rows | None:
     """Stored rows, among them every one that is equal to one of the rows."""
     columns, table = list(rows.types), pins.table(stored)
@@ -62,4 +71,4 @@ def _like(rows: Rows, pins: Pins, stored: str, version: int) -> Rows | None:
         found = look_up(table, version, columns, by, some, nulls=nulls, most=SMALL)
     if found is None:
         return None
-    return Rows(found.cast(rows.with_signs(None).table.schema), rows.types)
+    return Rows(found, rows.types)

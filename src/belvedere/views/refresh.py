@@ -29,7 +29,7 @@ from belvedere.rules.outward import SMALL
 from belvedere.sql.statements import Policy
 from belvedere.views.catalog import the_view
 from belvedere.views.choice import REASONS, Choice, Strategy, choose
-from belvedere.views.copies import copies
+from belvedere.views.copies import copies_to_write
 from belvedere.views.costs import Past, candidate, cheaper, past
 from belvedere.views.create import show
 from belvedere.views.definition import View
@@ -341,7 +341,7 @@ class _Refresh:
             return None if found is None else found.table
         if not in_memory.tables.work.near:
             return None
-        return copies(found, self.pins, self.view.stored, version)
+        return copies_to_write(found, self.pins, self.view.stored, version)
 
     def _passes(self, name: str, old: Position, new: Position) -> float:
         """How many times a table's size Spark goes through to read its change; 0 if unknown."""
