@@ -13,15 +13,15 @@ RATIO = 0.1
 
 @pytest.fixture(scope="module")
 def states() -> tuple[np.ndarray, np.ndarray]:
-    """A column before and after a fifth of its rows changed."""
+    """A column before and after three tenths of its rows changed."""
     rng = np.random.default_rng(2)
-    before = rng.lognormal(3, 1, 5000)
-    after = before * np.where(rng.random(5000) < 0.2, rng.uniform(0.8, 1.6, 5000), 1.0)
+    before = rng.lognormal(3, 1, 20_000)
+    after = before * np.where(rng.random(20_000) < 0.3, rng.uniform(0.6, 2.0, 20_000), 1.0)
     return before, after
 
 
 def sides(states: tuple[np.ndarray, np.ndarray], seed: int) -> tuple[Values, Values]:
-    unit = np.nonzero(np.random.default_rng(seed).random(5000) < RATIO)[0]
+    unit = np.nonzero(np.random.default_rng(seed).random(20_000) < RATIO)[0]
     none = np.zeros(len(unit), bool)
     return Values(states[1][unit], unit, none), Values(states[0][unit], unit, none)
 
@@ -33,7 +33,7 @@ def test_inverted_distributions_cover_the_quantile(
     wanted = float(np.quantile(states[1], p, method="inverted_cdf"))
     hits: dict[str, list[bool]] = {"AQP": [], "CORR": []}
     widths: dict[str, list[float]] = {"AQP": [], "CORR": []}
-    for seed in range(400):
+    for seed in range(300):
         fresh, stale = sides(states, seed)
         for name, whole in (("AQP", None), ("CORR", states[0])):
             q = inverted(p, fresh, stale, whole, RATIO, 0.95)
@@ -47,12 +47,12 @@ def test_the_bootstrap_of_keys_agrees_and_that_of_two_samples_apart_is_far_wider
     states: tuple[np.ndarray, np.ndarray],
 ) -> None:
     ratios, apart = [], []
-    for seed in range(15):
+    for seed in range(4):
         fresh, stale = sides(states, seed)
         q = inverted(0.5, fresh, stale, states[0], RATIO, 0.95)
         low, high = bootstrap(0.5, fresh, stale, states[0], RATIO, 0.95, seed)
         ratios.append((high - low) / (q.high - q.low))
-        alone = Values(stale.value, stale.unit + 10_000, stale.exact)
+        alone = Values(stale.value, stale.unit + 100_000, stale.exact)
         low, high = bootstrap(0.5, fresh, alone, states[0], RATIO, 0.95, seed)
         apart.append((high - low) / (q.high - q.low))
     assert 0.8 < np.mean(ratios) < 1.3
