@@ -15,11 +15,10 @@ import pytest
 from deltalake import DeltaTable, Field
 
 import small_lake
-from belvedere import cli
+from belvedere import cli, derived
 from belvedere.errors import Internal, Invalid
 from belvedere.progress import working
 from belvedere.prompt import complete, prompt
-from belvedere.views import status as view_status
 
 
 @pytest.fixture
@@ -178,7 +177,7 @@ def test_a_bug_and_an_interruption_have_their_own_codes(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(view_status, "status", fail)
+    monkeypatch.setattr(derived, "status", fail)
     found, _, err = run(capsys, "status", "--lake", str(lake))
     assert found == code
     assert said in err

@@ -24,14 +24,17 @@ LAYERS = (
     "memory",
     "lake",
     "views",
+    "derived",
     "cleaning",
     "sketches",
     "synopses",
     "scheduling",
     "updating",
+    "kinds",
     "connection",
     "demo",
     "prompt",
+    "commands",
     "cli",
 )
 LONGEST = 600

@@ -7,18 +7,26 @@ it is used.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from datetime import date, datetime
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belvedere import __version__
+from belvedere.commands.calling import (
+    INTERNAL,
+    INTERRUPTED,
+    MISTAKE,
+    OK,
+    UNABLE,
+    Adder,
+    print_found,
+    print_json,
+    shelf,
+)
+from belvedere.commands.calling import lake as lake_of
 from belvedere.errors import BelvedereError, Internal, Invalid, Unable
 from belvedere.lake.machine import as_unable
 from belvedere.progress import working
@@ -27,7 +35,8 @@ if TYPE_CHECKING:
     from belvedere.connection import Lake
     from belvedere.lake.shelf import Shelf
 
-OK, MISTAKE, INTERNAL, UNABLE, INTERRUPTED = 0, 1, 3, 4, 130
+COMMANDS: tuple[Callable[[Adder], None], ...] = ()
+"""The commands of each kind of derivation, in a file of its own under `commands/`."""
 
 _EPILOG = """\
 exit codes:
@@ -123,6 +132,8 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--limit", type=_count, metavar="N", help="only the last N of them")
     made = command("demo", _demo, "show what Belvedere does, on a lake made for it", as_json=False)
     made.add_argument("--keep", metavar="DIR", help="make the lake here and leave it")
+    for add in COMMANDS:
+        add(command)
     return parser
 
 
@@ -140,7 +151,7 @@ def _sql(arguments: argparse.Namespace) -> int:
     if text is None:
         return _prompt(arguments)
     statements = split_statements(text)
-    with _lake(arguments) as lake:
+    with lake_of(arguments) as lake:
         for statement in statements:
             _run_sql(lake, statement, arguments)
     return OK
@@ -167,7 +178,7 @@ def _prompt(arguments: argparse.Namespace) -> int:
     from belvedere.prompt import prompt, remember
 
     remember(cache_directory() / "history")
-    with _lake(arguments) as lake:
+    with lake_of(arguments) as lake:
         print("Statements end with ; and Ctrl-D leaves.")
         prompt(lambda text: _run_sql(lake, text, arguments), _complain, print)
     return OK
@@ -180,7 +191,7 @@ def _run_sql(lake: Lake, statement: str, arguments: argparse.Namespace) -> None:
         rows = [tuple(row) for row in frame.take(arguments.rows + 1)] if columns else []
     if arguments.json:
         for row in rows[: arguments.rows]:
-            _print_json(dict(zip(columns, row, strict=True)), indent=None)
+            print_json(dict(zip(columns, row, strict=True)), indent=None)
     else:
         _print_rows(columns, rows, arguments.rows)
 
@@ -200,49 +211,66 @@ def _print_rows(columns: list[str], rows: list[tuple[object, ...]], limit: int) 
 
 
 def _refresh(arguments: argparse.Namespace) -> int:
-    from belvedere.views.catalog import sound_and_broken, the_view
+    from belvedere.kinds import kinds
+    from belvedere.views.catalog import sound_and_broken
 
-    shelf = _shelf(arguments)
-    names = [the_view(shelf, name).name for name in arguments.views]
-    sound, broken = ([], []) if names else sound_and_broken(shelf)
-    names = names or [view.name for view in sound]
+    looked = shelf(arguments)
+    others = [name for kind in kinds(looked) for name in kind.names()]
+    names = [_known_name(looked, name, others) for name in arguments.views]
+    sound, broken = ([], []) if names else sound_and_broken(looked)
+    names = names or [*(view.name for view in sound), *others]
     done = []
     if names:
-        with _lake(arguments) as lake:
+        with lake_of(arguments) as lake:
             for name in names:
                 with working(f"refreshing {name}"):
                     done.append(lake.refresh(name, full=arguments.full))
                 if not arguments.json:
                     print(done[-1])
     if arguments.json:
-        _print_json(done)
+        print_json(done)
     for view in broken:
         _complain(view.error)
     return MISTAKE if broken else OK
 
 
-def _advance(arguments: argparse.Namespace) -> int:
-    from belvedere.views.catalog import the_view
+def _known_name(looked: Shelf, name: str, others: Sequence[str]) -> str:
+    """The name of something derived, as it is spelled; an error before Spark is started."""
+    from belvedere.views.catalog import canonical_name, the_view
 
-    the_view(_shelf(arguments), arguments.view)
-    with _lake(arguments) as lake, working(f"advancing {arguments.view}"):
+    canonical = canonical_name(looked, name)
+    return canonical if canonical in others else the_view(looked, name).name
+
+
+def _advance(arguments: argparse.Namespace) -> int:
+    from belvedere.kinds import kinds
+
+    looked = shelf(arguments)
+    _known_name(looked, arguments.view, [n for kind in kinds(looked) for n in kind.names()])
+    with lake_of(arguments) as lake, working(f"advancing {arguments.view}"):
         done = lake.advance(arguments.view, *arguments.tables)
-    _print(arguments, done)
+    print_found(arguments, done)
     return OK
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    from belvedere.views.catalog import the_view
+    from belvedere.kinds import kinds
+    from belvedere.views.catalog import canonical_name, the_view
     from belvedere.views.explain import explain
     from belvedere.views.references import told
 
     if arguments.text is not None:
         return _explain_text(arguments)
-    shelf = _shelf(arguments)
-    view = the_view(shelf, arguments.view)
-    explanation = explain(view, told(shelf, view))
+    looked = shelf(arguments)
+    canonical = canonical_name(looked, arguments.view)
+    for kind in kinds(looked):
+        if canonical in kind.names():
+            print_found(arguments, kind.explain(canonical))
+            return OK
+    view = the_view(looked, arguments.view)
+    explanation = explain(view, told(looked, view))
     if arguments.json:
-        _print_json({"view": explanation.view, "parts": dict(explanation.parts)})
+        print_json({"view": explanation.view, "parts": dict(explanation.parts)})
     else:
         print(explanation)
     return OK
@@ -258,25 +286,27 @@ def _explain_text(arguments: argparse.Namespace) -> int:
             hint='for a query of Spark\'s: belvedere sql -e "EXPLAIN SELECT …"',
         )
     text = arguments.text if isinstance(statement, ExplainCreate) else f"EXPLAIN {arguments.text}"
-    with _lake(arguments) as lake, working("explaining"):
+    with lake_of(arguments) as lake, working("explaining"):
         plan = str(lake.sql(text).collect()[0][0])
-    _print_json({"plan": plan}) if arguments.json else print(plan)
+    print_json({"plan": plan}) if arguments.json else print(plan)
     return OK
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    from belvedere.views.status import status
+    from belvedere.derived import everything
+    from belvedere.kinds import kinds
 
-    _print(arguments, status(_shelf(arguments)))
+    looked = shelf(arguments)
+    print_found(arguments, everything(looked, kinds(looked)))
     return OK
 
 
 def _show(arguments: argparse.Namespace) -> int:
     from belvedere.views.describe import show
 
-    shown = show(_shelf(arguments))
+    shown = show(shelf(arguments))
     if arguments.json:
-        _print_json([dict(zip(shown.headers, line, strict=True)) for line in shown])
+        print_json([dict(zip(shown.headers, line, strict=True)) for line in shown])
     else:
         print(shown)
     return OK
@@ -286,11 +316,11 @@ def _describe(arguments: argparse.Namespace) -> int:
     from belvedere.views.catalog import the_view
     from belvedere.views.describe import describe
 
-    shelf = _shelf(arguments)
-    facts = describe(shelf, the_view(shelf, arguments.view))
+    looked = shelf(arguments)
+    facts = describe(looked, the_view(looked, arguments.view))
     if arguments.json:
         columns = {name: value for name, value, kind in facts if kind == "column"}
-        _print_json({"columns": columns, **{n: v for n, v, kind in facts if kind == "fact"}})
+        print_json({"columns": columns, **{n: v for n, v, kind in facts if kind == "fact"}})
     else:
         print(facts)
     return OK
@@ -299,7 +329,7 @@ def _describe(arguments: argparse.Namespace) -> int:
 def _history(arguments: argparse.Namespace) -> int:
     from belvedere.views.status import history
 
-    _print(arguments, history(_shelf(arguments), arguments.view, arguments.limit))
+    print_found(arguments, history(shelf(arguments), arguments.view, arguments.limit))
     return OK
 
 
@@ -312,49 +342,6 @@ def _demo(arguments: argparse.Namespace) -> int:
     )
     demo(print, None if arguments.keep is None else Path(arguments.keep))
     return OK
-
-
-def _shelf(arguments: argparse.Namespace) -> Shelf:
-    from belvedere.lake.shelf import Shelf
-
-    return Shelf(_directory(arguments))
-
-
-@contextmanager
-def _lake(arguments: argparse.Namespace) -> Iterator[Lake]:
-    with working("starting Spark"):
-        from belvedere.connection import connect
-
-        lake = connect(_directory(arguments))
-    with lake:
-        yield lake
-
-
-def _directory(arguments: argparse.Namespace) -> str:
-    return getattr(arguments, "lake", None) or os.environ.get("BELVEDERE_LAKE") or "lake"
-
-
-def _print(arguments: argparse.Namespace, found: object) -> None:
-    _print_json(found) if arguments.json else print(found)
-
-
-def _print_json(found: object, indent: int | None = 2) -> None:
-    print(json.dumps(_plain(found), indent=indent, ensure_ascii=False, default=str))
-
-
-def _plain(found: object) -> object:
-    """The same in JSON's types."""
-    if hasattr(found, "_asdict"):
-        return _plain(found._asdict())
-    if is_dataclass(found) and not isinstance(found, type):
-        return _plain({f.name: getattr(found, f.name) for f in fields(found)})
-    if isinstance(found, Mapping):
-        return {str(key): _plain(value) for key, value in found.items()}
-    if isinstance(found, list | tuple):
-        return [_plain(value) for value in found]
-    if isinstance(found, datetime | date):
-        return found.isoformat()
-    return found
 
 
 def _complain(error: BaseException) -> int:

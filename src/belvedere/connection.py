@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from belvedere.derived import Kind, everything, readers, refuse_if_taken
 from belvedere.errors import BelvedereError, Invalid
+from belvedere.kinds import kinds
 from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
 from belvedere.lake.machine import blaming_the_machine
 from belvedere.sql.statements import (
     AlterPolicy,
+    CreateTable,
     CreateView,
     DescribeView,
     DropTable,
@@ -40,13 +43,13 @@ from belvedere.views.costs import learn
 from belvedere.views.definition import View
 from belvedere.views.describe import describe, show
 from belvedere.views.explain import Explanation, explain
-from belvedere.views.guard import guard
+from belvedere.views.guard import Reader, guard, refuse_if_needed, view_readers
 from belvedere.views.history import History
 from belvedere.views.ledger import Ledger, readable
 from belvedere.views.pins import Pins
 from belvedere.views.references import told
 from belvedere.views.refresh import Refreshed, refresh
-from belvedere.views.status import Statuses, history, status
+from belvedere.views.status import Statuses, history
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,11 +59,17 @@ SIDE_BY_SIDE = 2
 """How many views refresh at once: most of a small refresh is waiting for the driver."""
 
 
-def connect(where: str | Path | SparkSession) -> Lake:
-    """A lake: a directory of Delta tables with a local Spark session, or the session you have."""
+def connect(where: str | Path | SparkSession, state: str | Path | None = None) -> Lake:
+    """A lake: a directory of Delta tables with a local Spark session, or the session you have.
+
+    `state` is for a session: the local directory for what is kept in memory, not in tables.
+    """
     with blaming_the_machine():
-        door = open_directory(where) if isinstance(where, str | Path) else open_session(where)
-        return Lake(door)
+        if not isinstance(where, str | Path):
+            return Lake(open_session(where, state))
+        if state is not None:
+            raise Invalid("a lake in a directory keeps its state there", hint="leave out state=")
+        return Lake(open_directory(where))
 
 
 class Lake:
@@ -69,6 +78,7 @@ class Lake:
     def __init__(self, door: Door) -> None:
         self._door = door
         self._last: dict[str, Refreshed] = {}
+        self._kinds = kinds(door)
         for view in all_views(door):
             # What cannot be read is for status() to tell: the other views must still open.
             with suppress(BelvedereError):
@@ -86,21 +96,41 @@ class Lake:
             for kind, run in self._own().items():
                 if isinstance(statement, kind):
                     return run(statement)
-            guard(self._door, statement)
+            if isinstance(statement, CreateTable):
+                self._refuse_taken(statement.name)
+            guard(self._door, statement, self._readers)
             with readable(self._door, text):
                 return self._door.sql(text)
 
-    def refresh(
-        self, name: str | None = None, *, full: bool = False
-    ) -> Refreshed | list[Refreshed]:
-        """Bring a view, and the views it reads, to the newest versions; without a name, every view."""
+    def refresh(self, name: str | None = None, *, full: bool = False) -> Any:
+        """Bring what is derived, and the views it reads, to the newest versions.
+
+        A view gives a `Refreshed`, other kinds their own; without a name, everything, in a list.
+        """
+        if name is None:
+            return self._refresh_all(full=full)
+        kind = self._kind(name)
+        if kind is None:
+            return self._refresh_view(name, full=full)
+        canonical = canonical_name(self._door, name)
+        for view in all_views(self._door):
+            if view.stored in kind.reads(canonical):
+                self._refresh_view(view.name)
+        with blaming_the_machine(), self._door.one_call():
+            return kind.refresh(canonical, full=full)
+
+    def _refresh_all(self, *, full: bool) -> list[Any]:
         with self._refreshing() as ledger:
-            if name is None:
-                views, broken = sound_and_broken(self._door)
-                with Pins(self._door, views) as pins:
-                    done = self._bring_all(views, pins, ledger, full=full)
-                _refuse_broken(broken)
-                return done
+            views, broken = sound_and_broken(self._door)
+            with Pins(self._door, views) as pins:
+                done: list[Any] = list(self._bring_all(views, pins, ledger, full=full))
+            for kind in self._kinds:
+                done += [kind.refresh(name, full=full) for name in kind.names()]
+        _refuse_broken(broken)
+        return done
+
+    def _refresh_view(self, name: str, *, full: bool = False) -> Refreshed:
+        with self._refreshing() as ledger:
             view = the_view(self._door, name)
             below = self._below(view)
             with Pins(self._door, [*below, view]) as pins:
@@ -108,18 +138,30 @@ class Lake:
                     self._bring(needed, pins, ledger)
                 return self._bring(view, pins, ledger, full=full)
 
-    def advance(self, name: str, *tables: str) -> Refreshed:
-        """Apply only some tables' pending changes to a view; the others' stay pending."""
+    def advance(self, name: str, *tables: str) -> Any:
+        """Apply only some tables' pending changes to what is derived; the others' stay pending."""
+        kind = self._kind(name)
+        if kind is not None:
+            canonical = canonical_name(self._door, name)
+            others = [self._input(name, kind.reads(canonical), t) for t in tables]
+            _refuse_none(others, kind.reads(canonical))
+            with blaming_the_machine(), self._door.one_call():
+                return kind.advance(canonical, others)
         with self._refreshing() as ledger:
             view = the_view(self._door, name)
-            only = [self._input(view, t) for t in tables]
-            if not only:
-                raise Invalid("advance needs a table", hint=f"it reads {', '.join(view.inputs)}")
+            only = [self._input(name, view.inputs, t) for t in tables]
+            _refuse_none(only, view.inputs)
             with Pins(self._door) as pins:
                 return self._bring(view, pins, ledger, only=only)
 
-    def explain(self, name: str) -> Explanation:
+    def explain(self, name: str) -> Any:
         """A view's plan, how changes reach it, the SQL of a refresh; after one, what ran."""
+        kind = self._kind(name)
+        if kind is not None:
+            return kind.explain(canonical_name(self._door, name))
+        return self._explained(name)
+
+    def _explained(self, name: str) -> Explanation:
         view = the_view(self._door, name)
         keys, last = told(self._door, view), self._last.get(view.stored)
         if last is None:
@@ -128,9 +170,9 @@ class Lake:
         return explain(view, [*keys, ("Last refresh here", str(last)), *ran])
 
     def status(self) -> Statuses:
-        """Every view: its vector, what its tables did since, its last refresh."""
+        """Everything derived: its vector, what its tables did since, its last refresh."""
         with self._door.one_call():
-            return status(self._door)
+            return everything(self._door, self._kinds)
 
     def history(self, name: str, limit: int | None = None) -> History:
         """The refreshes of a view, newest first, all or only the last ones."""
@@ -158,6 +200,8 @@ class Lake:
 
     def close(self) -> None:
         """Let go of the lake; a Spark session that you gave stays open."""
+        for kind in self._kinds:
+            kind.close()
         self._door.close()
 
     def __enter__(self) -> Lake:
@@ -173,7 +217,7 @@ class Lake:
 
     def _own(self) -> dict[type, Callable[[Any], DataFrame]]:
         """Belvedere's statements and what runs them."""
-        return {
+        own: dict[type, Callable[[Any], DataFrame]] = {
             CreateView: self._create,
             Refresh: self._refresh,
             ExplainCreate: self._explain_create,
@@ -184,14 +228,38 @@ class Lake:
             DropView: self._drop,
             DropTable: self._drop_table,
         }
+        for kind in self._kinds:
+            own |= kind.statements()
+        return own
+
+    def _kind(self, name: str) -> Kind | None:
+        """The kind of derivation that a name is of; None if it is a view or nothing."""
+        if not self._kinds:
+            return None
+        canonical = canonical_name(self._door, name)
+        return next((kind for kind in self._kinds if canonical in kind.names()), None)
+
+    def _readers(self, table: str) -> list[Reader]:
+        """What is derived besides views and reads a table."""
+        return readers(self._kinds, table)
+
+    def _refuse_others(self, view: str) -> None:
+        """Invalid if something besides views reads a view."""
+        stored = stored_of(canonical_name(self._door, view))
+        refuse_if_needed(view, self._readers(stored))
+
+    def _refuse_taken(self, name: str) -> None:
+        refuse_if_taken(self._kinds, canonical_name(self._door, name), name)
 
     def _create(self, statement: CreateView) -> DataFrame:
+        self._refuse_taken(statement.name)
+        if statement.replace:
+            self._refuse_others(statement.name)
         creation.create_view(self._door, statement)
         return self._nothing()
 
     def _refresh(self, statement: Refresh) -> DataFrame:
         done = self.refresh(statement.name, full=statement.full)
-        assert isinstance(done, Refreshed)
         row = (done.view, done.strategy, done.reason, done.rows_changed, round(done.seconds, 3))
         schema = "view string, strategy string, reason string, rows_changed bigint, seconds double"
         return self.spark.createDataFrame([row], schema)
@@ -200,7 +268,7 @@ class Lake:
         return self._text(explain(creation.plan_view(self._door, statement.create)))
 
     def _explain(self, statement: ExplainView) -> DataFrame:
-        return self._text(self.explain(statement.name))
+        return self._text(self._explained(statement.name))
 
     def _show(self, _: ShowViews) -> DataFrame:
         schema = "name string, policy string, query string, error string"
@@ -216,6 +284,7 @@ class Lake:
         return self._nothing()
 
     def _drop(self, statement: DropView) -> DataFrame:
+        self._refuse_others(statement.name)
         creation.drop_view(self._door, statement.name, if_exists=statement.if_exists)
         return self._nothing()
 
@@ -226,7 +295,8 @@ class Lake:
                 f"{statement.name!r} is a materialized view",
                 hint=f"DROP MATERIALIZED VIEW {statement.name}",
             )
-        creation.refuse_if_read(self._door, name, statement.name)
+        reading = [*view_readers(self._door, name), *self._readers(name)]
+        refuse_if_needed(statement.name, reading)
         if statement.if_exists and not self._door.exists(name):
             return self._nothing()
         if statement.view:
@@ -291,18 +361,21 @@ class Lake:
         visit(view)
         return [v for stored, v in every.items() if stored in wanted]
 
-    def _input(self, view: View, table: str) -> str:
-        """The table of a view's plan that a user's name means: a view stands for its state."""
+    def _input(self, name: str, inputs: Collection[str], table: str) -> str:
+        """The table of a plan that a user's name means: a view stands for its state."""
         canonical = canonical_name(self._door, table)
         for candidate in (canonical, stored_of(canonical)):
-            if candidate in view.inputs:
+            if candidate in inputs:
                 return candidate
-        raise Invalid(
-            f"{view.name!r} does not read {table!r}", hint=f"it reads {', '.join(view.inputs)}"
-        )
+        raise Invalid(f"{name!r} does not read {table!r}", hint=f"it reads {', '.join(inputs)}")
 
     def _nothing(self) -> DataFrame:
         return self.spark.createDataFrame([], "result string")
+
+
+def _refuse_none(tables: list[str], inputs: Collection[str]) -> None:
+    if not tables:
+        raise Invalid("advance needs a table", hint=f"it reads {', '.join(inputs)}")
 
 
 def _refuse_broken(broken: list[Broken]) -> None:
@@ -340,6 +413,5 @@ class ViewHandle:
 
     def refresh(self, *, full: bool = False) -> Refreshed:
         """Bring it to the newest versions."""
-        done = self._lake.refresh(self.name, full=full)
-        assert isinstance(done, Refreshed)
+        done: Refreshed = self._lake.refresh(self.name, full=full)
         return done

@@ -11,7 +11,10 @@ groups, and where a file with a vector is removed or restored, so it is not aske
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +36,9 @@ def signed_rows(root: Path, commits: Sequence[Commit], schema: pa.Schema) -> pa.
     """What commits did to the rows of a table: the columns of the schema, and a sign."""
     import pyarrow as pa
 
-    parts = [part for commit in commits for part in _parts(root, commit, schema)]
+    reads = [read for commit in commits for read in _reads(root, commit, schema)]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        parts = list(pool.map(lambda read: read(), reads))
     shape = schema.append(pa.field(SIGN, pa.int64()))
     return pa.concat_tables([shape.empty_table(), *parts])
 
@@ -50,23 +55,28 @@ def kept_files(commit: Commit) -> frozenset[str]:
     return frozenset(a["path"] for a in commit.adds) & {a["path"] for a in commit.removes}
 
 
-def _parts(root: Path, commit: Commit, schema: pa.Schema) -> Iterator[pa.Table]:
+def _reads(root: Path, commit: Commit, schema: pa.Schema) -> Iterator[Callable[[], pa.Table]]:
+    """How to read what a commit did, a file at a time."""
     if commit.cdcs:
-        for action in commit.cdcs:
-            yield _told(root, action, schema)
+        yield from (partial(_told, root, action, schema) for action in commit.cdcs)
         return
     before = {a["path"]: a for a in commit.removes if a.get("dataChange", True)}
     after = {a["path"]: a for a in commit.adds if a.get("dataChange", True)}
     for path in {**before, **after}:
         old, new = before.get(path), after.get(path)
         if old is not None and new is not None:
-            was, now = _deleted(root, old), _deleted(root, new)
-            yield _signed(_file(root, new).some(schema, _only(now, was)), -1)
-            yield _signed(_file(root, new).some(schema, _only(was, now)), 1)
+            yield partial(_between, root, old, new, schema, -1)
+            yield partial(_between, root, new, old, schema, 1)
         elif new is not None:
-            yield _signed(_whole(root, new, schema), 1)
+            yield partial(_whole, root, new, schema, 1)
         elif old is not None:
-            yield _signed(_whole(root, old, schema), -1)
+            yield partial(_whole, root, old, schema, -1)
+
+
+def _between(root: Path, one: Action, other: Action, schema: pa.Schema, sign: int) -> pa.Table:
+    """The rows of a file that the other vector deletes and the one does not."""
+    numbers = _only(_deleted(root, other), _deleted(root, one))
+    return _signed(_file(root, one).some(schema, numbers), sign)
 
 
 def _only(numbers: Numbers, others: Numbers) -> Numbers:
@@ -86,8 +96,8 @@ def _told(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
     return file.shaped(raw, schema).append_column(SIGN, signs)
 
 
-def _whole(root: Path, action: Action, schema: pa.Schema) -> pa.Table:
-    return _file(root, action).whole(schema, _deleted(root, action))
+def _whole(root: Path, action: Action, schema: pa.Schema, sign: int) -> pa.Table:
+    return _signed(_file(root, action).whole(schema, _deleted(root, action)), sign)
 
 
 def _file(root: Path, action: Action) -> DataFile:

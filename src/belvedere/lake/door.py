@@ -18,6 +18,7 @@ from belvedere.lake.catalog_journal import CatalogJournal
 from belvedere.lake.events import Event
 from belvedere.lake.journal import Journal, local_journal
 from belvedere.lake.names import admissible, dotted, hidden, literal, quote
+from belvedere.lake.saved import Saves, local_saves
 from belvedere.lake.session import lake_session
 from belvedere.lake.shelf import unknown_among
 from belvedere.lake.stamps import Position, StampState
@@ -30,9 +31,12 @@ from belvedere.lake.work import Session, Work
 class Door:
     """One lake: its tables by name, and sessions to work in."""
 
-    def __init__(self, spark: SparkSession, directory: Path | None) -> None:
+    def __init__(
+        self, spark: SparkSession, directory: Path | None, state: Path | None = None
+    ) -> None:
         self.spark = spark
         self.directory = directory
+        self._saves = local_saves(directory, state)
         self.registered: set[str] = set()
         self._journal = CatalogJournal(self) if directory is None else local_journal(directory)
         self._sessions: dict[tuple[tuple[str, str], ...], Session] = {}
@@ -44,6 +48,11 @@ class Door:
     def journal(self) -> Journal:
         """Where the lake records its refreshes."""
         return self._journal
+
+    @property
+    def saves(self) -> Saves | None:
+        """Where states that live in memory are saved, if the lake has a place for them."""
+        return self._saves
 
     def sql(self, text: str) -> DataFrame:
         """Run a statement, or analyse a query, as Spark does."""
@@ -257,8 +266,8 @@ def open_directory(path: Path | str) -> Door:
     return door
 
 
-def open_session(spark: Any) -> Door:
+def open_session(spark: Any, state: Path | str | None = None) -> Door:
     """The lake that a session sees: classic or Spark Connect, any catalog."""
     if not callable(getattr(spark, "sql", None)):
         raise Invalid(f"{spark!r} is neither a directory nor a Spark session")
-    return Door(spark, None)
+    return Door(spark, None, None if state is None else Path(state).expanduser().resolve())

@@ -14,6 +14,7 @@ from belvedere.lake import events, stamps, tables
 from belvedere.lake.events import Event
 from belvedere.lake.journal import Journal, local_journal
 from belvedere.lake.names import STORED_PREFIX, hidden, parts, view_name
+from belvedere.lake.saved import Saves, local_saves
 from belvedere.lake.stamps import VECTOR_LOST, StampState
 from belvedere.lake.tables import Table
 
@@ -30,6 +31,10 @@ class Tables(Protocol):
     @property
     def journal(self) -> Journal:
         """Where the lake records its refreshes."""
+
+    @property
+    def saves(self) -> Saves | None:
+        """Where states that live in memory are saved, if the lake has a place for them."""
 
     def namespace(self) -> tuple[str, ...]:
         """What stands before a table's name to make it the only one: nothing in a directory."""
@@ -65,6 +70,7 @@ class Shelf:
                 reason="NO_LAKE",
             )
         self._journal = local_journal(self._directory)
+        self._saves = local_saves(self._directory)
 
     @property
     def directory(self) -> Path:
@@ -73,6 +79,10 @@ class Shelf:
     @property
     def journal(self) -> Journal:
         return self._journal
+
+    @property
+    def saves(self) -> Saves | None:
+        return self._saves
 
     def namespace(self) -> tuple[str, ...]:
         return ()

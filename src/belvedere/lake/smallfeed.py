@@ -23,7 +23,7 @@ from belvedere.sql.render import SIGN
 
 ROWS_AT_MOST = 500_000
 BYTES_AT_MOST = 64_000_000
-SCANNED_AT_MOST = 1_000_000_000
+SCANNED_AT_MOST = 16_000_000_000
 """Bytes of files that are gone through, a row group at a time, for the few rows deleted of them."""
 
 _PARTITION = re.compile(r"boolean|tinyint|smallint|int|bigint|decimal\(\d+,\d+\)|string|date")

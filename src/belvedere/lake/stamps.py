@@ -56,6 +56,23 @@ class Position:
 Vector: TypeAlias = dict[str, Position]
 
 
+def vector_record(vector: Mapping[str, Position]) -> dict[str, list[Any]]:
+    """A vector in JSON's types."""
+    return {n: [p.id, p.version, p.mark] for n, p in sorted(vector.items())}
+
+
+def vector_of(record: Mapping[str, Any]) -> Vector:
+    """The vector of such a record.
+
+    >>> vector_of(vector_record({"log": Position("id", 7)}))
+    {'log': Position(id='id', version=7, mark='')}
+    """
+    return {
+        name: Position(str(known), int(version), *map(str, mark))
+        for name, (known, version, *mark) in record.items()
+    }
+
+
 @dataclass(frozen=True)
 class Stamp:
     """Which view, which of its refreshes, at which state of its tables; a note says how.
@@ -76,8 +93,8 @@ class Stamp:
         >>> Stamp.from_json(s.to_json()) == s
         True
         """
-        vector = {n: [p.id, p.version, p.mark] for n, p in sorted(self.vector.items())}
-        record = {"belvedere": 1, "view": self.view_id, "refresh": self.refresh, "vector": vector}
+        record: dict[str, Any] = {"belvedere": 1, "view": self.view_id, "refresh": self.refresh}
+        record["vector"] = vector_record(self.vector)
         more = {"note": dict(self.note), "holding": sorted(self.holding)}
         return json.dumps({**record, **{k: v for k, v in more.items() if v}})
 
@@ -86,10 +103,7 @@ class Stamp:
         """The stamp in a commit's metadata; None if it is not one."""
         try:
             found: Any = json.loads(text or "")
-            vector = {
-                k: Position(str(i), int(v), *map(str, mark))
-                for k, (i, v, *mark) in found["vector"].items()
-            }
+            vector = vector_of(found["vector"])
             note = {str(k): str(v) for k, v in found.get("note", {}).items()}
             holding = frozenset(map(str, found.get("holding", ())))
             return Stamp(str(found["view"]), int(found["refresh"]), vector, note, holding)

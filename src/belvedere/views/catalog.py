@@ -212,11 +212,6 @@ def sound_and_broken(lake: Tables) -> tuple[list[View], list[Broken]]:
     return _ordered(sound), broken
 
 
-def readers(lake: Tables, table: str) -> list[str]:
-    """The views that read a table or another view's stored table."""
-    return [v.name for v in all_views(lake) if table in v.inputs]
-
-
 def shown_name(lake: Tables, table: str) -> str:
     """A table of a plan as its user knows it: a view for its stored table."""
     if table not in lake.stored():

@@ -24,7 +24,6 @@ from belvedere.views.catalog import (
     Names,
     canonical_name,
     is_view,
-    readers,
     stored_of,
     the_view,
 )
@@ -32,6 +31,7 @@ from belvedere.views.choice import REASONS, Strategy, blocked
 from belvedere.views.costs import Past, candidate
 from belvedere.views.definition import Definition, View
 from belvedere.views.foreign import verified
+from belvedere.views.guard import refuse_if_needed, view_readers
 from belvedere.views.history import note
 from belvedere.views.ledger import Ledger, Record
 from belvedere.views.maintenance import fill, rebuilding
@@ -109,7 +109,7 @@ def create_view(door: Door, statement: CreateView) -> View | None:
     view = plan_view(door, statement)
     if existing:
         # What reads it was compiled against the columns and the state it has now.
-        refuse_if_read(door, view.stored, statement.name)
+        refuse_if_needed(statement.name, view_readers(door, view.stored))
         _drop(door, name)
     _drop_parts(door, name)  # left by a creation that was cut off
     _fill(door, view)
@@ -126,7 +126,7 @@ def drop_view(door: Door, name: str, *, if_exists: bool = False) -> bool:
         return False
     if not door.exists(stored):
         the_view(door, name)
-    refuse_if_read(door, stored, name)
+    refuse_if_needed(name, view_readers(door, stored))
     _drop(door, canonical)
     return True
 
@@ -138,17 +138,6 @@ def alter_policy(door: Door, name: str, policy: Policy) -> None:
     _refuse_if_strict(replace(view, definition=definition))
     stored = door.table(view.stored)
     door.set_properties(stored, {VIEW_PROPERTY: definition.to_json()})
-
-
-def refuse_if_read(door: Door, table: str, name: str) -> None:
-    """Invalid if a view reads the table."""
-    by = readers(door, table)
-    if by:
-        raise Invalid(
-            f"{name!r} is needed by {', '.join(by)}",
-            hint=f"DROP MATERIALIZED VIEW {by[0]} first",
-            reason="NEEDED",
-        )
 
 
 def show(door: Door, view: View) -> None:

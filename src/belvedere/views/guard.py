@@ -1,9 +1,12 @@
-"""Guard: statements of Spark's that would break a view, refused before Spark sees them."""
+"""Guard: statements of Spark's that would break what is derived, refused before Spark sees them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake.door import Door
 from belvedere.lake.tables import CHANGE_FEED
 from belvedere.sql.statements import (
     ChangeKind,
@@ -14,7 +17,9 @@ from belvedere.sql.statements import (
     Write,
 )
 from belvedere.views.catalog import all_views, canonical_name, is_view
-from belvedere.views.definition import View
+
+if TYPE_CHECKING:
+    from belvedere.lake.door import Door
 
 _COLUMNS = (
     ChangeKind.DROP_COLUMN,
@@ -24,8 +29,33 @@ _COLUMNS = (
 )
 
 
-def guard(door: Door, statement: Statement) -> None:
-    """Invalid or Unsupported if the statement would break a view or the lake."""
+@dataclass(frozen=True)
+class Reader:
+    """Something derived that reads a table: its name, the columns it uses, how it is dropped."""
+
+    name: str
+    columns: Collection[str]
+    drop: str = "DROP MATERIALIZED VIEW"
+
+
+def view_readers(door: Door, table: str) -> list[Reader]:
+    """The views that read a table."""
+    return [Reader(v.name, v.needs(table)) for v in all_views(door) if table in v.inputs]
+
+
+def refuse_if_needed(shown: str, readers: Collection[Reader], how: str = "") -> None:
+    """Invalid if anything reads the table, which the user calls `shown`."""
+    if readers:
+        first, *_ = readers
+        raise Invalid(
+            f"{shown!r} is needed{how} by {', '.join(r.name for r in readers)}",
+            hint=f"{first.drop} {first.name} first",
+            reason="NEEDED",
+        )
+
+
+def guard(door: Door, statement: Statement, others: Callable[[str], list[Reader]]) -> None:
+    """Invalid or Unsupported if the statement would break a view, the lake, or `others`."""
     match statement:
         case Write():
             for name in statement.names:
@@ -43,7 +73,8 @@ def guard(door: Door, statement: Statement) -> None:
             _refuse_view(
                 door, statement.name, "alter", "ALTER MATERIALIZED VIEW … SET REFRESH POLICY"
             )
-            _table_change(door, statement)
+            table = canonical_name(door, statement.name)
+            _table_change(door, statement, [*view_readers(door, table), *others(table)])
         case _:
             pass
 
@@ -55,43 +86,31 @@ def _refuse_view(door: Door, name: str, what: str, hint: str) -> None:
         )
 
 
-def _table_change(door: Door, statement: TableChange) -> None:
-    table = canonical_name(door, statement.name)
-    views = [v for v in all_views(door) if table in v.inputs]
+def _table_change(door: Door, statement: TableChange, readers: list[Reader]) -> None:
     if statement.kind is ChangeKind.RENAME:
         if door.directory is not None:
             raise Unsupported(
                 "renaming a table of a lake in a directory",
                 hint="CREATE TABLE new AS SELECT * FROM old, then DROP TABLE old",
             )
-        _needed(statement.name, views)
+        refuse_if_needed(statement.name, readers, " as it is")
     if statement.kind in _COLUMNS:
-        for view in views:
-            _columns(statement, view, table)
+        for reader in readers:
+            _columns(statement, reader)
     off = dict(statement.properties).get(CHANGE_FEED, "true").lower() != "true"
     if off or (
         statement.kind is ChangeKind.UNSET_PROPERTIES and CHANGE_FEED in dict(statement.properties)
     ):
-        _needed(statement.name, views)
+        refuse_if_needed(statement.name, readers, " as it is")
 
 
-def _needed(name: str, views: list[View]) -> None:
-    if views:
-        listed = ", ".join(v.name for v in views)
-        raise Invalid(
-            f"{name!r} is needed as it is by {listed}",
-            hint=f"DROP MATERIALIZED VIEW {views[0].name} first",
-            reason="NEEDED",
-        )
-
-
-def _columns(statement: TableChange, view: View, table: str) -> None:
-    used = {c.lower() for c in view.needs(table)}
+def _columns(statement: TableChange, reader: Reader) -> None:
+    used = {c.lower() for c in reader.columns}
     hit = [c for c in statement.columns if c.lower() in used]
     if hit or statement.kind is ChangeKind.REPLACE_COLUMNS:
         named = f"column {hit[0]!r} of " if hit else ""
         raise Invalid(
-            f"{named}{statement.name!r} is needed by {view.name}",
-            hint=f"DROP MATERIALIZED VIEW {view.name} first",
+            f"{named}{statement.name!r} is needed by {reader.name}",
+            hint=f"{reader.drop} {reader.name} first",
             reason="NEEDED",
         )

@@ -1,0 +1,89 @@
+"""What a lake asks of every kind of derivation besides views, so that all are used the same way.
+
+A kind is made of a lake with or without Spark (`Tables`): names, status and what it reads are
+told from what is saved; refreshing needs the door. `connection.py` holds the list of kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from belvedere.errors import Invalid
+from belvedere.lake.saved import Saves
+from belvedere.lake.shelf import Tables
+from belvedere.views.guard import Reader
+from belvedere.views.status import Status, Statuses, status
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Kind(Protocol):
+    """One kind of derivation: synopses, sketches and the like."""
+
+    word: str
+    """What one of them is called, as in DROP SYNOPSIS."""
+
+    def names(self) -> Collection[str]:
+        """The canonical names of all there are."""
+
+    def reads(self, name: str) -> Mapping[str, Collection[str]]:
+        """The tables (a view for its stored table) that one needs, with the columns it uses."""
+
+    def refresh(self, name: str, *, full: bool = False) -> Any:
+        """Bring one to the newest versions; what was done prints as a line."""
+
+    def advance(self, name: str, tables: Sequence[str]) -> Any:
+        """Apply only some tables' pending changes to one."""
+
+    def explain(self, name: str) -> object:
+        """How one is kept, as text."""
+
+    def status(self) -> list[Status]:
+        """Where each stands; needs no Spark."""
+
+    def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
+        """The statements of this kind, and what runs them."""
+
+    def close(self) -> None:
+        """Let go of what is held in memory."""
+
+
+def the_saves(lake: Tables) -> Saves:
+    """Where a lake saves states that live in memory; `Invalid` if it has no place for them."""
+    if lake.saves is None:
+        raise Invalid(
+            "this lake has no directory for what is kept in memory",
+            hint="connect(spark, state=DIR) names one",
+            reason="NO_STATE_DIRECTORY",
+        )
+    return lake.saves
+
+
+def readers(kinds: Sequence[Kind], table: str) -> list[Reader]:
+    """What of these kinds reads a table."""
+    return [
+        Reader(name, read[table], f"DROP {kind.word}")
+        for kind in kinds
+        for name in kind.names()
+        if table in (read := kind.reads(name))
+    ]
+
+
+def everything(lake: Tables, kinds: Sequence[Kind]) -> Statuses:
+    """Where everything derived stands, views first."""
+    found = status(lake)
+    found.extend(each for kind in kinds for each in kind.status())
+    return found
+
+
+def refuse_if_taken(kinds: Sequence[Kind], name: str, shown: str) -> None:
+    """Invalid if a derivation of one of the kinds has the name."""
+    for kind in kinds:
+        if name in kind.names():
+            raise Invalid(
+                f"{shown!r} is a {kind.word.lower()}",
+                hint=f"choose another name, or DROP {kind.word} {shown} first",
+                reason="NAME_TAKEN",
+            )

@@ -1,0 +1,15 @@
+"""The kinds of derivations besides views, each in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from belvedere.derived import Kind
+from belvedere.lake.shelf import Tables
+
+KINDS: tuple[Callable[[Tables], Kind], ...] = ()
+
+
+def kinds(lake: Tables) -> tuple[Kind, ...]:
+    """Every kind, of one lake; importing them must not import Spark, to look must not start it."""
+    return tuple(kind(lake) for kind in KINDS)
