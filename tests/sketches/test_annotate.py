@@ -20,7 +20,7 @@ from reference.interpreter import Bag, Database
 from reference.plans import TABLES, databases, plans, rooted
 
 quick = settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
