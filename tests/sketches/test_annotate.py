@@ -97,20 +97,16 @@ def test_the_capture_query_means_the_same_in_sql(case: tuple[Rel, Database, Part
 
 
 @quick
-@given(cases(rooted("join", 1, (Kind.INNER, Kind.SEMI))))
-def test_the_sketch_of_a_monotone_query_has_no_fragment_too_many(
+@given(cases(rooted("pairs", Kind.INNER)))
+def test_the_sketch_of_a_join_has_no_fragment_too_many(
     case: tuple[Rel, Database, Partition],
 ) -> None:
     """Each fragment holds a row without which some row of the answer would be missing."""
     q, db, partition = case
-    why = unsafe(q, Cuts({partition.table: partition.column}))
-    assume(why is None and not any(type(n).__name__ in _LOSSY for n in nodes(q)))
+    assert unsafe(q, Cuts({partition.table: partition.column})) is None
     kept = fragments(db.bag(annotated(q, partition)))
     for fragment in kept:
         assert kept_rows(db, partition, kept - {fragment}).bag(q) != db.bag(q)
-
-
-_LOSSY = ("Aggregate", "Distinct", "TopK", "Union", "Except", "Intersect", "Window")
 
 
 @quick
