@@ -13,7 +13,7 @@ from __future__ import annotations
 import bisect
 import datetime
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -28,13 +28,13 @@ from sqlglot import exp
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.errors import Invalid
 from belvedere.memory import kinds
+from belvedere.sketches.words import Words, fits, nulls, values_of, words
 
 Bound: TypeAlias = int | float | Decimal | str | datetime.date | datetime.datetime
 Fragments: TypeAlias = npt.NDArray[np.int64]
 Bitmap: TypeAlias = npt.NDArray[np.bool_]
 
 MOST_FRAGMENTS = 100_000
-_DIGITS_OF_A_WORD = 18
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class Partition:
         """
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
-        words = as_words(values)
-        if words is None:
+        cuts, found = self._words, words(values)
+        if cuts is None or found is None:
             return self._by_dictionary(values)
-        found = np.searchsorted(self._words, words, side="right").astype(np.int64)
+        places: Fragments = np.searchsorted(cuts, found, side="right").astype(np.int64)
         if values.null_count:
-            found[values.is_null().to_numpy(zero_copy_only=False)] = self.null
-        return found
+            places[nulls(values)] = self.null
+        return places
 
     def fragment(self, value: Bound | None) -> int:
         """The fragment of one value: the definition that `fragments` follows."""
@@ -143,10 +143,8 @@ class Partition:
         return col(self.column).expr
 
     @cached_property
-    def _words(self) -> npt.NDArray[Any]:
-        words = as_words(pa.array(self.bounds, kinds.arrow(self.kind)))
-        assert words is not None
-        return words
+    def _words(self) -> Words | None:
+        return words(pa.array(self.bounds, kinds.arrow(self.kind)))
 
     def _by_dictionary(self, values: pa.Array) -> Fragments:
         """The fragments of texts and long decimals: each value once, then by its number."""
@@ -208,21 +206,23 @@ def equi_width(
     (25, 50, 75)
     """
     _some(count)
-    ends = pa.array([low, high], kinds.arrow(kind))
-    words = as_words(ends)
-    if words is None:
+    ends = words(pa.array([low, high], kinds.arrow(kind))) if fits(kind) else None
+    if ends is None:
         raise Invalid(
             f"ranges of equal width need numbers, dates or timestamps: {column!r} is {kind}",
             hint="leave EQUI WIDTH out: ranges of equal depth suit any type",
             reason="NO_WIDTH",
         )
-    first, last = words.tolist()
-    if isinstance(first, float):
-        cuts: Iterable[float] = (first + (last - first) * i / count for i in range(1, count))
-    else:
-        cuts = (first + (last - first) * i // count for i in range(1, count))
-    inner = [c for c in dict.fromkeys(cuts) if first < c]
-    return Partition(table, column, kind, tuple(_from_word(c, kind) for c in inner))
+    if kind in ("float", "double"):
+        least, most = float(str(low)), float(str(high))
+        steps = [least + (most - least) * i / count for i in range(1, count)]
+        bounds: list[Bound] = [s for s in dict.fromkeys(steps) if least < s]
+        return Partition(table, column, kind, tuple(bounds))
+    first, last = ends.tolist()
+    cuts = dict.fromkeys(first + (last - first) * i // count for i in range(1, count))
+    inner = np.array([c for c in cuts if first < c], dtype=np.int64)
+    found = values_of(inner, np.zeros(len(inner), dtype=np.bool_), kind).to_pylist()
+    return Partition(table, column, kind, tuple(found))
 
 
 def given(table: str, column: str, kind: str, bounds: Sequence[str]) -> Partition:
@@ -240,37 +240,6 @@ def runs(kept: Bitmap) -> list[tuple[int, int]]:
     steps = np.diff(padded)
     starts, ends = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1) - 1
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
-
-
-def as_words(values: pa.Array) -> npt.NDArray[Any] | None:
-    """Values as machine words in the same order; None for texts and long decimals.
-
-    NULL becomes an arbitrary word.
-    """
-    kind = values.type
-    if pa.types.is_decimal(kind):
-        return _unscaled(values) if kind.precision <= _DIGITS_OF_A_WORD else None
-    if pa.types.is_date32(kind):
-        values = values.cast(pa.int32())
-    elif pa.types.is_timestamp(kind):
-        values = values.cast(pa.int64())
-    if pa.types.is_boolean(values.type):
-        values = values.cast(pa.int8())
-    if pa.types.is_floating(values.type):
-        numbers = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
-        return np.asarray(numbers, dtype=np.float64)
-    if pa.types.is_integer(values.type):
-        numbers = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
-        return np.asarray(numbers, dtype=np.int64)
-    return None
-
-
-def _unscaled(values: pa.Array) -> npt.NDArray[np.int64]:
-    """The digits of short decimals as integers: the low word of each 128-bit value."""
-    wide = values.cast(pa.decimal128(38, values.type.scale))
-    buffer = wide.buffers()[1]
-    words = np.frombuffer(buffer, dtype=np.int64)[2 * wide.offset : 2 * (wide.offset + len(wide))]
-    return words[::2]
 
 
 def text_of(bound: Bound) -> str:
@@ -325,20 +294,6 @@ def literal(bound: Bound, kind: str) -> exp.Expr:
         case _:
             return exp.convert(int(bound))
     return exp.cast(exp.Literal.string(text), name, dialect="spark")
-
-
-def _from_word(word: float | int, kind: str) -> Bound:
-    if kind in ("float", "double"):
-        return float(word)
-    if kinds.is_decimal(kind):
-        return Decimal(word).scaleb(-kinds.digits(kind)[1])
-    if kind == "date":
-        found: Bound = pa.scalar(int(word), pa.int32()).cast(pa.date32()).as_py()
-    elif kind in ("timestamp", "timestamp_ntz"):
-        found = pa.scalar(int(word), pa.int64()).cast(kinds.arrow(kind)).as_py()
-    else:
-        found = int(word)
-    return found
 
 
 def _key(bound: Bound | None) -> Any:
