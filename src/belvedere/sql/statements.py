@@ -17,6 +17,7 @@ from functools import partial
 
 from belvedere.errors import Invalid
 from belvedere.sql.cursor import Cursor, Properties, dotted, name_parts, nearest, tokenize
+from belvedere.sql.sketch_statements import SKETCHES, SketchStatement
 from belvedere.sql.spark_statements import (
     SPARKS,
     ChangeKind,
@@ -146,6 +147,7 @@ Statement = (
     | DescribeView
     | DropView
     | AlterPolicy
+    | SketchStatement
     | SparkStatement
     | Other
 )
@@ -296,7 +298,8 @@ def _refuse_near_miss(c: Cursor) -> None:
     for ahead in range(4):
         word, following = c.word(ahead), c.word(ahead + 1)
         if nearest(word, ["MATERIALIZED"]) and following and following != ".":
-            hint = "write one of: " + ", ".join(f"{phrase} …" for phrase in _OURS)
+            own = (phrase for phrase in _OURS if "MATERIALIZED" in phrase)
+            hint = "write one of: " + ", ".join(f"{phrase} …" for phrase in own)
             raise c.wrong("not a statement on materialized views", hint)
         if word not in _LEADING:
             return
@@ -325,6 +328,7 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     "DESC MATERIALIZED VIEW": _describe,
     "DROP MATERIALIZED VIEW": _drop_view,
     "ALTER MATERIALIZED VIEW": _alter_policy,
+    **SKETCHES,
 }
 
 _LEADING = {word for phrase in _OURS for word in phrase.split()} - {"MATERIALIZED"}
