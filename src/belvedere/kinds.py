@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from belvedere.derived import Kind
 from belvedere.lake.shelf import Tables
+from belvedere.sketches.kind import Sketches
 
-KINDS: tuple[Callable[[Tables], Kind], ...] = ()
+KINDS: tuple[Callable[[Tables], Kind], ...] = (Sketches,)
 
 
 def kinds(lake: Tables) -> tuple[Kind, ...]:
