@@ -176,7 +176,7 @@ def range_of(condition: Scalar) -> Range | None:
             return _compared(e)
         case exp.Between():
             low, high = _constant(e.args["low"]), _constant(e.args["high"])
-            if low is None or high is None or low[0] != high[0] or len(e.args) > 3:
+            if low is None or high is None or low[0] != high[0] or e.args.get("symmetric"):
                 return None
             return Range(Scalar(e.this).sql(), low[0], low[1], True, high[1], True)
         case _:
