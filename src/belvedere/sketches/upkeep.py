@@ -40,8 +40,8 @@ from belvedere.views.pins import Pins
 from belvedere.views.sources import Versions
 from belvedere.views.steps import Steps
 
-MOST_ROWS = 100_000_000
-"""Rows of a result that is fetched from Spark."""
+_MANY = 1e8
+"""Rows of a change that was not counted."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ class Upkeep:
         def run(plan: Rel) -> pa.Table:
             text = render(plan, source).sql(dialect="spark")
             self.ran.append(text)
-            found = work.few(text, MOST_ROWS)
+            found = work.all(text)
             if found is None:
-                raise Recapture("the state is too large for memory", reason="SKETCH_TOO_LARGE")
+                raise Recapture("the state is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
             return found.table
 
         if definition.watched:
@@ -209,7 +209,7 @@ class Upkeep:
             {t: found[t].view for t in moving},
         )
         held = Held(versions, {t: rows for t in moving if (rows := found[t].held) is not None})
-        changed = {t: float(found[t].rows or MOST_ROWS) for t in moving}
+        changed = {t: float(found[t].rows or _MANY) for t in moving}
         batches = []
         for number, feed in enumerate(engine.block.feeds):
             plan = delta(feed.plan, moving)
@@ -232,9 +232,9 @@ class Upkeep:
             return rows
         text = way.part(way.plan, held.source).sql(dialect="spark")
         self.ran.append(text)
-        rows = work.few(text, MOST_ROWS)
+        rows = work.all(text)
         if rows is None:
-            raise Recapture("the change is too large for memory", reason="SKETCH_TOO_LARGE")
+            raise Recapture("the change is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
         return rows
 
 
