@@ -1,0 +1,171 @@
+"""A position at work: for each row of its table whether it takes part, and the codes of its terms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from belvedere.kernels.interning import Interner, grown
+from belvedere.synopses.planning import Plan, Term
+from belvedere.synopses.references import Referring
+from belvedere.synopses.terms import Family, Measure, codes, validity
+from belvedere.synopses.values import true, value
+
+
+class Coded:
+    """A batch at a position: which rows take part, and the codes of the terms of those."""
+
+    def __init__(self, take: Any, words: dict[Term, list[Any]]) -> None:
+        self.take = take
+        self.words = words
+
+    def matrix(self, terms: tuple[Term, ...]) -> Any:
+        """The codes of some terms side by side."""
+        columns = [w for t in terms for w in self.words[t]]
+        if len(columns) == 1:
+            return columns[0].reshape(-1, 1)
+        return np.stack(columns, axis=1)
+
+
+class Place:
+    """One position: its terms' codes by row, kept for when a row enters its node later."""
+
+    def __init__(self, plan: Plan, number: int) -> None:
+        self.plan = plan
+        self.number = number
+        self.position = plan.region.positions[number]
+        self.filter = plan.filters[number]
+        self.types = {f.name: f.type for f in self.position.fields}
+        self.part = np.zeros(64, dtype=bool)
+        """Which rows take part: the filter holds and no term is NULL."""
+        self.terms = self._terms()
+        self.kept: dict[Any, Any] = {}
+        """Per edge the number of the key, if this position has all of it; else per term its words."""
+
+    def _terms(self) -> list[Term]:
+        found: dict[Term, None] = {}
+        for reference in self.plan.references:
+            for term in (*reference.own, *reference.key):
+                found[term] = None
+        for meeting in self.plan.meetings:
+            for pair in (*meeting.equal, *([meeting.within] if meeting.within else [])):
+                found |= dict.fromkeys(pair)
+        return [t for t in found if t.position == self.number]
+
+    def code(self, rows: pa.Table) -> Coded:
+        """Which rows of a batch take part, and their codes; nothing is kept yet."""
+        named = rows.select([f.source for f in self.position.fields]).rename_columns(
+            [f.name for f in self.position.fields]
+        )
+        take = np.ones(rows.num_rows, dtype=bool)
+        if self.filter is not None:
+            take &= true(self.filter, named, self.types)
+        columns = {}
+        for term in self.terms:
+            found = value(term.scalar, named, self.types)
+            if found.data.null_count:
+                take &= validity(found.data)
+            columns[term] = found
+        if not take.all():
+            mask = pa.array(take)
+            columns = {t: _only(v, mask) for t, v in columns.items()}
+        words = {t: _words(v, t.how) for t, v in columns.items()}
+        return Coded(take, words)
+
+    def keep(self, rows: Any, bound: int) -> None:
+        """Rows take part from now on."""
+        self.part = grown(self.part, bound)
+        self.part[rows] = True
+
+    def kept_for(self, name: Any, rows: Any, values: Any, bound: int) -> None:
+        """Values of rows under a name."""
+        held = self.kept.get(name)
+        if held is None:
+            held = np.zeros(64, dtype=values.dtype)
+        held = grown(held, bound)
+        held[rows] = values
+        self.kept[name] = held
+
+
+def _only(found: Any, mask: Any) -> Any:
+    return type(found)(found.data.filter(mask), found.kind)
+
+
+def _words(found: Any, how: Family | Measure) -> list[Any]:
+    if isinstance(how, Measure):
+        return [how.numbers(found.data, found.kind)]
+    return codes(found.data, found.kind, how)
+
+
+class EdgeKeys:
+    """The keys of an edge's equalities, numbered for both its nodes."""
+
+    def __init__(self, plan: Plan, edge: int) -> None:
+        self.meeting = plan.meetings[edge]
+        self.edge = edge
+        words = sum(t.how.words for t, _ in self.meeting.equal if isinstance(t.how, Family))
+        self.names = Interner(words) if words else None
+        self.ends = (plan.shape.edges[edge].left, plan.shape.edges[edge].right)
+
+    def terms(self, node: int) -> tuple[Term, ...]:
+        """The equalities' terms of one node."""
+        return tuple(pair[self.ends.index(node)] for pair in self.meeting.equal)
+
+    def value(self, node: int) -> Term | None:
+        """The term of one node that the band compares."""
+        within = self.meeting.within
+        return within[self.ends.index(node)] if within else None
+
+    def home(self, node: int) -> int | None:
+        """The position of a node that has all of the edge's terms of it, if one has."""
+        homes = {t.position for t in self.terms(node)}
+        return homes.pop() if len(homes) == 1 else None
+
+
+def number_at_home(
+    place: Place, keys: EdgeKeys, node: int, rows: Any, coded: Coded, bound: int
+) -> None:
+    """Keep what an edge needs of new rows of a position."""
+    terms = keys.terms(node)
+    if keys.names is not None and keys.home(node) == place.number:
+        place.kept_for(("edge", keys.edge), rows, keys.names.ids(coded.matrix(terms)), bound)
+    else:
+        for term in terms:
+            if term.position == place.number:
+                for n, words in enumerate(coded.words[term]):
+                    place.kept_for((term, n), rows, words, bound)
+    within = keys.value(node)
+    if within is not None and within.position == place.number:
+        place.kept_for((within, 0), rows, coded.words[within][0], bound)
+
+
+def part_of(places: list[Place], keys: EdgeKeys, node: int, at: dict[int, Any]) -> tuple[Any, Any]:
+    """For rows of a node, given by their rows at each position: the edge's key numbers and values."""
+    terms = keys.terms(node)
+    home = keys.home(node)
+    count = len(next(iter(at.values())))
+    if keys.names is None:
+        found = np.zeros(count, dtype=np.int32)
+    elif home is not None:
+        found = places[home].kept["edge", keys.edge][at[home]]
+    else:
+        columns = [
+            places[t.position].kept[t, n][at[t.position]]
+            for t in terms
+            for n in range(t.how.words if isinstance(t.how, Family) else 1)
+        ]
+        found = keys.names.ids(np.stack(columns, axis=1))
+    within = keys.value(node)
+    if within is None:
+        return found, None
+    return found, places[within.position].kept[within, 0][at[within.position]]
+
+
+def referring(plan: Plan) -> list[Referring]:
+    """The references of a plan at work."""
+    return [
+        Referring(sum(t.how.words for t in r.own if isinstance(t.how, Family)))
+        for r in plan.references
+    ]
