@@ -11,6 +11,7 @@ from belvedere.sql.expressions import refuse_hidden
 from belvedere.sql.parse import parse_query
 from belvedere.sql.prune import pruned
 from belvedere.sql.queries import bind_query
+from belvedere.sql.reduce import reduced
 
 __all__ = ["Bound", "Catalog", "Relation", "bind"]
 
@@ -31,7 +32,7 @@ def bind(text: str, catalog: Catalog) -> Bound:
     _check_names(query)
     query = ctx.close(query)
     columns = tuple((i.name, i.value.column or "") for i in query.items)
-    return Bound(pruned(query.plan), columns, tuple(ctx.notes))
+    return Bound(reduced(pruned(query.plan), ctx.names), columns, tuple(ctx.notes))
 
 
 def _check_names(query: Query) -> None:
