@@ -49,7 +49,7 @@ from belvedere.sql.render import SIGN, is_signed, render
 from belvedere.views import maintenance
 from belvedere.views.choice import Strategy, choose
 from belvedere.views.definition import Definition
-from belvedere.views.parts import _called, assembled
+from belvedere.views.parts import assembled, called
 from belvedere.views.state import Bag as BagState
 from belvedere.views.state import Combine, Grouped, State, state_of, stored_scan
 from reference.engine import Engine, source
@@ -252,7 +252,7 @@ def as_bag(rows: Rows) -> Bag:
 def parts_hold_their_groups(q: Rel, db: Database) -> None:
     """A plan over its aggregates as parts, each filled from those inside it = the plan"""
     places = inner_aggregates(q)
-    found = tuple((i, _called(each_once(q)[i])) for i in reversed(places))
+    found = tuple((i, called(each_once(q)[i])) for i in reversed(places))
     columns = tuple((c, c) for c in q.columns)
     definition = Definition("v", "v", "", "AUTO", {}, (), types(q, ask), parts=found)
     view, engine = assembled(definition, Bound(q, columns), "__bv_v"), Engine(db)
