@@ -198,9 +198,7 @@ def _end(sheet: Sheet, name: str, a: Agg) -> Column:
     notes = []
     for g in range(sheet.groups):
         fresh, old = (_values(s, a.name, g) for s in (sheet.fresh, sheet.stale))
-        found = extreme(
-            float(stale[g]), fresh.value, _gains(fresh, old), fresh.value, largest=largest
-        )
+        found = extreme(float(stale[g]), fresh.value, *_gains(fresh, old), largest=largest)
         value[g], seen[g] = found.value, found.seen
         notes.append(found.note)
     none = np.full(sheet.groups, np.nan)
@@ -208,10 +206,10 @@ def _end(sheet: Sheet, name: str, a: Agg) -> Column:
     return Column(name, value, low, high, ["CORR"] * sheet.groups, notes, stale)
 
 
-def _gains(fresh: Values, stale: Values) -> Array:
-    """What rows of keys on both sides gained."""
-    common, here, there = np.intersect1d(fresh.unit, stale.unit, return_indices=True)
-    return fresh.value[here] - stale.value[there] if len(common) else np.zeros(0)
+def _gains(fresh: Values, stale: Values) -> tuple[Array, Array]:
+    """The rows of keys on both sides as they were, and what they gained."""
+    _, here, there = np.intersect1d(fresh.unit, stale.unit, return_indices=True)
+    return stale.value[there], fresh.value[here] - stale.value[there]
 
 
 def _presence(sheet: Sheet) -> list[str]:

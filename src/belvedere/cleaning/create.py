@@ -9,7 +9,7 @@ from dataclasses import replace
 from belvedere.algebra.hashing import family
 from belvedere.algebra.relations import Aggregate, Distinct, Rel, TopK
 from belvedere.algebra.walks import each_once, tables
-from belvedere.analyses.keys import Declared, Key, key
+from belvedere.analyses.keys import Declared, Key, fewest, key
 from belvedere.cleaning.bounds import bounds
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.door import Door
@@ -161,7 +161,10 @@ def _hashed(
     types = view.definition.types
     state = state_of(bound.plan, types)
     core, _ = split(bound.plan)
-    whole = Key(state.keys) if isinstance(state, Grouped) else key(core, _declared(door, core))
+    declared = _declared(door, core)
+    whole = key(core, declared)
+    if isinstance(state, Grouped):
+        whole = Key(fewest(state.child, state.keys, declared))
     if isinstance(state, Grouped) and not state.keys:
         raise Unsupported(
             f"a sample of {view.name!r}, which has one row",

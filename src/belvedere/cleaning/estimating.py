@@ -114,7 +114,7 @@ def counts_answer(door: Door, question: Question, found: Selected, confidence: f
         Column(k, e.value, e.low, e.high, e.method, e.notes, np.zeros(1))
         for k, e in ((k, found.counts[k]) for k in KINDS)
     ]
-    what = facts(door, question, found.rows.num_rows, 0)
+    what = facts(door, question, *found.used)
     return Answer(
         question.text,
         pa.table({}),

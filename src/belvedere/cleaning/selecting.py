@@ -36,6 +36,8 @@ class Selected:
 
     rows: pa.Table
     counts: dict[str, Estimates]
+    used: tuple[int, int]
+    """How many sampled rows were used, fresh and stale."""
     counted: Answer | None = None
     """The three counts as an answer."""
 
@@ -91,7 +93,8 @@ def selected(question: Question, collect: Collect, confidence: float) -> Selecte
         kind: estimate(itemgetter(j), found, None, confidence, Method.AQP)
         for j, kind in enumerate(KINDS)
     }
-    return Selected(corrected.select(shown).rename_columns(names), counts)
+    used = fresh.num_rows, sampled.num_rows
+    return Selected(corrected.select(shown).rename_columns(names), counts, used)
 
 
 def _without(rows: pa.Table, units: pa.ChunkedArray) -> pa.Table:
