@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from belvedere.cleaning.answers import Answer
+from belvedere.cleaning.cleaned import Cleaned
+from belvedere.cleaning.create import no_sample, samples_of
+from belvedere.cleaning.estimating import estimate
+from belvedere.cleaning.selecting import Selected
 from belvedere.derived import Kind, everything, readers, refuse_if_taken
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.kinds import kinds
@@ -16,6 +21,7 @@ from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
 from belvedere.lake.machine import blaming_the_machine
+from belvedere.sql.sample_statements import CleanSample, Estimate
 from belvedere.sql.statements import (
     AlterPolicy,
     CreateTable,
@@ -178,6 +184,37 @@ class Lake:
         """The refreshes of a view, newest first, all or only the last ones."""
         return history(self._door, name, limit)
 
+    def clean(self, name: str) -> Cleaned:
+        """Bring a view's sample and its outliers, not the view, to the newest versions."""
+        view = the_view(self._door, name)
+        samples = samples_of(self._door, view.name)
+        if not samples:
+            raise no_sample(view.name)
+        with self._refreshing() as ledger:
+            below = [v for v in self._below(samples[0]) if v.stored != view.stored]
+            with Pins(self._door, [*below, *samples]) as pins:
+                for needed in below:
+                    self._bring(needed, pins, ledger)
+                done = [self._bring(sample, pins, ledger) for sample in samples]
+        return Cleaned(view.name, tuple(done))
+
+    def estimate(
+        self,
+        query: str,
+        *,
+        confidence: float = 0.95,
+        method: str = "AUTO",
+        clean: bool = True,
+        at: Mapping[str, int] | None = None,
+    ) -> Answer | Selected:
+        """Answer a query on a sampled view as of now, with intervals, without refreshing the view.
+
+        `clean=False` answers as of the sample's versions; `at` says which versions these must be.
+        """
+        first = self.clean if clean and at is None else str
+        with blaming_the_machine():
+            return estimate(self._door, first, query, confidence, method, at or {})
+
     def view(self, name: str) -> ViewHandle:
         """A view by name."""
         return ViewHandle(self, the_view(self._door, name))
@@ -227,6 +264,8 @@ class Lake:
             AlterPolicy: self._alter,
             DropView: self._drop,
             DropTable: self._drop_table,
+            CleanSample: self._clean,
+            Estimate: self._estimate,
         }
         for kind in self._kinds:
             own |= kind.statements()
@@ -248,6 +287,15 @@ class Lake:
         stored = stored_of(canonical_name(self._door, view))
         refuse_if_needed(view, self._readers(stored))
 
+    def _refuse_sampled(self, name: str) -> None:
+        """Invalid if a view that is to be replaced has a sample, which would be of another."""
+        if is_view(self._door, canonical_name(self._door, name)) and samples_of(self._door, name):
+            raise Invalid(
+                f"{name!r} has a sample, which would not fit another definition",
+                hint=f"DROP SAMPLE ON {name} first",
+                reason="NEEDED",
+            )
+
     def _refuse_taken(self, name: str) -> None:
         refuse_if_taken(self._kinds, canonical_name(self._door, name), name)
 
@@ -255,6 +303,7 @@ class Lake:
         self._refuse_taken(statement.name)
         if statement.replace:
             self._refuse_others(statement.name)
+            self._refuse_sampled(statement.name)
         creation.create_view(self._door, statement)
         return self._nothing()
 
@@ -283,10 +332,37 @@ class Lake:
         creation.alter_policy(self._door, statement.name, statement.policy)
         return self._nothing()
 
+    def _clean(self, statement: CleanSample) -> DataFrame:
+        done = self.clean(statement.view)
+        return self.spark.createDataFrame([(str(done),)], "result string")
+
+    def _estimate(self, statement: Estimate) -> DataFrame:
+        return self.estimate(
+            statement.query,
+            confidence=statement.confidence,
+            method=statement.method,
+            clean=statement.clean,
+        ).df()
+
     def _drop(self, statement: DropView) -> DataFrame:
         self._refuse_others(statement.name)
+        samples = self._own_samples(statement.name)
+        for sample in samples:
+            creation.drop_view(self._door, sample.name)
         creation.drop_view(self._door, statement.name, if_exists=statement.if_exists)
-        return self._nothing()
+        said = [(f"dropped its sample {sample.name}",) for sample in samples]
+        return self.spark.createDataFrame(said, "result string")
+
+    def _own_samples(self, name: str) -> list[View]:
+        """The samples of a view that is to go, if nothing else needs it."""
+        if not is_view(self._door, canonical_name(self._door, name)):
+            return []
+        samples = samples_of(self._door, name)
+        own = {sample.name for sample in samples}
+        for table in (stored_of(canonical_name(self._door, name)), *(s.stored for s in samples)):
+            others = [r for r in view_readers(self._door, table) if r.name not in own]
+            refuse_if_needed(name, others)
+        return samples
 
     def _drop_table(self, statement: DropTable) -> DataFrame:
         name = canonical_name(self._door, statement.name)
@@ -352,8 +428,13 @@ class Lake:
         wanted: set[str] = set()
         every = {v.stored: v for v in all_views(self._door)}
 
+        own = view.definition.sampling
+
         def visit(v: View) -> None:
             for table in v.inputs:
+                # A sample is brought up to date so that its view need not be.
+                if own is not None and table in every and every[table].name == own.of:
+                    continue
                 if table in every and table not in wanted:
                     wanted.add(table)
                     visit(every[table])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from belvedere.cleaning.statements import Samples
 from belvedere.derived import Kind
 from belvedere.lake.shelf import Tables
 
-KINDS: tuple[Callable[[Tables], Kind], ...] = ()
+KINDS: tuple[Callable[[Tables], Kind], ...] = (Samples,)
 
 
 def kinds(lake: Tables) -> tuple[Kind, ...]:

@@ -17,6 +17,7 @@ from functools import partial
 
 from belvedere.errors import Invalid
 from belvedere.sql.cursor import Cursor, Properties, dotted, name_parts, nearest, tokenize
+from belvedere.sql.sample_statements import SAMPLES, SampleStatement
 from belvedere.sql.spark_statements import (
     SPARKS,
     ChangeKind,
@@ -146,6 +147,7 @@ Statement = (
     | DescribeView
     | DropView
     | AlterPolicy
+    | SampleStatement
     | SparkStatement
     | Other
 )
@@ -325,6 +327,7 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     "DESC MATERIALIZED VIEW": _describe,
     "DROP MATERIALIZED VIEW": _drop_view,
     "ALTER MATERIALIZED VIEW": _alter_policy,
+    **SAMPLES,
 }
 
 _LEADING = {word for phrase in _OURS for word in phrase.split()} - {"MATERIALIZED"}
