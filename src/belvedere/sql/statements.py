@@ -18,6 +18,7 @@ from functools import partial
 from belvedere.errors import Invalid
 from belvedere.sql.cursor import Cursor, Properties, dotted, name_parts, nearest, tokenize
 from belvedere.sql.sample_statements import SAMPLES, SampleStatement
+from belvedere.sql.sketch_statements import SKETCHES, SketchStatement
 from belvedere.sql.spark_statements import (
     SPARKS,
     ChangeKind,
@@ -148,6 +149,7 @@ Statement = (
     | DropView
     | AlterPolicy
     | SampleStatement
+    | SketchStatement
     | SparkStatement
     | Other
 )
@@ -298,7 +300,8 @@ def _refuse_near_miss(c: Cursor) -> None:
     for ahead in range(4):
         word, following = c.word(ahead), c.word(ahead + 1)
         if nearest(word, ["MATERIALIZED"]) and following and following != ".":
-            hint = "write one of: " + ", ".join(f"{phrase} …" for phrase in _OURS)
+            own = (phrase for phrase in _OURS if "MATERIALIZED" in phrase)
+            hint = "write one of: " + ", ".join(f"{phrase} …" for phrase in own)
             raise c.wrong("not a statement on materialized views", hint)
         if word not in _LEADING:
             return
@@ -328,6 +331,7 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     "DROP MATERIALIZED VIEW": _drop_view,
     "ALTER MATERIALIZED VIEW": _alter_policy,
     **SAMPLES,
+    **SKETCHES,
 }
 
 _LEADING = {word for phrase in _OURS for word in phrase.split()} - {"MATERIALIZED"}
