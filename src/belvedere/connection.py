@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +16,9 @@ from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
 from belvedere.lake.machine import blaming_the_machine
+from belvedere.scheduling.limits import Limits
 from belvedere.sql.statements import (
+    AlterLimit,
     AlterPolicy,
     CreateTable,
     CreateView,
@@ -54,6 +56,11 @@ from belvedere.views.status import Statuses, history
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from belvedere.scheduling.arrivals import Arrival
+    from belvedere.scheduling.planning import Outlook
+    from belvedere.scheduling.schedules import Calibration
+    from belvedere.scheduling.service import Service
+
 
 SIDE_BY_SIDE = 2
 """How many views refresh at once: most of a small refresh is waiting for the driver."""
@@ -83,6 +90,8 @@ class Lake:
             # What cannot be read is for status() to tell: the other views must still open.
             with suppress(BelvedereError):
                 creation.show(door, view)
+        self._limits = Limits(door)
+        self._limits.show_consistent()
 
     @property
     def spark(self) -> SparkSession:
@@ -99,6 +108,7 @@ class Lake:
             if isinstance(statement, CreateTable):
                 self._refuse_taken(statement.name)
             guard(self._door, statement, self._readers)
+            self._limits.show_consistent()
             with readable(self._door, text):
                 return self._door.sql(text)
 
@@ -174,6 +184,19 @@ class Lake:
         with self._door.one_call():
             return everything(self._door, self._kinds)
 
+    def calibrate(self, name: str, tables: Collection[str] | None = None) -> Calibration:
+        """Measure on a scratch copy what changes of a view's tables cost it; saved with the view."""
+        with blaming_the_machine():
+            return self._limits.calibrate(name, tables=tables)
+
+    def plan(self, name: str, arrivals: str | Path | Sequence[Arrival] = "observed") -> Outlook:
+        """What the service would do for a view on a stream of arrivals, and what it would cost."""
+        return self._limits.plan(name, arrivals)
+
+    def serve(self, **options: Any) -> Service:
+        """A service that keeps the response limits of views; its `run` works until `stop`."""
+        return self._limits.service(self, **options)
+
     def history(self, name: str, limit: int | None = None) -> History:
         """The refreshes of a view, newest first, all or only the last ones."""
         return history(self._door, name, limit)
@@ -225,6 +248,7 @@ class Lake:
             ShowViews: self._show,
             DescribeView: self._describe,
             AlterPolicy: self._alter,
+            AlterLimit: self._limit,
             DropView: self._drop,
             DropTable: self._drop_table,
         }
@@ -255,7 +279,9 @@ class Lake:
         self._refuse_taken(statement.name)
         if statement.replace:
             self._refuse_others(statement.name)
-        creation.create_view(self._door, statement)
+        made = creation.create_view(self._door, statement)
+        if made is not None:
+            self._limits.forget(statement.name)
         return self._nothing()
 
     def _refresh(self, statement: Refresh) -> DataFrame:
@@ -283,9 +309,14 @@ class Lake:
         creation.alter_policy(self._door, statement.name, statement.policy)
         return self._nothing()
 
+    def _limit(self, statement: AlterLimit) -> DataFrame:
+        self._limits.alter(statement)
+        return self._nothing()
+
     def _drop(self, statement: DropView) -> DataFrame:
         self._refuse_others(statement.name)
         creation.drop_view(self._door, statement.name, if_exists=statement.if_exists)
+        self._limits.forget(statement.name)
         return self._nothing()
 
     def _drop_table(self, statement: DropTable) -> DataFrame:
@@ -342,6 +373,7 @@ class Lake:
             ledger.add(each.record)
             learn(self._door, each.record)
         self._last[view.stored] = done
+        self._limits.show_consistent()
         return done
 
     def _text(self, explanation: Explanation) -> DataFrame:
@@ -407,9 +439,15 @@ class ViewHandle:
         """The declared columns with their types."""
         return self._view.definition.columns
 
-    def df(self) -> DataFrame:
-        """The view's rows as of its vector: exactly the declared columns."""
-        return self._lake.spark.sql(creation.read_sql(self._lake._door, self._view))
+    def df(self, *, between: bool = False) -> DataFrame:
+        """The view's rows: exactly the declared columns.
+
+        Of a view with a response limit those of its last state in which all tables were at one
+        point, or if asked for the newest, which may be in between.
+        """
+        lake = self._lake
+        version = None if between else lake._limits.version(self._view)
+        return lake.spark.sql(creation.read_sql(lake._door, self._view, version))
 
     def refresh(self, *, full: bool = False) -> Refreshed:
         """Bring it to the newest versions."""
