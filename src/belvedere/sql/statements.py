@@ -33,6 +33,7 @@ from belvedere.sql.spark_statements import (
 )
 
 __all__ = [
+    "AlterLimit",
     "AlterPolicy",
     "ChangeKind",
     "CreateSchema",
@@ -133,6 +134,14 @@ class AlterPolicy:
 
 
 @dataclass(frozen=True)
+class AlterLimit:
+    """ALTER MATERIALIZED VIEW … SET RESPONSE LIMIT; None is no limit."""
+
+    name: str
+    seconds: float | None
+
+
+@dataclass(frozen=True)
 class Other:
     """Anything else, for Spark."""
 
@@ -150,6 +159,7 @@ Statement = (
     | AlterPolicy
     | SampleStatement
     | SketchStatement
+    | AlterLimit
     | SparkStatement
     | Other
 )
@@ -279,12 +289,32 @@ def _last_name(c: Cursor) -> str:
     return name
 
 
-def _alter_policy(c: Cursor) -> AlterPolicy:
+def _alter(c: Cursor) -> AlterPolicy | AlterLimit:
     name = c.name("a view's name")
-    c.expect("SET REFRESH POLICY")
-    policy = _policy(c)
+    limited = c.take("SET RESPONSE LIMIT")
+    if not limited and not c.take("SET REFRESH POLICY"):
+        raise c.wrong("expected SET REFRESH POLICY or SET RESPONSE LIMIT")
+    made = AlterLimit(name, _limit(c)) if limited else AlterPolicy(name, _policy(c))
     c.end()
-    return AlterPolicy(name, policy)
+    return made
+
+
+def _limit(c: Cursor) -> float | None:
+    """A time with its unit, or NONE."""
+    if c.take("NONE"):
+        return None
+    hint = "write SET RESPONSE LIMIT 5 SECONDS, 500 MILLISECONDS, 2 MINUTES, or NONE"
+    try:
+        number = float(c.word())
+    except ValueError:
+        raise c.wrong("expected a number, or NONE", hint) from None
+    if not 0 < number < float("inf"):
+        raise c.wrong("a limit is longer than nothing", hint)
+    c.skip()
+    for unit, seconds in _UNITS.items():
+        if c.take(unit) or c.take(f"{unit}S"):
+            return number * seconds
+    raise c.wrong("expected a unit of time", hint)
 
 
 def _if_understood(parse: Callable[[Cursor], Statement], c: Cursor) -> Statement:
@@ -332,6 +362,9 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     "ALTER MATERIALIZED VIEW": _alter_policy,
     **SAMPLES,
     **SKETCHES,
+    "ALTER MATERIALIZED VIEW": _alter,
 }
+
+_UNITS = {"MILLISECOND": 0.001, "SECOND": 1.0, "MINUTE": 60.0, "HOUR": 3600.0}
 
 _LEADING = {word for phrase in _OURS for word in phrase.split()} - {"MATERIALIZED"}
