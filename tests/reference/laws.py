@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp, parse_one
 
+from belvedere.algebra.hashing import bound, digest
 from belvedere.algebra.relations import (
     Agg,
     Aggregate,
@@ -18,6 +19,7 @@ from belvedere.algebra.relations import (
     Empty,
     Field,
     Filter,
+    Hash,
     Keys,
     Output,
     Project,
@@ -27,6 +29,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, call, col, lit
 from belvedere.algebra.walks import at, bottom_up, each_once, nodes
+from belvedere.analyses.keys import Declared, key
 from belvedere.analyses.sizes import Column, Sizes, Statistics
 from belvedere.analyses.spans import Spans, together
 from belvedere.analyses.types import types
@@ -40,6 +43,7 @@ from belvedere.rules.lookups import LookUp, filled, look_ups
 from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
+from belvedere.rules.sample import sample
 from belvedere.sql.bind import Bound
 from belvedere.sql.render import SIGN, is_signed, render
 from belvedere.views import maintenance
@@ -338,3 +342,27 @@ def _comparable(state: State, rows: list[tuple[Any, ...]]) -> Bag:
     return Counter(
         tuple(0 if s and v is None else v for s, v in zip(places, row, strict=True)) for row in rows
     )
+
+
+def sampling_keeps_the_rows(q: Rel, db: Database, key: tuple[str, ...], by: Hash) -> None:
+    """η(Q) pushed down = the rows of Q whose digest is below the bound, in DuckDB too"""
+    sampled = sample(q, key, by, dict.fromkeys(q.columns, "int") | types(q, ask)).plan
+    place = [q.columns.index(k) for k in key]
+    below = bound(by.ratio)
+    kept = {r: m for r, m in db.bag(q).items() if digest([r[i] for i in place], by.seed) < below}
+    assert db.bag(sampled) == Counter(kept)
+    the_sql_means_the_plan(sampled, db)
+
+
+def a_key_has_no_duplicates(q: Rel, db: Database, declared: Declared) -> bool:
+    """No two rows agree on the key that the analysis claims; whether it claims one"""
+    found = key(q, declared)
+    if found is None:
+        return False
+    place = [q.columns.index(k) for k in found.columns]
+    rows = list(db.bag(q).elements())
+    values = [tuple(r[i] for i in place) for r in rows]
+    assert len(set(values)) == len(values), (found, rows)
+    if found.solid:
+        assert not any(all(v is None for v in row) for row in values)
+    return True

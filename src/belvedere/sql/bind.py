@@ -14,6 +14,7 @@ from belvedere.sql.froms import bind_from
 from belvedere.sql.parse import parse_query
 from belvedere.sql.prune import pruned
 from belvedere.sql.queries import bind_query, with_common
+from belvedere.sql.reduce import reduced
 
 __all__ = ["Bound", "Catalog", "Relation", "bind", "bind_qualified"]
 
@@ -31,10 +32,7 @@ def bind(text: str, catalog: Catalog) -> Bound:
     """The plan of a query's text."""
     ctx = Context(text, catalog, bind_query)
     query = bind_query(ctx, parse_query(text), Env())
-    _check_names(query)
-    query = ctx.close(query)
-    columns = tuple((i.name, i.value.column or "") for i in query.items)
-    return Bound(pruned(query.plan), columns, tuple(ctx.notes))
+    return _bound(ctx, query)
 
 
 def bind_qualified(text: str, catalog: Catalog) -> Bound:
@@ -49,10 +47,14 @@ def bind_qualified(text: str, catalog: Catalog) -> Bound:
         source = bind_from(again, tree, with_common(again, tree, Env()))
         owner = {v.column: ".".join(v.qualifier) for v in source.scope.columns}
         query = replace(query, items=tuple(_qualified(i, names, owner) for i in query.items))
+    return _bound(ctx, query)
+
+
+def _bound(ctx: Context, query: Query) -> Bound:
     _check_names(query)
     query = ctx.close(query)
     columns = tuple((i.name, i.value.column or "") for i in query.items)
-    return Bound(pruned(query.plan), columns, tuple(ctx.notes))
+    return Bound(reduced(pruned(query.plan), ctx.names), columns, tuple(ctx.notes))
 
 
 def _qualified(item: Item, names: list[str], owner: dict[str, str]) -> Item:

@@ -1,0 +1,61 @@
+"""η pushed down keeps the rows of η applied last; no duplicates on a claimed key."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from belvedere.algebra.relations import Field, Hash, Kind, Rel, Scan, Union
+from belvedere.algebra.walks import tables
+from reference.interpreter import Bag, Database
+from reference.laws import a_key_has_no_duplicates, sampling_keeps_the_rows
+from reference.plans import TABLES, databases, plans, restrictions, rooted
+
+KEYS = {"r": ("a",), "s": ("a", "b"), "t": ("x",)}
+
+
+def keyed(db: Database) -> Database:
+    """The same tables with at most one row per key, and no NULL in one."""
+
+    def unique(table: str, rows: Bag) -> Bag:
+        place = [TABLES[table].index(c) for c in KEYS[table]]
+        found = {tuple(r[i] for i in place): r for r in sorted(rows, key=str)}
+        return Counter([r for k, r in found.items() if None not in k])
+
+    return Database(TABLES, db.old, {t: unique(t, rows) for t, rows in db.new.items()})
+
+
+@given(
+    st.one_of(plans(), rooted("pairs", Kind.LEFT), rooted("pairs", Kind.INNER), rooted("chain")),
+    databases(),
+    st.data(),
+)
+def test_a_sample_pushed_down_has_the_rows_of_one_taken_last(
+    q: Rel, db: Database, data: st.DataObject
+) -> None:
+    key, _ = data.draw(restrictions(q))
+    by = Hash(data.draw(st.integers(0, 99)), data.draw(st.sampled_from([0.2, 0.5, 0.8, 1.0])))
+    sampling_keeps_the_rows(q, db, key, by)
+
+
+@given(
+    st.one_of(plans(), rooted("pairs", Kind.LEFT), rooted("pairs", Kind.INNER), rooted("chain")),
+    st.data(),
+)
+def test_no_two_rows_agree_on_a_claimed_key(q: Rel, data: st.DataObject) -> None:
+    db = keyed(data.draw(databases(tables(q), least=2)))
+    a_key_has_no_duplicates(q, db, KEYS.get)
+
+
+def test_the_law_of_keys_notices_a_key_that_is_none() -> None:
+    a, b = (Scan("t", (Field(n, "x", "int"),)) for n in ("c1", "c2"))
+    rows: Bag = Counter([(1,)])
+    empty: Bag = Counter()
+    db = Database(TABLES, {}, {"r": empty, "s": empty, "t": rows})
+    both = Union((a, b), ("c3",))
+    assert not a_key_has_no_duplicates(both, db, KEYS.get)
+    with pytest.raises(AssertionError):
+        a_key_has_no_duplicates(a, Database(TABLES, {}, {"t": rows + rows}), KEYS.get)
