@@ -97,8 +97,11 @@ def grown(array: Any, size: int, fill: int = 0) -> Any:
     """The array with room for so many entries, at least doubled when it must grow."""
     if size <= len(array):
         return array
-    larger = np.full((max(size, 2 * len(array)), *array.shape[1:]), fill, dtype=array.dtype)
+    # Zeros cost nothing until they are written to.
+    larger = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
     larger[: len(array)] = array
+    if fill:
+        larger[len(array) :] = fill
     return larger
 
 

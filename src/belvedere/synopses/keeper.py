@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from belvedere.errors import Invalid
 from belvedere.kernels.interning import grown
+from belvedere.kernels.rows import follow, mark
 from belvedere.synopses.graph import Graph
 from belvedere.synopses.places import Coded, EdgeKeys, Place, number_at_home, part_of, referring
 from belvedere.synopses.plain import PlainGraph
@@ -40,6 +41,11 @@ class Keeper:
         self.waits = [np.full(64, -1, dtype=np.int8) for _ in plan.roots]
         """For each node and row of its root the reference that it waits for."""
         self.changes = 0
+        self._positions: dict[str, list[int]] = {}
+        for number, position in enumerate(plan.region.positions):
+            self._positions.setdefault(position.table, []).append(number)
+        self._order = [self._downward(node) for node in range(plan.shape.nodes)]
+        """For each node its references, each after the one that leads to its child."""
         self._entered = np.empty(0, dtype=np.int32)
         self._refused: Invalid | None = None
 
@@ -50,7 +56,7 @@ class Keeper:
 
     def positions(self, table: str) -> list[int]:
         """Where a table stands in the query."""
-        return [n for n, p in enumerate(self.plan.region.positions) if p.table == table]
+        return self._positions.get(table, [])
 
     def store(self, table: str) -> Store:
         """The rows of a table; an error that lists the tables if it is none of them."""
@@ -64,8 +70,7 @@ class Keeper:
         """Apply a batch of a table's changes."""
         store = self.store(table)
         gone, new = (
-            store.schema.empty_table() if rows is None else store.shaped(rows)
-            for rows in (deletes, inserts)
+            store.nothing if rows is None else store.shaped(rows) for rows in (deletes, inserts)
         )
         if gone.num_rows and new.num_rows:
             gone, new = _netted(store, gone, new)
@@ -171,7 +176,7 @@ class Keeper:
         self._entered = ids = store.insert(new)
         for number in self.positions(table):
             at, place = coded[number], self.places[number]
-            rows = ids if at.take.all() else ids[at.take]
+            rows = at.of(ids)
             place.keep(rows, store.bound)
             node = self.plan.node_of[number]
             for n in self.plan.shape.sides[node]:
@@ -193,21 +198,20 @@ class Keeper:
         at = {self.plan.roots[node]: rows}
         bound = self.stores[self.plan.region.positions[self.plan.roots[node]].table].bound
         self.waits[node] = grown(self.waits[node], bound, -1)
-        for number in self._downward(node):
+        for number in self._order[node]:
             reference, work = self.plan.references[number], self.references[number]
-            keys = work.own[at[reference.child]]
-            parents = work.owner[keys]
-            there = parents >= 0
-            if not there.all():
+            parents, missing = follow(work.own, work.owner, at[reference.child])
+            if missing:
+                there = parents >= 0
                 absent = at[self.plan.roots[node]][~there]
-                work.wait(absent, keys[~there], bound)
+                work.wait(absent, work.own[at[reference.child][~there]], bound)
                 self.waits[node][absent] = number
                 at = {p: r[there] for p, r in at.items()}
                 parents = parents[there]
             at[reference.parent] = parents
         rows = at[self.plan.roots[node]]
         if len(rows):
-            self.waits[node][rows] = -1
+            mark(self.waits[node], rows, -1)
             parts = [
                 part_of(self.places, self.edges[n], node, at) for n in self.plan.shape.sides[node]
             ]
@@ -274,7 +278,7 @@ class Keeper:
     def rows_at(self, node: int, rows: Any) -> dict[int, Any]:
         """For rows of a node that are in the graph, their rows at each position."""
         at = {self.plan.roots[node]: rows}
-        for number in self._downward(node):
+        for number in self._order[node]:
             reference, work = self.plan.references[number], self.references[number]
             at[reference.parent] = work.owner[work.own[at[reference.child]]]
         return at

@@ -7,19 +7,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from belvedere.algebra.scalars import Scalar
 from belvedere.kernels.interning import Interner, grown
+from belvedere.kernels.rows import at as rows_at
+from belvedere.kernels.rows import chosen, mark, put
 from belvedere.synopses.planning import Plan, Term
 from belvedere.synopses.references import Referring
-from belvedere.synopses.terms import Family, Measure, codes, validity
+from belvedere.synopses.terms import Family, Measure, codes, one_array, validity
 from belvedere.synopses.values import true, value
 
 
 class Coded:
     """A batch at a position: which rows take part, and the codes of the terms of those."""
 
-    def __init__(self, take: Any, words: dict[Term, list[Any]]) -> None:
+    def __init__(self, take: Any, words: dict[Term, list[Any]], *, everyone: bool = False) -> None:
         self.take = take
         self.words = words
+        self.everyone = everyone
+
+    def of(self, ids: Any) -> Any:
+        """Of the numbers of a batch's rows those of the rows that take part."""
+        return ids if self.everyone else chosen(ids, self.take)
 
     def matrix(self, terms: tuple[Term, ...]) -> Any:
         """The codes of some terms side by side."""
@@ -38,6 +46,7 @@ class Place:
         self.position = plan.region.positions[number]
         self.filter = plan.filters[number]
         self.types = {f.name: f.type for f in self.position.fields}
+        self.sources = {f.name: (f.source, f.type) for f in self.position.fields}
         self.part = np.zeros(64, dtype=bool)
         """Which rows take part: the filter holds and no term is NULL."""
         self.terms = self._terms()
@@ -56,28 +65,36 @@ class Place:
 
     def code(self, rows: pa.Table) -> Coded:
         """Which rows of a batch take part, and their codes; nothing is kept yet."""
-        named = rows.select([f.source for f in self.position.fields]).rename_columns(
-            [f.name for f in self.position.fields]
-        )
-        take = np.ones(rows.num_rows, dtype=bool)
+        take: Any = None
         if self.filter is not None:
-            take &= true(self.filter, named, self.types)
-        columns = {}
+            take = true(self.filter, self._named(rows), self.types)
+        words = {}
         for term in self.terms:
-            found = value(term.scalar, named, self.types)
-            if found.data.null_count:
-                take &= validity(found.data)
-            columns[term] = found
-        if not take.all():
-            mask = pa.array(take)
-            columns = {t: _only(v, mask) for t, v in columns.items()}
-        words = {t: _words(v, t.how) for t, v in columns.items()}
-        return Coded(take, words)
+            array, kind = self._column(rows, term.scalar)
+            if array.null_count:
+                valid = validity(array)
+                take = valid if take is None else take & valid
+            words[term] = _words(array, kind, term.how)
+        if take is None:
+            return Coded(np.ones(rows.num_rows, dtype=bool), words, everyone=True)
+        return Coded(take, {t: [chosen(w, take) for w in ws] for t, ws in words.items()})
+
+    def _named(self, rows: pa.Table) -> pa.Table:
+        names = {f.name: rows[f.source] for f in self.position.fields}
+        return pa.table(names)
+
+    def _column(self, rows: pa.Table, scalar: Scalar) -> tuple[pa.Array, str]:
+        """A scalar's values over a batch, and their type."""
+        if scalar.column is not None:
+            source, kind = self.sources[scalar.column]
+            return one_array(rows[source]), kind
+        found = value(scalar, self._named(rows), self.types)
+        return one_array(found.data), found.kind
 
     def keep(self, rows: Any, bound: int) -> None:
         """Rows take part from now on."""
         self.part = grown(self.part, bound)
-        self.part[rows] = True
+        mark(self.part, rows, True)
 
     def kept_for(self, name: Any, rows: Any, values: Any, bound: int) -> None:
         """Values of rows under a name."""
@@ -85,18 +102,12 @@ class Place:
         if held is None:
             held = np.zeros(64, dtype=values.dtype)
         held = grown(held, bound)
-        held[rows] = values
+        put(held, rows, values)
         self.kept[name] = held
 
 
-def _only(found: Any, mask: Any) -> Any:
-    return type(found)(found.data.filter(mask), found.kind)
-
-
-def _words(found: Any, how: Family | Measure) -> list[Any]:
-    if isinstance(how, Measure):
-        return [how.numbers(found.data, found.kind)]
-    return codes(found.data, found.kind, how)
+def _words(array: pa.Array, kind: str, how: Family | Measure) -> list[Any]:
+    return [how.numbers(array, kind)] if isinstance(how, Measure) else codes(array, kind, how)
 
 
 class EdgeKeys:
@@ -107,11 +118,16 @@ class EdgeKeys:
         self.edge = edge
         words = sum(t.how.words for t, _ in self.meeting.equal if isinstance(t.how, Family))
         self.names = Interner(words) if words else None
+        self._homes: dict[int, int | None] = {}
+        self._terms: dict[int, tuple[Term, ...]] = {}
         self.ends = (plan.shape.edges[edge].left, plan.shape.edges[edge].right)
 
     def terms(self, node: int) -> tuple[Term, ...]:
         """The equalities' terms of one node."""
-        return tuple(pair[self.ends.index(node)] for pair in self.meeting.equal)
+        if node not in self._terms:
+            at = self.ends.index(node)
+            self._terms[node] = tuple(pair[at] for pair in self.meeting.equal)
+        return self._terms[node]
 
     def value(self, node: int) -> Term | None:
         """The term of one node that the band compares."""
@@ -120,8 +136,10 @@ class EdgeKeys:
 
     def home(self, node: int) -> int | None:
         """The position of a node that has all of the edge's terms of it, if one has."""
-        homes = {t.position for t in self.terms(node)}
-        return homes.pop() if len(homes) == 1 else None
+        if node not in self._homes:
+            homes = {t.position for t in self.terms(node)}
+            self._homes[node] = homes.pop() if len(homes) == 1 else None
+        return self._homes[node]
 
 
 def number_at_home(
@@ -149,7 +167,7 @@ def part_of(places: list[Place], keys: EdgeKeys, node: int, at: dict[int, Any]) 
     if keys.names is None:
         found = np.zeros(count, dtype=np.int32)
     elif home is not None:
-        found = places[home].kept["edge", keys.edge][at[home]]
+        found = rows_at(places[home].kept["edge", keys.edge], at[home])
     else:
         columns = [
             places[t.position].kept[t, n][at[t.position]]
@@ -160,7 +178,7 @@ def part_of(places: list[Place], keys: EdgeKeys, node: int, at: dict[int, Any]) 
     within = keys.value(node)
     if within is None:
         return found, None
-    return found, places[within.position].kept[within, 0][at[within.position]]
+    return found, rows_at(places[within.position].kept[within, 0], at[within.position])
 
 
 def referring(plan: Plan) -> list[Referring]:

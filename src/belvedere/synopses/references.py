@@ -13,6 +13,7 @@ import numpy as np
 from belvedere.errors import Invalid
 from belvedere.kernels.chains import Chains, first_clash
 from belvedere.kernels.interning import Interner, grown
+from belvedere.kernels.rows import put
 
 
 class Referring:
@@ -41,7 +42,7 @@ class Referring:
         """New rows of the child."""
         self.own = grown(self.own, bound, -1)
         found = self._number(codes)
-        self.own[rows] = found
+        put(self.own, rows, found)
         if self.dependents is not None:
             self.dependents.reserve(len(self.owner), bound)
             self.dependents.link(rows, found)
@@ -61,8 +62,8 @@ class Referring:
     def come(self, rows: Any, found: Any, bound: int) -> Any:
         """New rows of the parent with their keys; the root's rows that waited for them."""
         self.key = grown(self.key, bound, -1)
-        self.key[rows] = found
-        self.owner[found] = rows
+        put(self.key, rows, found)
+        put(self.owner, found, rows)
         self.waiting.reserve(len(self.owner), 0)
         released = self.waiting.under(found)
         self.waiting.unlink(released)

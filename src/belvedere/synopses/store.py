@@ -18,7 +18,7 @@ from belvedere.kernels.chains import RowIndex
 from belvedere.kernels.hashing import fold
 from belvedere.kernels.interning import grown
 from belvedere.memory import kinds
-from belvedere.synopses.terms import Family, codes, validity
+from belvedere.synopses.terms import Family, codes, one_array, validity
 
 _CHUNK = 1 << 20
 _SHIFT = 32
@@ -31,6 +31,7 @@ class Store:
         self.table = table
         self.types = dict(types)
         self.schema = pa.schema([(name, kinds.arrow(kind)) for name, kind in types.items()])
+        self.nothing = self.schema.empty_table()
         self.bound = 0
         """Above every row's number."""
         self.count = 0
@@ -152,8 +153,8 @@ class Store:
         """A hash of each row's values."""
         found = np.zeros(rows.num_rows, dtype=np.uint64)
         for name, kind in self.types.items():
-            array = rows[name].combine_chunks()
-            valid = validity(array) if array.null_count else np.ones(len(array), dtype=bool)
+            array = one_array(rows[name])
+            valid = validity(array)
             for words in codes(array, kind, _stored(kind)):
                 fold(found, words, valid)
         return found

@@ -65,7 +65,7 @@ def _is_number(kind: str) -> bool:
 
 def codes(data: pa.ChunkedArray, kind: str, how: Family) -> list[Any]:
     """The codes of a column, one array per word; what stands for NULL is of no matter."""
-    array = data.combine_chunks() if isinstance(data, pa.ChunkedArray) else data
+    array = one_array(data)
     match how.name:
         case "text":
             return list(hash_bytes(array))
@@ -82,7 +82,8 @@ def codes(data: pa.ChunkedArray, kind: str, how: Family) -> list[Any]:
             return [words[0 : 2 * len(wide) : 2].copy(), words[1 : 2 * len(wide) : 2].copy()]
         case _:
             found = whole(array, kind)
-            return [found * 10 ** (how.scale - _scale(kind)) if how.name == "exact" else found]
+            more = how.scale - _scale(kind) if how.name == "exact" else 0
+            return [found * 10**more if more else found]
 
 
 def _widest(kind: str) -> pa.DataType:
@@ -95,24 +96,37 @@ def _scale(kind: str) -> int:
 
 def whole(array: pa.Array, kind: str) -> Any:
     """Values as whole numbers: decimals times ten to their scale, dates in days, times in microseconds."""
+    if not len(array):
+        return np.empty(0, dtype=np.int64)
+    start, end = array.offset, array.offset + len(array)
+    data = array.buffers()[1]
     if kinds.is_decimal(kind):
-        words = np.frombuffer(array.buffers()[1], dtype=np.int64)
-        low = words[2 * array.offset : 2 * (array.offset + len(array)) : 2]
-        return np.where(validity(array), low, 0) if array.null_count else low.copy()
+        return np.frombuffer(data, dtype=np.int64)[2 * start : 2 * end : 2].copy()
     if kind == "boolean":
-        array = pc.cast(array, pa.int8())
-    elif kind == "date":
-        array = array.view(pa.int32())
-    elif kind.startswith("timestamp"):
-        array = array.view(pa.int64())
-    if array.null_count:
-        array = pc.fill_null(array, 0)
-    return array.to_numpy(zero_copy_only=False).astype(np.int64)
+        return pc.cast(pc.fill_null(array, False), pa.int64()).to_numpy(zero_copy_only=False)
+    # What lies under a NULL is some number, which nothing looks at.
+    return np.frombuffer(data, dtype=_WIDTH.get(kind, "int64"))[start:end].astype(np.int64)
 
 
-def validity(array: pa.Array | pa.ChunkedArray) -> Any:
+_WIDTH = {"tinyint": "int8", "smallint": "int16", "int": "int32", "date": "int32"}
+
+
+def one_array(data: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    if not isinstance(data, pa.ChunkedArray):
+        return data
+    return data.chunk(0) if data.num_chunks == 1 else data.combine_chunks()
+
+
+def validity(array: pa.Array) -> Any:
     """Where a column has values."""
-    return pc.is_valid(array).to_numpy(zero_copy_only=False)
+    bitmap = array.buffers()[0]
+    if bitmap is None:
+        return np.ones(len(array), dtype=bool)
+    first = array.offset >> 3
+    bits = np.frombuffer(bitmap, dtype=np.uint8)[first : (array.offset + len(array) + 7) >> 3]
+    skip = array.offset & 7
+    return np.unpackbits(bits, bitorder="little")[skip : skip + len(array)].view(bool)
 
 
 @dataclass(frozen=True)
@@ -124,9 +138,9 @@ class Measure:
 
     def numbers(self, data: pa.ChunkedArray, kind: str) -> Any:
         """The numbers of a column; NULLs are of no matter."""
-        array = data.combine_chunks() if isinstance(data, pa.ChunkedArray) else data
+        array = one_array(data)
         if self.exact:
-            found = whole(array, kind)
+            found = whole(pc.fill_null(array, 0) if array.null_count else array, kind)
             factor = int(self.factor)
             if (
                 len(found)
