@@ -359,10 +359,9 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     "DESCRIBE MATERIALIZED VIEW": _describe,
     "DESC MATERIALIZED VIEW": _describe,
     "DROP MATERIALIZED VIEW": _drop_view,
-    "ALTER MATERIALIZED VIEW": _alter_policy,
+    "ALTER MATERIALIZED VIEW": _alter,
     **SAMPLES,
     **SKETCHES,
-    "ALTER MATERIALIZED VIEW": _alter,
 }
 
 _UNITS = {"MILLISECOND": 0.001, "SECOND": 1.0, "MINUTE": 60.0, "HOUR": 3600.0}
