@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from belvedere.derived import Kind
 from belvedere.lake.shelf import Tables
+from belvedere.synopses.kind import Synopses
 
-KINDS: tuple[Callable[[Tables], Kind], ...] = ()
+KINDS: tuple[Callable[[Tables], Kind], ...] = (Synopses,)
 
 
 def kinds(lake: Tables) -> tuple[Kind, ...]:

@@ -29,6 +29,7 @@ from belvedere.sql.spark_statements import (
     Write,
     WriteKind,
 )
+from belvedere.sql.synopsis_statements import SYNOPSES, SynopsisStatement
 
 __all__ = [
     "AlterPolicy",
@@ -146,6 +147,7 @@ Statement = (
     | DescribeView
     | DropView
     | AlterPolicy
+    | SynopsisStatement
     | SparkStatement
     | Other
 )
@@ -296,7 +298,9 @@ def _refuse_near_miss(c: Cursor) -> None:
     for ahead in range(4):
         word, following = c.word(ahead), c.word(ahead + 1)
         if nearest(word, ["MATERIALIZED"]) and following and following != ".":
-            hint = "write one of: " + ", ".join(f"{phrase} …" for phrase in _OURS)
+            hint = "write one of: " + ", ".join(
+                f"{phrase} …" for phrase in _OURS if "MATERIALIZED" in phrase
+            )
             raise c.wrong("not a statement on materialized views", hint)
         if word not in _LEADING:
             return
@@ -325,6 +329,7 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     "DESC MATERIALIZED VIEW": _describe,
     "DROP MATERIALIZED VIEW": _drop_view,
     "ALTER MATERIALIZED VIEW": _alter_policy,
+    **SYNOPSES,
 }
 
 _LEADING = {word for phrase in _OURS for word in phrase.split()} - {"MATERIALIZED"}
