@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from belvedere.connection import Lake
-from belvedere.errors import BelvedereError, Invalid, Unsupported
+from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.door import Door, open_directory
 
 pytestmark = pytest.mark.spark
@@ -106,28 +106,41 @@ def test_a_synopsis_follows_its_tables(lake: Lake) -> None:
         third.sql("DROP SYNOPSIS pairs")
 
 
-@pytest.mark.parametrize(
-    ("statement", "error", "words"),
-    [
-        ("SAMPLE 0 ROWS AS " + QUERY, Invalid, "0 rows"),
-        ("SAMPLE 200 PERCENT AS " + QUERY, Invalid, "rate of 2"),
-        ("SAMPLE 5 ROWS AS SELECT s.id FROM sales s, people p", Invalid, "not connected"),
-        ("SAMPLE 5 ROWS AS SELECT nothing FROM sales", Invalid, "no column"),
-        (
-            "SAMPLE 5 ROWS AS SELECT s.id FROM sales s JOIN people p ON s.id = p.town",
-            Invalid,
-            "not compared",
-        ),
-        ("SAMPLE 5 ROWS AS SELECT count(*) AS n FROM sales", Unsupported, "grouping"),
-        ("SAMPLE 5 AS " + QUERY, Invalid, "expected ROWS or PERCENT"),
-    ],
-)
-def test_bad_statements_change_nothing(
-    lake: Lake, statement: str, error: type[BelvedereError], words: str
+BAD = [
+    ("SAMPLE 0 ROWS AS " + QUERY, Invalid, "0 rows"),
+    ("SAMPLE 200 PERCENT AS " + QUERY, Invalid, "rate of 2"),
+    ("SAMPLE 5 ROWS AS SELECT s.id FROM sales s, people p", Invalid, "not connected"),
+    ("SAMPLE 5 ROWS AS SELECT nothing FROM sales", Invalid, "no column"),
+    (
+        "SAMPLE 5 ROWS AS SELECT s.id FROM sales s JOIN people p ON s.id = p.town",
+        Invalid,
+        "not compared",
+    ),
+    ("SAMPLE 5 ROWS AS SELECT count(*) AS n FROM sales", Unsupported, "grouping"),
+    ("SAMPLE 5 AS " + QUERY, Invalid, "expected ROWS or PERCENT"),
+]
+
+
+def test_bad_statements_and_rows_change_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(error, match=words):
-        lake.sql(f"CREATE SYNOPSIS pairs {statement}")
+    for statement, error, words in BAD:
+        with pytest.raises(error, match=words):
+            lake.sql(f"CREATE SYNOPSIS pairs {statement}")
+    monkeypatch.setenv("BELVEDERE_SYNOPSIS_BYTES", "1000")
+    with pytest.raises(Unsupported, match="may be used"):
+        lake.sql(ALL)
+    monkeypatch.delenv("BELVEDERE_SYNOPSIS_BYTES")
     assert list(lake.sql("SHOW SYNOPSES").collect()) == []
+    lake.sql(ALL)
+    before = sample(lake)
+    lake.sql("INSERT INTO people VALUES (3, 't9')")
+    with pytest.raises(Invalid, match="same id"):
+        lake.refresh("pairs")
+    assert sample(lake) == before
+    lake.sql("DELETE FROM people WHERE id = 3 AND town = 't9'")
+    lake.refresh("pairs")
+    assert sample(lake) == join(lake)
 
 
 KILLED = """
@@ -155,15 +168,3 @@ def test_killed_while_saving_it_is_as_it_was(lake: Lake) -> None:
     assert sample(again) == before
     assert again.refresh("pairs").strategy == "from the changes"
     assert sample(again) == join(lake)
-
-
-def test_rows_with_one_key_are_refused_and_nothing_changes(lake: Lake) -> None:
-    lake.sql(ALL)
-    before = sample(lake)
-    lake.sql("INSERT INTO people VALUES (3, 't9')")
-    with pytest.raises(Invalid, match="same id"):
-        lake.refresh("pairs")
-    assert sample(lake) == before
-    lake.sql("DELETE FROM people WHERE id = 3 AND town = 't9'")
-    lake.refresh("pairs")
-    assert sample(lake) == join(lake)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from belvedere.errors import Invalid
 from belvedere.kernels.interning import grown
 from belvedere.kernels.rows import follow, mark
+from belvedere.kernels.samples import gone
 from belvedere.synopses.graph import Graph
 from belvedere.synopses.places import Coded, EdgeKeys, Place, number_at_home, part_of, referring
 from belvedere.synopses.plain import PlainGraph
@@ -135,7 +136,7 @@ class Keeper:
         if self._forgotten > TIDY:
             self._forgotten = 0
             self._tidy()
-        self.sample.settle(self.graph, self.exist)
+        self.sample.settle(self.graph, self.lost)
 
     def _leave(self, node: int, rows: Any) -> None:
         """Rows of a node's root out of the graph, or out of where they wait."""
@@ -316,11 +317,14 @@ class Keeper:
             at[reference.parent] = work.owner[work.own[at[reference.child]]]
         return at
 
-    def exist(self, results: Any) -> Any:
-        """Which join results have all their rows in the graph."""
-        found = np.ones(len(results), dtype=bool)
+    def lost(self, results: Any) -> Any:
+        """Which join results have a row that is not in the graph any more."""
+        found = np.zeros(len(results), dtype=bool)
         for node in range(self.plan.shape.nodes):
-            found &= self.graph.holds(node, results[:, node])
+            if isinstance(self.graph, Graph):
+                gone(results[:, node], self.graph.nodes[node].rows.vertex, found)
+            else:
+                found |= ~self.graph.holds(node, results[:, node])
         return found
 
 

@@ -101,7 +101,7 @@ class Results:
             share = max(passing, 1) / max(sample.filled, 1)
             size = max(2 * sample.size if passing < 8 else 0, math.ceil(MORE * wanted / share))
             sample.enlarge(
-                keeper.graph, min(max(size, sample.size + 1), MOST_LARGER * wanted), keeper.exist
+                keeper.graph, min(max(size, sample.size + 1), MOST_LARGER * wanted), keeper.lost
             )
             self._passing = None
 
