@@ -31,6 +31,7 @@ class Store:
         self.table = table
         self.types = dict(types)
         self.schema = pa.schema([(name, kinds.arrow(kind)) for name, kind in types.items()])
+        self._how = {name: _stored(kind) for name, kind in types.items()}
         self.nothing = self.schema.empty_table()
         self.bound = 0
         """Above every row's number."""
@@ -156,7 +157,7 @@ class Store:
         for name, kind in self.types.items():
             array = one_array(rows[name])
             valid = validity(array)
-            for words in codes(array, kind, _stored(kind)):
+            for words in codes(array, kind, self._how[name]):
                 fold(found, words, valid)
         return found
 
