@@ -179,7 +179,7 @@ def with_deletions(workload: Workload, scale: int, share: float = 0.2) -> Iterat
 class Road:
     """Cars on three lanes of a road of 100 miles: each reports its position, in feet, every 30 seconds."""
 
-    cars: int = 8000
+    cars: int = 30_000
     seconds: int = 400
     length: int = 528_000
     window: int = 60

@@ -37,6 +37,7 @@ from belvedere.sql.statements import (
     ShowViews,
     parse_statement,
 )
+from belvedere.synopses.kind import Synopses
 from belvedere.views import create as creation
 from belvedere.views.catalog import (
     Broken,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from belvedere.scheduling.planning import Outlook
     from belvedere.scheduling.schedules import Calibration
     from belvedere.scheduling.service import Service
+    from belvedere.synopses.handle import SynopsisHandle
 
 
 SIDE_BY_SIDE = 2
@@ -241,6 +243,11 @@ class Lake:
     def view(self, name: str) -> ViewHandle:
         """A view by name."""
         return ViewHandle(self, the_view(self._door, name))
+
+    def synopsis(self, name: str) -> SynopsisHandle:
+        """A synopsis by name."""
+        kept = next(kind for kind in self._kinds if isinstance(kind, Synopses))
+        return kept.handle(canonical_name(self._door, name))
 
     def enable_change_feed(self, table: str) -> None:
         """Record a table's changes from now on, so that views over it can be refreshed from them."""

@@ -108,7 +108,7 @@ def check(cases: tuple[Case, ...], times: int) -> None:
 
 
 def test_samples_are_uniform() -> None:
-    check(CASES, times=60)
+    check(CASES, times=30)
 
 
 @pytest.mark.soak

@@ -35,36 +35,62 @@ def _seek(table, rows, row):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _refill(rows, filled, wanted, drawn, table):  # type: ignore[no-untyped-def]
-    """Drawn results that are not there yet behind those that are, until there are so many."""
+def _refill(rows, holes, done, drawn, table):  # type: ignore[no-untyped-def]
+    """Drawn results that are not there yet into slots that are free; how many of these are filled."""
     for i in range(len(drawn)):
-        if filled == wanted:
+        if done == len(holes):
             break
         at = _seek(table, rows, drawn[i])
         if table[at] < 0:
-            table[at] = filled
-            rows[filled] = drawn[i]
-            filled += 1
-    return filled
+            table[at] = holes[done]
+            rows[holes[done]] = drawn[i]
+            done += 1
+    return done
 
 
 @njit(cache=True)
-def _table_of(rows, filled, table):  # type: ignore[no-untyped-def]
-    for slot in range(filled):
-        table[_seek(table, rows, rows[slot])] = slot
+def _note(rows, slots, table):  # type: ignore[no-untyped-def]
+    """The results that stand in some slots, found from now on; how many places that took."""
+    taken = 0
+    for slot in slots:
+        at = _seek(table, rows, rows[slot])
+        taken += table[at] < 0
+        table[at] = slot
+    return taken
+
+
+@njit(cache=True)
+def gone(column, vertex, found):  # type: ignore[no-untyped-def]
+    """Marks the results whose row of one node is not in the graph any more; whether there is one."""
+    some = False
+    for i in range(len(column)):
+        if column[i] >= len(vertex) or vertex[column[i]] < 0:
+            found[i] = True
+            some = True
+    return some
 
 
 class Distinct:
-    """The results of a sample without replacement, so that none enters twice."""
+    """The results of a sample without replacement, so that none enters twice.
 
-    def __init__(self, rows: Any, filled: int, wanted: int) -> None:
-        self.rows = rows
-        self.filled = filled
-        self.wanted = wanted
-        self.table = np.full(1 << (4 * wanted + 4).bit_length(), -1, dtype=np.int64)
-        _table_of(rows, filled, self.table)
+    A slot whose result was replaced leaves its old place in the table behind: it leads to a slot with another
+    result, and so to nothing. Once half of the table is taken, it is made anew.
+    """
 
-    def refill(self, drawn: Any) -> bool:
-        """Enter drawn results that are new; whether there are as many as wanted."""
-        self.filled = _refill(self.rows, self.filled, self.wanted, drawn, self.table)
-        return bool(self.filled == self.wanted)
+    def __init__(self, size: int) -> None:
+        self.table = np.full(1 << (8 * size + 8).bit_length(), -1, dtype=np.int32)
+        self.taken = 0
+
+    def note(self, rows: Any, slots: Any, filled: int) -> None:
+        """Some slots have new results."""
+        if 2 * (self.taken + len(slots)) > len(self.table):
+            self.table[:] = -1
+            self.taken = 0
+            slots = np.arange(filled)
+        self.taken += int(_note(rows, slots, self.table))
+
+    def refill(self, rows: Any, holes: Any, done: int, drawn: Any) -> int:
+        """Enter drawn results that are new into free slots; how many of these are filled now."""
+        filled = int(_refill(rows, holes, done, drawn, self.table))
+        self.taken += filled - done
+        return filled

@@ -31,6 +31,7 @@ from belvedere.sql.spark_statements import (
     Write,
     WriteKind,
 )
+from belvedere.sql.synopsis_statements import SYNOPSES, SynopsisStatement
 
 __all__ = [
     "AlterLimit",
@@ -160,6 +161,7 @@ Statement = (
     | SampleStatement
     | SketchStatement
     | AlterLimit
+    | SynopsisStatement
     | SparkStatement
     | Other
 )
@@ -332,6 +334,9 @@ def _refuse_near_miss(c: Cursor) -> None:
         if nearest(word, ["MATERIALIZED"]) and following and following != ".":
             own = (phrase for phrase in _OURS if "MATERIALIZED" in phrase)
             hint = "write one of: " + ", ".join(f"{phrase} …" for phrase in own)
+            hint = "write one of: " + ", ".join(
+                f"{phrase} …" for phrase in _OURS if "MATERIALIZED" in phrase
+            )
             raise c.wrong("not a statement on materialized views", hint)
         if word not in _LEADING:
             return
@@ -362,6 +367,8 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     "ALTER MATERIALIZED VIEW": _alter,
     **SAMPLES,
     **SKETCHES,
+    "ALTER MATERIALIZED VIEW": _alter_policy,
+    **SYNOPSES,
 }
 
 _UNITS = {"MILLISECOND": 0.001, "SECOND": 1.0, "MINUTE": 60.0, "HOUR": 3600.0}

@@ -14,6 +14,7 @@ import pyarrow as pa
 from belvedere.errors import Invalid
 from belvedere.kernels.interning import grown
 from belvedere.kernels.rows import follow, mark
+from belvedere.kernels.samples import gone
 from belvedere.synopses.graph import Graph
 from belvedere.synopses.places import Coded, EdgeKeys, Place, number_at_home, part_of, referring
 from belvedere.synopses.plain import PlainGraph
@@ -24,6 +25,9 @@ from belvedere.synopses.store import Store
 
 MOST_ROWS = 50_000_000
 """Rows of a Bernoulli sample that fit, unless said otherwise."""
+
+TIDY = 4096
+"""Vertices without rows, and deletions between looks at them, that are no trouble yet."""
 
 
 class Keeper:
@@ -48,6 +52,7 @@ class Keeper:
         """For each node its references, each after the one that leads to its child."""
         self._entered = np.empty(0, dtype=np.int32)
         self._refused: Invalid | None = None
+        self._forgotten = 0
 
     @property
     def size(self) -> int:
@@ -127,7 +132,11 @@ class Keeper:
                     self.references[n].leave(rows)
             place.part[rows] = False
         store.forget(ids)
-        self.sample.settle(self.graph, self.exist)
+        self._forgotten += len(ids)
+        if self._forgotten > TIDY:
+            self._forgotten = 0
+            self._tidy()
+        self.sample.settle(self.graph, self.lost)
 
     def _leave(self, node: int, rows: Any) -> None:
         """Rows of a node's root out of the graph, or out of where they wait."""
@@ -263,17 +272,42 @@ class Keeper:
 
     def _widen(self, node: int, without: Any) -> None:
         """Weights have outgrown 64 bits: the graph again, without some rows, in Python's integers."""
-        wide = PlainGraph(self.plan.shape)
-        for n, root in enumerate(self.plan.roots):
+        inside = [self._inside(n) for n in range(self.plan.shape.nodes)]
+        inside[node] = np.setdiff1d(inside[node], without)
+        self.graph = self._filled(PlainGraph(self.plan.shape), inside)
+
+    def recount(self) -> None:
+        """The graph in Python's integers, of all rows that do not wait."""
+        inside = []
+        for node, root in enumerate(self.plan.roots):
             rows = np.flatnonzero(self.places[root].part).astype(np.int32)
-            rows = rows[self.graph.holds(n, rows)]
-            if n == node:
-                rows = np.setdiff1d(rows, without)
-            at = self.rows_at(n, rows)
-            sides = self.plan.shape.sides[n]
-            parts = [part_of(self.places, self.edges[e], n, at) for e in sides]
-            wide.add(n, rows, wide.weigh(n, rows, parts, 0))
-        self.graph = wide
+            inside.append(rows[self.waits[node][rows] < 0])
+        self.graph = self._filled(PlainGraph(self.plan.shape), inside)
+
+    def _inside(self, node: int) -> Any:
+        """The rows of a node's root that are in the graph."""
+        rows = np.flatnonzero(self.places[self.plan.roots[node]].part).astype(np.int32)
+        return rows[self.graph.holds(node, rows)]
+
+    def _filled(self, graph: Any, inside: list[Any]) -> Any:
+        """A new graph of some rows of each node."""
+        for node, rows in enumerate(inside):
+            if not len(rows):
+                continue
+            at = self.rows_at(node, rows)
+            bound = self.stores[self.plan.region.positions[self.plan.roots[node]].table].bound
+            sides = self.plan.shape.sides[node]
+            parts = [part_of(self.places, self.edges[e], node, at) for e in sides]
+            graph.add(node, rows, graph.weigh(node, rows, parts, bound))
+        return graph
+
+    def _tidy(self) -> None:
+        """Make the graph anew when most of its vertices have lost their rows."""
+        if isinstance(self.graph, Graph) and any(
+            empty > TIDY and empty > 2 * held for held, empty in self.graph.vertices
+        ):
+            inside = [self._inside(n) for n in range(self.plan.shape.nodes)]
+            self.graph = self._filled(Graph(self.plan.shape), inside)
 
     def rows_at(self, node: int, rows: Any) -> dict[int, Any]:
         """For rows of a node that are in the graph, their rows at each position."""
@@ -283,11 +317,14 @@ class Keeper:
             at[reference.parent] = work.owner[work.own[at[reference.child]]]
         return at
 
-    def exist(self, results: Any) -> Any:
-        """Which join results have all their rows in the graph."""
-        found = np.ones(len(results), dtype=bool)
+    def lost(self, results: Any) -> Any:
+        """Which join results have a row that is not in the graph any more."""
+        found = np.zeros(len(results), dtype=bool)
         for node in range(self.plan.shape.nodes):
-            found &= self.graph.holds(node, results[:, node])
+            if isinstance(self.graph, Graph):
+                gone(results[:, node], self.graph.nodes[node].rows.vertex, found)
+            else:
+                found |= ~self.graph.holds(node, results[:, node])
         return found
 
 

@@ -50,7 +50,7 @@ class Place:
         self.part = np.zeros(64, dtype=bool)
         """Which rows take part: the filter holds and no term is NULL."""
         self.terms = self._terms()
-        self.kept: dict[Any, Any] = {}
+        self.kept: dict[str, Any] = {}
         """Per edge the number of the key, if this position has all of it; else per term its words."""
 
     def _terms(self) -> list[Term]:
@@ -96,7 +96,11 @@ class Place:
         self.part = grown(self.part, bound)
         mark(self.part, rows, True)
 
-    def kept_for(self, name: Any, rows: Any, values: Any, bound: int) -> None:
+    def name(self, term: Term, word: int = 0) -> str:
+        """Under which name a word of a term's codes is kept."""
+        return f"term {self.terms.index(term)}.{word}"
+
+    def kept_for(self, name: str, rows: Any, values: Any, bound: int) -> None:
         """Values of rows under a name."""
         held = self.kept.get(name)
         if held is None:
@@ -148,15 +152,15 @@ def number_at_home(
     """Keep what an edge needs of new rows of a position."""
     terms = keys.terms(node)
     if keys.names is not None and keys.home(node) == place.number:
-        place.kept_for(("edge", keys.edge), rows, keys.names.ids(coded.matrix(terms)), bound)
+        place.kept_for(f"edge {keys.edge}", rows, keys.names.ids(coded.matrix(terms)), bound)
     else:
         for term in terms:
             if term.position == place.number:
                 for n, words in enumerate(coded.words[term]):
-                    place.kept_for((term, n), rows, words, bound)
+                    place.kept_for(place.name(term, n), rows, words, bound)
     within = keys.value(node)
     if within is not None and within.position == place.number:
-        place.kept_for((within, 0), rows, coded.words[within][0], bound)
+        place.kept_for(place.name(within), rows, coded.words[within][0], bound)
 
 
 def part_of(places: list[Place], keys: EdgeKeys, node: int, at: dict[int, Any]) -> tuple[Any, Any]:
@@ -167,10 +171,10 @@ def part_of(places: list[Place], keys: EdgeKeys, node: int, at: dict[int, Any]) 
     if keys.names is None:
         found = np.zeros(count, dtype=np.int32)
     elif home is not None:
-        found = rows_at(places[home].kept["edge", keys.edge], at[home])
+        found = rows_at(places[home].kept[f"edge {keys.edge}"], at[home])
     else:
         columns = [
-            places[t.position].kept[t, n][at[t.position]]
+            places[t.position].kept[places[t.position].name(t, n)][at[t.position]]
             for t in terms
             for n in range(t.how.words if isinstance(t.how, Family) else 1)
         ]
@@ -178,7 +182,8 @@ def part_of(places: list[Place], keys: EdgeKeys, node: int, at: dict[int, Any]) 
     within = keys.value(node)
     if within is None:
         return found, None
-    return found, rows_at(places[within.position].kept[within, 0], at[within.position])
+    place = places[within.position]
+    return found, rows_at(place.kept[place.name(within)], at[within.position])
 
 
 def referring(plan: Plan) -> list[Referring]:

@@ -58,14 +58,14 @@ class Reservoir(Protocol):
         """New results of a batch that is weighed and not yet added; the slots that changed."""
         ...
 
-    def settle(self, graph: AnyGraph, holds: Holds) -> Any:
+    def settle(self, graph: AnyGraph, lost: Lost) -> Any:
         """What deletions took away is purged and drawn again; the slots that changed."""
         ...
 
 
 AnyGraph = Graph | PlainGraph
-Holds = Callable[[Any], Any]
-"""For rows of results, which of the results still exist."""
+Lost = Callable[[Any], Any]
+"""For rows of results, which of the results exist no more."""
 
 
 def entries(graph: AnyGraph, node: int, rows: Any, weighed: Any, chosen: tuple[Any, Any]) -> Any:
@@ -110,6 +110,7 @@ class WithoutReplacement(_Slots):
     def __init__(self, size: int, nodes: int, seed: int) -> None:
         super().__init__(nodes, seed)
         self.size = size
+        self.distinct: Distinct | None = None
 
     def enter(self, graph: AnyGraph, node: int, rows: Any, weighed: Any) -> Any:
         """See `Reservoir`."""
@@ -124,38 +125,48 @@ class WithoutReplacement(_Slots):
             )
         changed = self._put(graph, node, rows, weighed, chosen)
         self.filled = min(self.size, graph.size + weighed.total)
+        if self.distinct is not None and len(changed):
+            self.distinct.note(self.slots, np.asarray(changed), self.filled)
         return changed
 
-    def settle(self, graph: AnyGraph, holds: Holds) -> Any:
+    def settle(self, graph: AnyGraph, lost: Lost) -> Any:
         """See `Reservoir`."""
-        before = self.slots[: self.filled]
-        kept = before[holds(before)]
         wanted = min(self.size, graph.size)
-        if len(kept) == wanted == self.filled:
-            return np.empty(0, dtype=np.int64)
-        slots = np.empty((max(wanted, 16), before.shape[1]), dtype=np.int32)
+        holes = np.flatnonzero(lost(self.slots[: self.filled]))
+        if not len(holes) and wanted == self.filled:
+            return holes
+        self.slots = grown(self.slots, wanted)
         if 2 * self.size >= graph.size:
-            slots[:wanted] = self._some_of_few(graph, wanted)
-            changed = np.arange(wanted)
+            self.slots[:wanted] = self._some_of_few(graph, wanted)
+            self.distinct = None
+            holes = np.arange(wanted)
         else:
-            slots[: len(kept)] = kept
-            distinct = Distinct(slots, len(kept), wanted)
-            while not distinct.refill(self._draw(graph, wanted - distinct.filled + 8)):
-                pass
-            # Survivors moved together: every slot from the first hole on may be another.
-            changed = np.arange(wanted)
-        self.slots, self.filled = slots, wanted
-        return changed
+            holes = np.concatenate([holes, np.arange(self.filled, wanted)])
+            self._refill(graph, holes)
+        self.filled = wanted
+        return holes
+
+    def _refill(self, graph: AnyGraph, holes: Any) -> None:
+        """Draw until every hole has a result that is in no other slot."""
+        if self.distinct is None:
+            self.distinct = Distinct(self.size)
+            whole = np.setdiff1d(np.arange(self.filled), holes)
+            self.distinct.note(self.slots, whole, self.filled)
+        done = 0
+        while done < len(holes):
+            drawn = self._draw(graph, len(holes) - done + 4)
+            done = self.distinct.refill(self.slots, holes, done, drawn)
 
     def _some_of_few(self, graph: AnyGraph, wanted: int) -> Any:
         """So many of all results, of which there are at most twice as many as slots."""
         chosen = some_of(self.state, graph.size, wanted)
         return graph.draw(chosen if isinstance(graph, Graph) else chosen.tolist())
 
-    def enlarge(self, graph: AnyGraph, size: int, holds: Holds) -> Any:
+    def enlarge(self, graph: AnyGraph, size: int, lost: Lost) -> Any:
         """More slots, filled from all results."""
         self.size = size
-        return self.settle(graph, holds)
+        self.distinct = None
+        return self.settle(graph, lost)
 
 
 class WithReplacement(_Slots):
@@ -178,24 +189,23 @@ class WithReplacement(_Slots):
             self.filled = self.size
         return changed
 
-    def settle(self, graph: AnyGraph, holds: Holds) -> Any:
+    def settle(self, graph: AnyGraph, lost: Lost) -> Any:
         """See `Reservoir`."""
         if not graph.size:
             self.filled = 0
             return np.empty(0, dtype=np.int64)
-        lost = np.ones(self.size, dtype=bool)
-        lost[: self.filled] = ~holds(self.slots[: self.filled])
-        at = np.flatnonzero(lost)
+        gone = np.flatnonzero(lost(self.slots[: self.filled]))
+        at = np.concatenate([gone, np.arange(self.filled, self.size)])
         self.slots = grown(self.slots, self.size)
         self.filled = self.size
         if len(at):
             self.slots[at] = self._draw(graph, len(at))
         return at
 
-    def enlarge(self, graph: AnyGraph, size: int, holds: Holds) -> Any:
+    def enlarge(self, graph: AnyGraph, size: int, lost: Lost) -> Any:
         """More slots, filled from all results."""
         self.size = size
-        return self.settle(graph, holds)
+        return self.settle(graph, lost)
 
 
 class Bernoulli(_Slots):
@@ -227,11 +237,11 @@ class Bernoulli(_Slots):
         self.filled += len(changed)
         return changed
 
-    def settle(self, graph: AnyGraph, holds: Holds) -> Any:
+    def settle(self, graph: AnyGraph, lost: Lost) -> Any:
         """See `Reservoir`."""
         del graph
         before = self.slots[: self.filled]
-        kept = before[holds(before)]
+        kept = before[~lost(before)]
         changed = np.arange(len(kept)) if len(kept) < self.filled else np.empty(0, dtype=np.int64)
         self.slots[: len(kept)] = kept
         self.filled = len(kept)

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from belvedere.algebra.scalars import every
+from belvedere.synopses import estimates
+from belvedere.synopses.counts import key_counts
 from belvedere.synopses.keeper import Keeper
 from belvedere.synopses.reservoir import Bernoulli
 from belvedere.synopses.values import true, value
@@ -99,11 +101,47 @@ class Results:
             share = max(passing, 1) / max(sample.filled, 1)
             size = max(2 * sample.size if passing < 8 else 0, math.ceil(MORE * wanted / share))
             sample.enlarge(
-                keeper.graph, min(max(size, sample.size + 1), MOST_LARGER * wanted), keeper.exist
+                keeper.graph, min(max(size, sample.size + 1), MOST_LARGER * wanted), keeper.lost
             )
             self._passing = None
 
     @property
     def join_size(self) -> Any:
-        """How many rows the join has."""
-        return self.keeper.size
+        """How many rows the join has: exact, or an estimate where filters come after the graph."""
+        if not self.keeper.plan.after:
+            return self.keeper.size
+        return estimates.size(self._population())
+
+    def estimate(
+        self,
+        what: str,
+        where: str | None = None,
+        group_by: str | None = None,
+        confidence: float = 0.95,
+    ) -> Any:
+        """An aggregate over the join with an interval; by groups, a dictionary of them."""
+        return estimates.estimate(self._population(), what, where, group_by, confidence)
+
+    def histogram(self, what: str, buckets: int) -> estimates.Histogram:
+        """An equi-depth histogram of an expression over the join."""
+        return estimates.histogram(self._population(), what, buckets)
+
+    def train_test(self, share: float) -> tuple[pa.Table, pa.Table]:
+        """The sample as rows to train on and a share of it to test with."""
+        return estimates.split(self.arrow(), share, self._random)
+
+    def key_counts(self, column: str) -> pa.Table:
+        """How many join results each value of a join key has: exact, from the weights."""
+        return key_counts(self.keeper, column)
+
+    def _population(self) -> estimates.Population:
+        sample, region = self.keeper.sample, self.keeper.plan.region
+        passing = self.passing() if self.keeper.plan.after else np.ones(sample.filled, dtype=bool)
+        return estimates.Population(
+            self.gather(sample.slots[: sample.filled]),
+            region.types,
+            dict(region.outputs),
+            passing,
+            self.keeper.size,
+            self.keeper.kind.replacement,
+        )

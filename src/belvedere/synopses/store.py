@@ -31,6 +31,7 @@ class Store:
         self.table = table
         self.types = dict(types)
         self.schema = pa.schema([(name, kinds.arrow(kind)) for name, kind in types.items()])
+        self._how = {name: _stored(kind) for name, kind in types.items()}
         self.nothing = self.schema.empty_table()
         self.bound = 0
         """Above every row's number."""
@@ -38,7 +39,7 @@ class Store:
         self._free = np.empty(0, dtype=np.int32)
         self._place = np.empty(64, dtype=np.int64)
         self._chunks: dict[int, pa.Table] = {}
-        self._living: dict[int, int] = {}
+        self._living: dict[int, int] = {0: 0}
         self._open: list[pa.Table] = []
         self._open_number = 0
         self._open_rows = 0
@@ -90,7 +91,7 @@ class Store:
     def _keep(self, rows: pa.Table) -> None:
         self._open.append(rows)
         self._open_rows += rows.num_rows
-        self._living[self._open_number] = self._living.get(self._open_number, 0) + rows.num_rows
+        self._living[self._open_number] += rows.num_rows
         if self._open_rows >= _CHUNK:
             self._close()
 
@@ -98,6 +99,7 @@ class Store:
         self._chunks[self._open_number] = pa.concat_tables(self._open).combine_chunks()
         self._open, self._open_rows = [], 0
         self._open_number += 1
+        self._living[self._open_number] = 0
 
     def find(self, rows: pa.Table) -> Any:
         """The numbers of rows with these values, no number twice; nothing changes if one is missing."""
@@ -155,7 +157,7 @@ class Store:
         for name, kind in self.types.items():
             array = one_array(rows[name])
             valid = validity(array)
-            for words in codes(array, kind, _stored(kind)):
+            for words in codes(array, kind, self._how[name]):
                 fold(found, words, valid)
         return found
 
@@ -181,9 +183,43 @@ class Store:
     def _chunk(self, number: int) -> pa.Table:
         if number != self._open_number:
             return self._chunks[number]
-        if len(self._open) > 1:
-            self._open = [pa.concat_tables(self._open).combine_chunks()]
+        if len(self._open) != 1:
+            self._open = [pa.concat_tables([self.nothing, *self._open]).combine_chunks()]
         return self._open[0]
+
+    def saved(self) -> dict[str, Any]:
+        """The rows as arrays: their places, the free numbers, and the payload as Arrow writes it."""
+        numbers = [*self._chunks, self._open_number]
+        found = {
+            "place": self._place[: self.bound],
+            "free": self._free,
+            "numbers": np.array(
+                [self.bound, self.count, self._open_number, self._open_rows], dtype=np.int64
+            ),
+            "living": np.array([[n, self._living[n]] for n in numbers], dtype=np.int64).reshape(
+                -1, 2
+            ),
+        }
+        for number in numbers:
+            sink = pa.BufferOutputStream()
+            chunk = self._chunk(number)
+            with pa.ipc.new_stream(sink, self.schema) as stream:
+                stream.write_table(chunk)
+            found[f"chunk {number}"] = np.frombuffer(sink.getvalue(), dtype=np.uint8)
+        return found
+
+    def restore(self, found: Mapping[str, Any]) -> None:
+        """The rows as they were saved; the payload stays where it is mapped."""
+        self._place, self._free = found["place"].copy(), found["free"].copy()
+        self.bound, self.count, self._open_number, self._open_rows = found["numbers"].tolist()
+        self._living = dict(found["living"].tolist())
+        chunks = {
+            n: pa.ipc.open_stream(pa.py_buffer(found[f"chunk {n}"])).read_all()
+            for n in self._living
+        }
+        self._open = [chunks.pop(self._open_number)]
+        self._chunks = {n: chunk.combine_chunks() for n, chunk in chunks.items()}
+        self._index = None
 
     @property
     def bytes(self) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,14 @@ def _widest(kind: str) -> pa.DataType:
     return pa.decimal128(38, _scale(kind)) if not kinds.is_integer(kind) else pa.decimal128(20, 0)
 
 
+@cache
 def _scale(kind: str) -> int:
     return kinds.digits(kind)[1] if kinds.is_decimal(kind) else 0
+
+
+@cache
+def _is_decimal(kind: str) -> bool:
+    return kinds.is_decimal(kind)
 
 
 def whole(array: pa.Array, kind: str) -> Any:
@@ -100,7 +107,7 @@ def whole(array: pa.Array, kind: str) -> Any:
         return np.empty(0, dtype=np.int64)
     start, end = array.offset, array.offset + len(array)
     data = array.buffers()[1]
-    if kinds.is_decimal(kind):
+    if _is_decimal(kind):
         return np.frombuffer(data, dtype=np.int64)[2 * start : 2 * end : 2].copy()
     if kind == "boolean":
         return pc.cast(pc.fill_null(array, False), pa.int64()).to_numpy(zero_copy_only=False)
