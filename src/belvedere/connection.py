@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from belvedere.cleaning.answers import Answer
+from belvedere.cleaning.cleaned import Cleaned
+from belvedere.cleaning.create import no_sample, samples_of
+from belvedere.cleaning.estimating import estimate
+from belvedere.cleaning.selecting import Selected
 from belvedere.derived import Kind, everything, readers, refuse_if_taken
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.kinds import kinds
@@ -16,9 +21,12 @@ from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
 from belvedere.lake.machine import blaming_the_machine
+from belvedere.scheduling.limits import Limits
 from belvedere.sketches.asking import ask
 from belvedere.sketches.kind import Sketches
+from belvedere.sql.sample_statements import CleanSample, Estimate
 from belvedere.sql.statements import (
+    AlterLimit,
     AlterPolicy,
     CreateTable,
     CreateView,
@@ -31,6 +39,7 @@ from belvedere.sql.statements import (
     ShowViews,
     parse_statement,
 )
+from belvedere.synopses.kind import Synopses
 from belvedere.views import create as creation
 from belvedere.views.catalog import (
     Broken,
@@ -55,6 +64,12 @@ from belvedere.views.status import Statuses, history
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from belvedere.scheduling.arrivals import Arrival
+    from belvedere.scheduling.planning import Outlook
+    from belvedere.scheduling.schedules import Calibration
+    from belvedere.scheduling.service import Service
+    from belvedere.synopses.handle import SynopsisHandle
 
 
 SIDE_BY_SIDE = 2
@@ -85,6 +100,8 @@ class Lake:
             # What cannot be read is for status() to tell: the other views must still open.
             with suppress(BelvedereError):
                 creation.show(door, view)
+        self._limits = Limits(door)
+        self._limits.show_consistent()
 
     @property
     def spark(self) -> SparkSession:
@@ -101,6 +118,7 @@ class Lake:
             if isinstance(statement, CreateTable):
                 self._refuse_taken(statement.name)
             guard(self._door, statement, self._readers)
+            self._limits.show_consistent()
             with readable(self._door, text):
                 return self._door.sql(text)
 
@@ -198,13 +216,62 @@ class Lake:
         with self._door.one_call():
             return everything(self._door, self._kinds)
 
+    def calibrate(self, name: str, tables: Collection[str] | None = None) -> Calibration:
+        """Measure on a scratch copy what changes of a view's tables cost it; saved with the view."""
+        with blaming_the_machine():
+            return self._limits.calibrate(name, tables=tables)
+
+    def plan(self, name: str, arrivals: str | Path | Sequence[Arrival] = "observed") -> Outlook:
+        """What the service would do for a view on a stream of arrivals, and what it would cost."""
+        return self._limits.plan(name, arrivals)
+
+    def serve(self, **options: Any) -> Service:
+        """A service that keeps the response limits of views; its `run` works until `stop`."""
+        return self._limits.service(self, **options)
+
     def history(self, name: str, limit: int | None = None) -> History:
         """The refreshes of a view, newest first, all or only the last ones."""
         return history(self._door, name, limit)
 
+    def clean(self, name: str) -> Cleaned:
+        """Bring a view's sample and its outliers, not the view, to the newest versions."""
+        view = the_view(self._door, name)
+        samples = samples_of(self._door, view.name)
+        if not samples:
+            raise no_sample(view.name)
+        with self._refreshing() as ledger:
+            below = [v for v in self._below(samples[0]) if v.stored != view.stored]
+            with Pins(self._door, [*below, *samples]) as pins:
+                for needed in below:
+                    self._bring(needed, pins, ledger)
+                done = [self._bring(sample, pins, ledger) for sample in samples]
+        return Cleaned(view.name, tuple(done))
+
+    def estimate(
+        self,
+        query: str,
+        *,
+        confidence: float = 0.95,
+        method: str = "AUTO",
+        clean: bool = True,
+        at: Mapping[str, int] | None = None,
+    ) -> Answer | Selected:
+        """Answer a query on a sampled view as of now, with intervals, without refreshing the view.
+
+        `clean=False` answers as of the sample's versions; `at` says which versions these must be.
+        """
+        first = self.clean if clean and at is None else str
+        with blaming_the_machine():
+            return estimate(self._door, first, query, confidence, method, at or {})
+
     def view(self, name: str) -> ViewHandle:
         """A view by name."""
         return ViewHandle(self, the_view(self._door, name))
+
+    def synopsis(self, name: str) -> SynopsisHandle:
+        """A synopsis by name."""
+        kept = next(kind for kind in self._kinds if isinstance(kind, Synopses))
+        return kept.handle(canonical_name(self._door, name))
 
     def enable_change_feed(self, table: str) -> None:
         """Record a table's changes from now on, so that views over it can be refreshed from them."""
@@ -249,8 +316,11 @@ class Lake:
             ShowViews: self._show,
             DescribeView: self._describe,
             AlterPolicy: self._alter,
+            AlterLimit: self._limit,
             DropView: self._drop,
             DropTable: self._drop_table,
+            CleanSample: self._clean,
+            Estimate: self._estimate,
         }
         for kind in self._kinds:
             own |= kind.statements()
@@ -272,6 +342,15 @@ class Lake:
         stored = stored_of(canonical_name(self._door, view))
         refuse_if_needed(view, self._readers(stored))
 
+    def _refuse_sampled(self, name: str) -> None:
+        """Invalid if a view that is to be replaced has a sample, which would be of another."""
+        if is_view(self._door, canonical_name(self._door, name)) and samples_of(self._door, name):
+            raise Invalid(
+                f"{name!r} has a sample, which would not fit another definition",
+                hint=f"DROP SAMPLE ON {name} first",
+                reason="NEEDED",
+            )
+
     def _refuse_taken(self, name: str) -> None:
         refuse_if_taken(self._kinds, canonical_name(self._door, name), name)
 
@@ -279,7 +358,10 @@ class Lake:
         self._refuse_taken(statement.name)
         if statement.replace:
             self._refuse_others(statement.name)
-        creation.create_view(self._door, statement)
+            self._refuse_sampled(statement.name)
+        made = creation.create_view(self._door, statement)
+        if made is not None:
+            self._limits.forget(statement.name)
         return self._nothing()
 
     def _refresh(self, statement: Refresh) -> DataFrame:
@@ -307,10 +389,42 @@ class Lake:
         creation.alter_policy(self._door, statement.name, statement.policy)
         return self._nothing()
 
+    def _clean(self, statement: CleanSample) -> DataFrame:
+        done = self.clean(statement.view)
+        return self.spark.createDataFrame([(str(done),)], "result string")
+
+    def _estimate(self, statement: Estimate) -> DataFrame:
+        return self.estimate(
+            statement.query,
+            confidence=statement.confidence,
+            method=statement.method,
+            clean=statement.clean,
+        ).df()
+
+    def _limit(self, statement: AlterLimit) -> DataFrame:
+        self._limits.alter(statement)
+        return self._nothing()
+
     def _drop(self, statement: DropView) -> DataFrame:
         self._refuse_others(statement.name)
+        samples = self._own_samples(statement.name)
+        for sample in samples:
+            creation.drop_view(self._door, sample.name)
         creation.drop_view(self._door, statement.name, if_exists=statement.if_exists)
-        return self._nothing()
+        self._limits.forget(statement.name)
+        said = [(f"dropped its sample {sample.name}",) for sample in samples]
+        return self.spark.createDataFrame(said, "result string")
+
+    def _own_samples(self, name: str) -> list[View]:
+        """The samples of a view that is to go, if nothing else needs it."""
+        if not is_view(self._door, canonical_name(self._door, name)):
+            return []
+        samples = samples_of(self._door, name)
+        own = {sample.name for sample in samples}
+        for table in (stored_of(canonical_name(self._door, name)), *(s.stored for s in samples)):
+            others = [r for r in view_readers(self._door, table) if r.name not in own]
+            refuse_if_needed(name, others)
+        return samples
 
     def _drop_table(self, statement: DropTable) -> DataFrame:
         name = canonical_name(self._door, statement.name)
@@ -366,6 +480,7 @@ class Lake:
             ledger.add(each.record)
             learn(self._door, each.record)
         self._last[view.stored] = done
+        self._limits.show_consistent()
         return done
 
     def _text(self, explanation: Explanation) -> DataFrame:
@@ -376,8 +491,13 @@ class Lake:
         wanted: set[str] = set()
         every = {v.stored: v for v in all_views(self._door)}
 
+        own = view.definition.sampling
+
         def visit(v: View) -> None:
             for table in v.inputs:
+                # A sample is brought up to date so that its view need not be.
+                if own is not None and table in every and every[table].name == own.of:
+                    continue
                 if table in every and table not in wanted:
                     wanted.add(table)
                     visit(every[table])
@@ -431,9 +551,15 @@ class ViewHandle:
         """The declared columns with their types."""
         return self._view.definition.columns
 
-    def df(self) -> DataFrame:
-        """The view's rows as of its vector: exactly the declared columns."""
-        return self._lake.spark.sql(creation.read_sql(self._lake._door, self._view))
+    def df(self, *, between: bool = False) -> DataFrame:
+        """The view's rows: exactly the declared columns.
+
+        Of a view with a response limit those of its last state in which all tables were at one
+        point, or if asked for the newest, which may be in between.
+        """
+        lake = self._lake
+        version = None if between else lake._limits.version(self._view)
+        return lake.spark.sql(creation.read_sql(lake._door, self._view, version))
 
     def refresh(self, *, full: bool = False) -> Refreshed:
         """Bring it to the newest versions."""
