@@ -49,6 +49,8 @@ class Definition:
     """The types of the columns of its feeds; none if it is captured anew each time."""
     reads: Mapping[str, tuple[str, ...]]
     """The columns it uses of each table."""
+    types: Mapping[str, Mapping[str, str]]
+    """Their types."""
     room: int
     watched: tuple[Watched, ...] = ()
     retired: str = ""
@@ -73,6 +75,7 @@ class Definition:
             "partitions": [p.to_json() for p in self.partitions],
             "kinds": dict(self.kinds),
             "reads": {t: list(c) for t, c in self.reads.items()},
+            "types": {t: dict(c) for t, c in self.types.items()},
             "room": self.room,
             "watched": [[w.table, w.column, w.low, w.high] for w in self.watched],
             "retired": self.retired,
@@ -101,6 +104,7 @@ class Definition:
             partitions,
             record["kinds"],
             {t: tuple(c) for t, c in record["reads"].items()},
+            record["types"],
             record["room"],
             tuple(Watched(*w) for w in record["watched"]),
             record["retired"],

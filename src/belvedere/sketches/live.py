@@ -54,7 +54,7 @@ def plan_of(lake: Tables, query: str) -> Rel:
 
 def engine_of(lake: Tables, definition: Definition) -> Engine | None:
     """An empty engine for a sketch; None for one that is captured anew each time."""
-    if definition.kept:
+    if definition.kept or definition.retired:
         return None
     found = block(plan_of(lake, definition.query), definition.partitions)
     return Engine(found, definition.partitions, definition.kinds, definition.room)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,7 +32,7 @@ from belvedere.sketches.engine import Engine
 from belvedere.sketches.live import Live, engine_of, plan_of
 from belvedere.sketches.measures import Recapture
 from belvedere.sketches.partitions import Bitmap
-from belvedere.sketches.planning import proved_again
+from belvedere.sketches.planning import proved_again, types_read
 from belvedere.sql.render import SIGN, render
 from belvedere.views.held import Held
 from belvedere.views.lookups import LookUps
@@ -96,9 +97,10 @@ class Upkeep:
                 raise Recapture("the state is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
             return found.table
 
-        if definition.watched:
-            plan = plan_of(self.door, definition.query)
-            definition = proved_again(plan, definition, self.pins)
+        definition = proved_again(plan_of(self.door, definition.query), definition, self.pins)
+        if definition.retired:
+            everything = tuple(np.ones(p.count, dtype=np.bool_) for p in definition.partitions)
+            return Live(definition, vector, everything, None, saved=False)
         engine = engine_of(self.door, definition)
         try:
             if engine is not None:
@@ -145,6 +147,8 @@ class Upkeep:
 
     def _problem(self, live: Live, target: Vector) -> str:
         """Why changes cannot bring the sketch to the target; "" if they can."""
+        if types_read(self.pins, live.definition.reads) != live.definition.types:
+            return "SCHEMA_CHANGED"
         if live.definition.kept:
             return live.definition.kept
         if live.engine is None:
