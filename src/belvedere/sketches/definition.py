@@ -60,6 +60,8 @@ class Definition:
     automatic: bool = False
     costs: Mapping[str, float] = field(default_factory=dict)
     past: tuple[Version, ...] = ()
+    blooms: tuple[tuple[str, str, int, int], ...] = ()
+    """Tables and key columns that have a filter, how many keys each has, and how many are gone."""
 
     def remembering(self, version: Version) -> Definition:
         """The same with one more version of the past."""
@@ -82,6 +84,7 @@ class Definition:
             "kept": self.kept,
             "automatic": self.automatic,
             "costs": dict(self.costs),
+            "blooms": [list(b) for b in self.blooms],
             "past": [[vector_record(v.vector), [_packed(b) for b in v.bitmaps]] for v in self.past],
         }
 
@@ -112,6 +115,7 @@ class Definition:
             record["automatic"],
             record["costs"],
             past,
+            tuple((t, c, k, g) for t, c, k, g in record["blooms"]),
         )
 
 
