@@ -22,6 +22,8 @@ from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
 from belvedere.lake.machine import blaming_the_machine
 from belvedere.scheduling.limits import Limits
+from belvedere.sketches.asking import ask
+from belvedere.sketches.kind import Sketches
 from belvedere.sql.sample_statements import CleanSample, Estimate
 from belvedere.sql.statements import (
     AlterLimit,
@@ -119,6 +121,28 @@ class Lake:
             self._limits.show_consistent()
             with readable(self._door, text):
                 return self._door.sql(text)
+
+    def query(self, text: str, versions: Mapping[str, int] | None = None) -> DataFrame:
+        """Run a query, through a sketch where one is safe, up to date and worth it.
+
+        `versions` asks for earlier versions of its tables; without a sketch that is kept at these,
+        the tables are read at them.
+        """
+        with blaming_the_machine():
+            return ask(self._door, self._sketches, text, versions)
+
+    def explain_query(self, text: str, versions: Mapping[str, int] | None = None) -> Any:
+        """Which sketch would answer a query, why that is safe, what is skipped; or why none would."""
+        with blaming_the_machine():
+            return self._sketches.answer(text, versions)
+
+    def auto_sketches(self, on: bool = True) -> None:
+        """Watch queries from now on: create sketches where they pay, drop those that do not."""
+        self._sketches.watch(on)
+
+    @property
+    def _sketches(self) -> Sketches:
+        return next(k for k in self._kinds if isinstance(k, Sketches))
 
     def refresh(self, name: str | None = None, *, full: bool = False) -> Any:
         """Bring what is derived, and the views it reads, to the newest versions.

@@ -12,6 +12,8 @@ import numpy as np
 from belvedere.lake.stamps import Vector, vector_of, vector_record
 from belvedere.sketches.partitions import Bitmap, Partition
 
+KIND = "sketches"
+"""Under which word they are saved."""
 PAST = 20
 """How many earlier versions of a sketch are kept, for queries of earlier versions of its tables."""
 

@@ -367,7 +367,6 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     "ALTER MATERIALIZED VIEW": _alter,
     **SAMPLES,
     **SKETCHES,
-    "ALTER MATERIALIZED VIEW": _alter_policy,
     **SYNOPSES,
 }
 
