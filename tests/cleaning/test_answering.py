@@ -65,7 +65,9 @@ class Small:
             "CREATE TABLE log_old AS SELECT (hash(i) % 900)::BIGINT AS video_id, (i * 7) % 1000 AS bytes FROM range(9000) t(i)"
         )
         run("CREATE TABLE log_new AS SELECT * FROM log_old WHERE video_id % 17 > 0")
-        run("INSERT INTO log_new SELECT (hash(i + 5) % 940)::BIGINT, (i * 13) % 900 FROM range(3000) t(i)")
+        run(
+            "INSERT INTO log_new SELECT (hash(i + 5) % 940)::BIGINT, (i * 13) % 900 FROM range(3000) t(i)"
+        )
 
     def collect(self, plan: Rel) -> pa.Table:
         def source(leaf: Scan | Change) -> exp.Table:
