@@ -169,6 +169,14 @@ def test_other_tables_are_joined_whole(small: Small) -> None:
     assert column.low[0] <= truth <= column.high[0]
 
 
+def test_the_size_of_a_sample_varies_by_what_is_sampled_together(tmp_path: Path) -> None:
+    small = Small(tmp_path / "lake", by=("owner",))
+    sheet = small.answer("SELECT sum(n) AS s FROM visits").sheet
+    sizes = np.bincount(sheet.fresh.unit)
+    assert sheet.size_deviation == pytest.approx(np.sqrt(0.5 * (sizes.astype(float) ** 2).sum()))
+    assert sheet.size_deviation > 10 * np.sqrt(0.5 * 0.5 * 900)
+
+
 def test_a_select_has_fresh_rows_of_sampled_keys_and_counts_the_rest(small: Small) -> None:
     found = selected(small.ask("SELECT video_id, n FROM visits WHERE n > 8"), small.collect, 0.99)
     have = {tuple(r.values()) for r in found.rows.to_pylist()}

@@ -101,7 +101,13 @@ def estimated(
         shown,
         found.columns,
         found.notes,
-        facts(door, question, len(found.sheet.fresh.unit), len(found.sheet.stale.unit)),
+        facts(
+            door,
+            question,
+            len(found.sheet.fresh.unit),
+            len(found.sheet.stale.unit),
+            found.sheet.size_deviation,
+        ),
         confidence,
         tuple(question.outputs),
         lambda rows: _frame(door, rows),
@@ -127,7 +133,9 @@ def counts_answer(door: Door, question: Question, found: Selected, confidence: f
     )
 
 
-def facts(door: Door, question: Question, fresh: int, stale: int) -> tuple[tuple[str, str], ...]:
+def facts(
+    door: Door, question: Question, fresh: int, stale: int, deviation: float | None = None
+) -> tuple[tuple[str, str], ...]:
     """What an answer rests on."""
     sampling = question.sampling
     states = [("stale view", question.view), ("sample", question.sample)]
@@ -143,9 +151,10 @@ def facts(door: Door, question: Question, fresh: int, stale: int) -> tuple[tuple
         where.append(f"read whole: {', '.join(found.whole)}")
     unique = "" if sampling.unique else ", which is not unique: rows are sampled together"
     hashed = f"{sampling.ratio:.4g} of ({', '.join(sampling.key)}){unique}, seed {sampling.seed}"
+    by_chance = "" if deviation is None else f" (give or take {deviation:.0f} by chance)"
     return (
         ("Versions", versions),
-        ("Sample", f"{hashed}\nrows used: {fresh} fresh, {stale} stale"),
+        ("Sample", f"{hashed}\nrows used: {fresh} fresh{by_chance}, {stale} stale"),
         ("Where η went", "\n".join(where) or "over parts of the view"),
     )
 

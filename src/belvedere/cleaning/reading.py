@@ -78,6 +78,12 @@ class Sheet:
                     side[:, j] = side[:, j] > 0
         return made
 
+    @property
+    def size_deviation(self) -> float:
+        """The standard deviation of the number of sampled fresh rows: √(m(1−m) Σ n²), by key."""
+        counts = np.bincount(self.fresh.unit[~self.fresh.exact]).astype(np.float64)
+        return float(np.sqrt((1 - self.ratio) * (counts**2).sum()))
+
     def _rows(self, side: Side) -> Rows:
         adds = [
             t.adds(side.values.get(f"t{j}", np.zeros(len(side.unit))))
