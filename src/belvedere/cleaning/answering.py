@@ -150,10 +150,10 @@ def _rank(sheet: Sheet, name: str, a: Agg, confidence: float, method: Method) ->
     p = _share(a)
     value, low, high, before = (np.full(sheet.groups, np.nan) for _ in range(4))
     result = Column(name, value, low, high, [], [], before)
-    group, whole = sheet.whole[a.name]
+    whole = sheet.whole[a.name]
     for g in range(sheet.groups):
         fresh, stale = (_values(s, a.name, g) for s in (sheet.fresh, sheet.stale))
-        column = whole[(group == g) & ~np.isnan(whole)]
+        column = _values(whole, a.name, g).value
         sides = {Method.AQP: inverted(p, fresh, stale, None, sheet.ratio, confidence)}
         if method is not Method.AQP and len(column):
             sides[Method.CORR] = inverted(p, fresh, stale, column, sheet.ratio, confidence)
@@ -186,9 +186,9 @@ def _share(a: Agg) -> float:
 
 
 def _values(side: Side, name: str, group: int) -> Values:
-    value = side.values[name]
-    own = (side.group == group) & ~np.isnan(value)
-    return Values(value[own], side.unit[own], side.exact[own])
+    own = side.rows(group)
+    own = own[~np.isnan(side.values[name][own])]
+    return Values(side.values[name][own], side.unit[own], side.exact[own])
 
 
 def _end(sheet: Sheet, name: str, a: Agg) -> Column:

@@ -51,6 +51,8 @@ class Bounds:
     column: str
     low: float | None = None
     high: float | None = None
+    type: str = "double"
+    """Of a table's column."""
 
     def holds(self, value: Scalar) -> Scalar:
         """The condition of an outlier."""
@@ -198,6 +200,6 @@ def _indexed(scan: Scan, bounds: tuple[Bounds, ...]) -> Rel:
     name = next((f.name for f in scan.fields if f.source.lower() == bound.column.lower()), None)
     if name is not None:
         return Filter(scan, bound.holds(col(name)))
-    wide = replace(scan, fields=(*scan.fields, Field(_VALUE, bound.column, "double")))
+    wide = replace(scan, fields=(*scan.fields, Field(_VALUE, bound.column, bound.type)))
     kept = tuple(Output(c, col(c)) for c in scan.columns)
     return Project(Filter(wide, bound.holds(col(_VALUE))), kept)
