@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,8 +21,12 @@ from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
 from belvedere.lake.machine import blaming_the_machine
+from belvedere.scheduling.limits import Limits
+from belvedere.sketches.asking import ask
+from belvedere.sketches.kind import Sketches
 from belvedere.sql.sample_statements import CleanSample, Estimate
 from belvedere.sql.statements import (
+    AlterLimit,
     AlterPolicy,
     CreateTable,
     CreateView,
@@ -35,6 +39,7 @@ from belvedere.sql.statements import (
     ShowViews,
     parse_statement,
 )
+from belvedere.synopses.kind import Synopses
 from belvedere.views import create as creation
 from belvedere.views.catalog import (
     Broken,
@@ -59,6 +64,12 @@ from belvedere.views.status import Statuses, history
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from belvedere.scheduling.arrivals import Arrival
+    from belvedere.scheduling.planning import Outlook
+    from belvedere.scheduling.schedules import Calibration
+    from belvedere.scheduling.service import Service
+    from belvedere.synopses.handle import SynopsisHandle
 
 
 SIDE_BY_SIDE = 2
@@ -89,6 +100,8 @@ class Lake:
             # What cannot be read is for status() to tell: the other views must still open.
             with suppress(BelvedereError):
                 creation.show(door, view)
+        self._limits = Limits(door)
+        self._limits.show_consistent()
 
     @property
     def spark(self) -> SparkSession:
@@ -105,8 +118,31 @@ class Lake:
             if isinstance(statement, CreateTable):
                 self._refuse_taken(statement.name)
             guard(self._door, statement, self._readers)
+            self._limits.show_consistent()
             with readable(self._door, text):
                 return self._door.sql(text)
+
+    def query(self, text: str, versions: Mapping[str, int] | None = None) -> DataFrame:
+        """Run a query, through a sketch where one is safe, up to date and worth it.
+
+        `versions` asks for earlier versions of its tables; without a sketch that is kept at these,
+        the tables are read at them.
+        """
+        with blaming_the_machine():
+            return ask(self._door, self._sketches, text, versions)
+
+    def explain_query(self, text: str, versions: Mapping[str, int] | None = None) -> Any:
+        """Which sketch would answer a query, why that is safe, what is skipped; or why none would."""
+        with blaming_the_machine():
+            return self._sketches.answer(text, versions)
+
+    def auto_sketches(self, on: bool = True) -> None:
+        """Watch queries from now on: create sketches where they pay, drop those that do not."""
+        self._sketches.watch(on)
+
+    @property
+    def _sketches(self) -> Sketches:
+        return next(k for k in self._kinds if isinstance(k, Sketches))
 
     def refresh(self, name: str | None = None, *, full: bool = False) -> Any:
         """Bring what is derived, and the views it reads, to the newest versions.
@@ -180,6 +216,19 @@ class Lake:
         with self._door.one_call():
             return everything(self._door, self._kinds)
 
+    def calibrate(self, name: str, tables: Collection[str] | None = None) -> Calibration:
+        """Measure on a scratch copy what changes of a view's tables cost it; saved with the view."""
+        with blaming_the_machine():
+            return self._limits.calibrate(name, tables=tables)
+
+    def plan(self, name: str, arrivals: str | Path | Sequence[Arrival] = "observed") -> Outlook:
+        """What the service would do for a view on a stream of arrivals, and what it would cost."""
+        return self._limits.plan(name, arrivals)
+
+    def serve(self, **options: Any) -> Service:
+        """A service that keeps the response limits of views; its `run` works until `stop`."""
+        return self._limits.service(self, **options)
+
     def history(self, name: str, limit: int | None = None) -> History:
         """The refreshes of a view, newest first, all or only the last ones."""
         return history(self._door, name, limit)
@@ -218,6 +267,11 @@ class Lake:
     def view(self, name: str) -> ViewHandle:
         """A view by name."""
         return ViewHandle(self, the_view(self._door, name))
+
+    def synopsis(self, name: str) -> SynopsisHandle:
+        """A synopsis by name."""
+        kept = next(kind for kind in self._kinds if isinstance(kind, Synopses))
+        return kept.handle(canonical_name(self._door, name))
 
     def enable_change_feed(self, table: str) -> None:
         """Record a table's changes from now on, so that views over it can be refreshed from them."""
@@ -262,6 +316,7 @@ class Lake:
             ShowViews: self._show,
             DescribeView: self._describe,
             AlterPolicy: self._alter,
+            AlterLimit: self._limit,
             DropView: self._drop,
             DropTable: self._drop_table,
             CleanSample: self._clean,
@@ -304,7 +359,9 @@ class Lake:
         if statement.replace:
             self._refuse_others(statement.name)
             self._refuse_sampled(statement.name)
-        creation.create_view(self._door, statement)
+        made = creation.create_view(self._door, statement)
+        if made is not None:
+            self._limits.forget(statement.name)
         return self._nothing()
 
     def _refresh(self, statement: Refresh) -> DataFrame:
@@ -344,12 +401,17 @@ class Lake:
             clean=statement.clean,
         ).df()
 
+    def _limit(self, statement: AlterLimit) -> DataFrame:
+        self._limits.alter(statement)
+        return self._nothing()
+
     def _drop(self, statement: DropView) -> DataFrame:
         self._refuse_others(statement.name)
         samples = self._own_samples(statement.name)
         for sample in samples:
             creation.drop_view(self._door, sample.name)
         creation.drop_view(self._door, statement.name, if_exists=statement.if_exists)
+        self._limits.forget(statement.name)
         said = [(f"dropped its sample {sample.name}",) for sample in samples]
         return self.spark.createDataFrame(said, "result string")
 
@@ -418,6 +480,7 @@ class Lake:
             ledger.add(each.record)
             learn(self._door, each.record)
         self._last[view.stored] = done
+        self._limits.show_consistent()
         return done
 
     def _text(self, explanation: Explanation) -> DataFrame:
@@ -488,9 +551,15 @@ class ViewHandle:
         """The declared columns with their types."""
         return self._view.definition.columns
 
-    def df(self) -> DataFrame:
-        """The view's rows as of its vector: exactly the declared columns."""
-        return self._lake.spark.sql(creation.read_sql(self._lake._door, self._view))
+    def df(self, *, between: bool = False) -> DataFrame:
+        """The view's rows: exactly the declared columns.
+
+        Of a view with a response limit those of its last state in which all tables were at one
+        point, or if asked for the newest, which may be in between.
+        """
+        lake = self._lake
+        version = None if between else lake._limits.version(self._view)
+        return lake.spark.sql(creation.read_sql(lake._door, self._view, version))
 
     def refresh(self, *, full: bool = False) -> Refreshed:
         """Bring it to the newest versions."""

@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 import belvedere as bv
-from belvedere.lake import locks
+from belvedere.lake import locks, upkeep
 from belvedere.views.pins import Pins
 from belvedere.views.refresh import refresh
 from views.comparison import assert_all_fresh
@@ -36,23 +37,29 @@ def lake(spark: object, tmp_path: Path) -> Iterator[bv.Lake]:
 
 
 @pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_a_full_disk(lake: bv.Lake, tmp_path: Path, full: bool) -> None:
+def test_a_full_disk(
+    lake: bv.Lake, tmp_path: Path, full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake.sql(MORE)
     with files_no_longer_than(600), pytest.raises(bv.Unable, match="the disk is full") as caught:
         lake.refresh(full=full)
     assert caught.value.reason == "DISK_FULL"
     recovered(lake)
+    kept_up(lake, monkeypatch)
     assert litter(tmp_path) == []
 
 
 @pytest.mark.soak
-def test_a_new_view_on_a_full_disk(lake: bv.Lake, tmp_path: Path) -> None:
+def test_a_new_view_on_a_full_disk(
+    lake: bv.Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with files_no_longer_than(600), pytest.raises(bv.Unable, match="the disk is full"):
         lake.sql("CREATE MATERIALIZED VIEW late AS SELECT k, count(*) AS n FROM r GROUP BY k")
     assert "late" not in {state.name for state in lake.status()}
     lake.sql("CREATE MATERIALIZED VIEW late AS SELECT k, count(*) AS n FROM r GROUP BY k")
     lake.sql("DROP MATERIALIZED VIEW late")
     recovered(lake)
+    kept_up(lake, monkeypatch)
     assert litter(tmp_path) == []
 
 
@@ -160,9 +167,29 @@ def recovered(lake: bv.Lake) -> None:
     assert_all_fresh(lake, {v: q.format(r="r", s="s") for v, q in VIEWS.items()})
 
 
+def kept_up(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The upkeep that comes every so many refreshes, with nothing to be kept for readers of old versions."""
+    for stored in lake._door.stored():
+        lake.spark.sql(
+            f"ALTER TABLE {stored} SET TBLPROPERTIES"
+            " ('delta.deletedFileRetentionDuration' = 'interval 0 seconds')"
+        )
+    lake.sql(MORE)
+    lake.sql("INSERT INTO s SELECT * FROM s LIMIT 5")
+    with monkeypatch.context() as patch:
+        patch.setattr(upkeep, "EVERY", 1)
+        lake.refresh()
+    assert_all_fresh(lake, {v: q.format(r="r", s="s") for v, q in VIEWS.items()})
+
+
 def litter(directory: Path) -> list[Path]:
-    """Temporary files; data files that no version has are left to VACUUM, and not looked for."""
-    return [path for path in directory.rglob("*") if path.is_file() and "tmp" in path.name]
+    """Temporary files, and files of stored tables that their newest version does not have."""
+    found = [path for path in directory.rglob("*") if path.is_file() and "tmp" in path.name]
+    for root in directory.rglob("__bv*"):
+        if (root / "_delta_log").exists():
+            used = {Path(uri) for uri in DeltaTable(str(root)).file_uris()}
+            found += [path for path in root.glob("*.parquet") if path not in used]
+    return found
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import AnalysisException, PySparkException
 
 from belvedere.errors import Internal
-from belvedere.lake import log
+from belvedere.lake import log, upkeep
 from belvedere.lake.door import Door
 from belvedere.lake.locks import Conflict, lock
 from belvedere.lake.merges import Merge
@@ -227,6 +227,8 @@ def _committing(w: Work, table: Table, stamp: Stamp) -> Iterator[None]:
         _check_fence(w.door, table.name, stamp)
         yield
         _read_back(w.door, table.name, stamp)
+        if stamp.refresh % upkeep.EVERY == 0:
+            upkeep.keep_up(table, w.door.newest(table))
 
 
 def _sweep(home: Path) -> None:

@@ -44,7 +44,7 @@ def stamped(stamp: Stamp) -> CommitProperties:
 
 def can_replace(table: Table) -> bool:
     """Whether a table has few rows now, as its log says, and delta-rs can replace them."""
-    root = table.root if _passes_arrow(table) and not table.partition_columns else None
+    root = table.root if passes_arrow(table) and not table.partition_columns else None
     found = files(root, table.version) if root is not None else None
     if found is None or any(f.vector for f in found):
         return False
@@ -67,7 +67,7 @@ def replace_rows(root: Path, rows: pa.Table, stamp: Stamp) -> None:
 
 def takes(table: Table, merge: Merge) -> bool:
     """Whether delta-rs can be trusted with a merge into this table."""
-    if table.root is None or not _passes_arrow(table):
+    if table.root is None or not passes_arrow(table):
         return False
     kinds = dict(table.columns)
     return all(_is_plain(kinds[k]) for k in merge.keys)
@@ -105,7 +105,7 @@ def _as_stored(rows: pa.Table, table: DeltaTable) -> pa.Table:
     return rows.cast(pa.schema(fields))
 
 
-def _passes_arrow(table: Table) -> bool:
+def passes_arrow(table: Table) -> bool:
     """Whether delta-rs reads a table, and its values are the same in Arrow as in Spark."""
     return table.legible and all(is_exact(kind) for _, kind in table.columns)
 

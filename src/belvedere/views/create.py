@@ -145,18 +145,18 @@ def alter_policy(door: Door, name: str, policy: Policy) -> None:
     door.set_properties(stored, {VIEW_PROPERTY: definition.to_json()})
 
 
-def show(door: Door, view: View) -> None:
+def show(door: Door, view: View, version: int | None = None) -> None:
     """Put the view under its name: exactly the declared columns, read from the stored table."""
-    lake_catalog.create_view(door, canonical_name(door, view.name), read_sql(door, view))
+    lake_catalog.create_view(door, canonical_name(door, view.name), read_sql(door, view, version))
 
 
-def read_sql(door: Door, view: View) -> str:
-    """The query of the catalog view."""
+def read_sql(door: Door, view: View, version: int | None = None) -> str:
+    """The query of the catalog view, over the newest version of the stored table or another."""
     declared = (
         Output(name, col(plan))
         for (name, _), (_, plan) in zip(view.definition.columns, view.bound.columns, strict=True)
     )
-    stored = reference(door.table(view.stored))
+    stored = reference(door.table(view.stored), version)
     return render(Project(view.read, tuple(declared)), lambda _: stored.copy()).sql(dialect="spark")
 
 

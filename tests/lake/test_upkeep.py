@@ -1,0 +1,95 @@
+"""Upkeep: fewer files, the same rows, the same vector; what a cut-off write left is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from belvedere.lake import stamps, tables, upkeep
+from belvedere.lake.smallwrites import stamped
+from belvedere.lake.stamps import Position, Stamp
+
+AT_ONCE = "interval 0 seconds"
+
+
+def stamp(number: int) -> Stamp:
+    return Stamp("v", number, {"t": Position("id", number)})
+
+
+def stored(root: Path, retention: str, commits: int = upkeep.MANY + 4) -> None:
+    """A table of as many small files, each with its stamp, and a file that no version has."""
+    properties = {
+        "delta.enableChangeDataFeed": "true",
+        "delta.deletedFileRetentionDuration": retention,
+    }
+    for number in range(commits):
+        write_deltalake(
+            str(root),
+            pa.table({"k": [number, number], "n": [1, None]}),
+            mode="append",
+            configuration=properties if number == 0 else None,
+            commit_properties=stamped(stamp(number)),
+        )
+    (root / "part-cut-off.parquet").write_bytes(b"half")
+
+
+def kept_up(root: Path) -> None:
+    table = tables.read("t", root)
+    upkeep.keep_up(table, table.version)
+
+
+def rows(root: Path) -> list[dict[str, object]]:
+    found = DeltaTable(str(root)).to_pyarrow_table().to_pylist()
+    return sorted(found, key=lambda r: (r["k"], r["n"] is None))
+
+
+def test_small_files_are_put_together_and_nothing_else_changes(tmp_path: Path) -> None:
+    stored(tmp_path / "t", "interval 7 days")
+    before, vector = rows(tmp_path / "t"), stamps.read_local(tmp_path / "t").stamp
+    kept_up(tmp_path / "t")
+    assert len(DeltaTable(str(tmp_path / "t")).file_uris()) == 1
+    assert rows(tmp_path / "t") == before
+    assert stamps.read_local(tmp_path / "t").stamp == vector == stamp(upkeep.MANY + 3)
+
+
+def test_what_no_recent_version_uses_is_removed_and_what_a_cut_off_write_left(
+    tmp_path: Path,
+) -> None:
+    stored(tmp_path / "t", AT_ONCE)
+    before = rows(tmp_path / "t")
+    kept_up(tmp_path / "t")
+    left = list((tmp_path / "t").rglob("*.parquet"))
+    assert [p for p in left if "_delta_log" not in p.parts and "_change" not in str(p)] == [
+        Path(f) for f in DeltaTable(str(tmp_path / "t")).file_uris()
+    ]
+    assert rows(tmp_path / "t") == before
+    assert stamps.read_local(tmp_path / "t").stamp == stamp(upkeep.MANY + 3)
+
+
+def test_within_the_retention_nothing_is_removed(tmp_path: Path) -> None:
+    stored(tmp_path / "t", "interval 7 days")
+    files = set((tmp_path / "t").glob("*.parquet"))
+    kept_up(tmp_path / "t")
+    assert files <= set((tmp_path / "t").glob("*.parquet"))
+
+
+def test_few_files_are_left_as_they_are(tmp_path: Path) -> None:
+    stored(tmp_path / "t", "interval 7 days", commits=3)
+    kept_up(tmp_path / "t")
+    assert len(DeltaTable(str(tmp_path / "t")).file_uris()) == 3
+
+
+def test_what_fails_is_left_to_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(tmp_path / "t", "interval 7 days")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DeltaTable, "vacuum", full)
+    kept_up(tmp_path / "t")
+    assert len(rows(tmp_path / "t")) == 2 * (upkeep.MANY + 4)
