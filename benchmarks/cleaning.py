@@ -37,12 +37,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--spark", action="store_true", help="cleaning beside refreshing, on Spark")
     parser.add_argument("--scale", type=float)
+    parser.add_argument(
+        "--periodic",
+        type=float,
+        default=0,
+        metavar="SECONDS",
+        help="with --spark: refreshes and cleanings side by side, for so long",
+    )
     parser.add_argument("--figures", metavar="DIR", help="draw the figures here")
     arguments = parser.parse_args()
     if arguments.spark:
         from benchmarks.cleaning_spark import measured
 
-        print(json.dumps(measured(arguments.scale or 1.0, CACHE)))
+        print(json.dumps(measured(arguments.scale or 1.0, CACHE, beside=arguments.periodic)))
         return
     began = time.monotonic()
     scale = arguments.scale or (0.1 if arguments.quick else 0.5)
