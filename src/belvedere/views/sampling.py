@@ -39,7 +39,7 @@ from belvedere.algebra.scalars import Scalar, col, every, lit, same
 from belvedere.algebra.walks import children, each_once, nodes, with_children
 from belvedere.analyses.types import Types
 from belvedere.errors import Unsupported
-from belvedere.rules.sample import Sampled, sample
+from belvedere.rules.sample import Sampled, is_hash, sample
 from belvedere.sql.freshen import rename
 from belvedere.views.state import Grouped, split, state_of, stored_scan
 
@@ -119,7 +119,7 @@ def leaves(plan: Rel) -> list[int]:
     return [
         i
         for i, node in reversed(list(enumerate(each_once(plan))))
-        if isinstance(node, Filter) and isinstance(node.child, Scan) and _is_hash(node.predicate)
+        if isinstance(node, Filter) and isinstance(node.child, Scan) and is_hash(node.predicate)
     ]
 
 
@@ -135,10 +135,6 @@ def sampling_types(types: Types, sampling: Sampling) -> dict[str, str]:
 _KEY = "__okey_"
 _OTHER = "__o_"
 _VALUE = "__ovalue"
-
-
-def _is_hash(predicate: Scalar) -> bool:
-    return any(call.this == "md5" for call in predicate.expr.find_all(exp.Anonymous))
 
 
 def _outlier_keys(plan: Rel, core: Rel, sampling: Sampling, types: Types) -> Rel:
