@@ -7,9 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from belvedere.algebra.relations import Agg
+from belvedere.algebra.scalars import col
 from belvedere.cleaning.cells import Cells
 from belvedere.cleaning.duals import Dual
 from belvedere.cleaning.estimators import ENOUGH, SKEWED, Answer, Estimates, Method, Side, estimate
+from belvedere.cleaning.resampling import bootstrap_interval
+from belvedere.cleaning.totals import answer
 from cleaning.populations import SEEDS, STREAMS, Population, population, samples
 
 RATIO = 0.25
@@ -116,6 +120,28 @@ def test_rows_that_are_sampled_together_are_summed_before_they_are_squared() -> 
     found = estimate(ANSWERS["sum"], samples(by_key, 0.2), repeated(by_key, SEEDS), 0.95)
     for side in found.sides.values():
         assert misses(side, truth(ANSWERS["sum"], of)) == []
+
+
+def test_deviations_cover_and_the_bootstrap_of_keys_agrees() -> None:
+    def deviation(t: list[Dual]) -> Dual:
+        return answer(Agg("s", "stddev", (col("x"),)), [t[0], t[1], t[2]])
+
+    of = population("update-heavy", size=1400)
+    square = [np.column_stack([s, s[:, 0] ** 2]) for s in (of.stale, of.fresh)]
+    wide = Population(*square)
+    cells = samples(wide, RATIO)
+    found = estimate(deviation, cells, np.broadcast_to(wide.stale_totals, (SEEDS, 3)), 0.95)
+    values = of.fresh[of.fresh[:, 1] > 0, 0]
+    for side in found.sides.values():
+        inside = np.abs(side.value - values.std(ddof=1)) <= side.half_width(0.95)
+        assert 0.92 <= inside.mean() <= 0.98
+    few = samples(wide, RATIO, seeds=20)
+    base = np.broadcast_to(wide.stale_totals, (20, 3))
+    own = estimate(deviation, few, base, 0.95)
+    for method, given in ((Method.AQP, None), (Method.CORR, base)):
+        low, high = bootstrap_interval(deviation, few, given, 0.95)
+        ratio = (high - low) / (2 * own.sides[method].half_width(0.95))
+        assert 0.85 < np.median(ratio) < 1.15
 
 
 def skewed() -> Population:
