@@ -155,6 +155,14 @@ def test_having_and_limits_are_of_the_estimates(small: Small) -> None:
         "SELECT owner, sum(n) AS s FROM visits GROUP BY owner HAVING count(*) > 100"
     )
     assert len(most.order) == 3
+    assert not any("HAVING" in note for note in most.notes)
+    sums = every.columns[0]
+    near = float(np.sort(sums.value)[1]) - 1
+    close = small.answer(
+        f"SELECT owner, sum(n) AS s FROM visits GROUP BY owner HAVING sum(n) > {near}"
+    )
+    assert len(close.order) == 3
+    assert any("HAVING holds for the estimate" in note for note in close.notes)
     best = small.answer(
         "SELECT owner, sum(n) AS s FROM visits GROUP BY owner ORDER BY s DESC LIMIT 2"
     )
