@@ -13,7 +13,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
@@ -23,9 +23,10 @@ from belvedere.scheduling.costs import Linear, Prices
 from belvedere.scheduling.keeping import Keeper
 from belvedere.scheduling.model import Problem, State, Terms
 from belvedere.scheduling.optimal import optimal
+from belvedere.scheduling.pictures import draw_paths
 from belvedere.scheduling.plans import naive
 from belvedere.scheduling.policies import Adapt, fresh
-from belvedere.scheduling.rehearsal import rehearse
+from belvedere.scheduling.rehearsal import Rehearsal, rehearse
 from belvedere.scheduling.simulator import auto, simulate
 from benchmarks import min_view
 
@@ -165,7 +166,7 @@ def _figures(quick: bool) -> dict[str, Any]:
 def _violations(quick: bool) -> dict[str, Any]:
     """One hour of each kind of stream through the service's decisions, with time that passes."""
     terms = Terms(Prices((Linear(0.0004, 0.35), Linear(0.002, 1.1)), 0.3), 5.0)
-    seconds, rows, total = 3600, list[tuple[Any, ...]](), 0
+    seconds, rows, total, shown = 3600, list[tuple[Any, ...]](), 0, list[Rehearsal]()
     for kind, (probability, deviation) in STREAMS.items():
         steps = stream(2, seconds, probability, deviation, seed=1)
         arrivals = [
@@ -180,6 +181,10 @@ def _violations(quick: bool) -> dict[str, Any]:
             total += len(run.violations)
             spent = (f"{run.cost:.1f}", len(run.actions), f"{run.worst:.0%}")
             rows.append((kind, policy, *spent, len(run.violations)))
+            if kind == "FU":
+                shown.append(replace(run, pending=[p for p in run.pending if p[0] <= 60]))
+    min_view.PICTURES.mkdir(parents=True, exist_ok=True)
+    draw_paths(shown, ("a", "b"), min_view.PICTURES / "pending.svg")
     print(table(("stream", "policy", "seconds", "actions", "worst answer", "violations"), rows))
     return {"violations": total}
 

@@ -16,8 +16,10 @@ from belvedere.errors import Invalid
 from belvedere.scheduling.endpoint import metrics, serve_http
 from belvedere.scheduling.pictures import draw_bars, draw_curves, draw_paths
 from belvedere.scheduling.planning import plan
+from belvedere.scheduling.policies import fresh
 from belvedere.scheduling.schedules import Schedule, save, the_schedule
 from belvedere.scheduling.service import Service
+from belvedere.scheduling.simulator import auto
 from belvedere.scheduling.watching import Watch, consistent_version, observed
 from belvedere.views.catalog import the_view
 from scheduling.kept_lake import Stand, add, make
@@ -180,6 +182,25 @@ def test_limits_that_are_set_or_taken_away_meanwhile_are_noticed(tmp_path: Path)
     save(shelf, Schedule("w", 7.0, calibration))
     kept.reload()
     assert {name: k.keeper.terms.limit for name, k in kept.kept.items()} == {"v": 3.0, "w": 7.0}
+
+
+def test_auto_replays_what_was_recorded_and_changes_its_policy(tmp_path: Path) -> None:
+    shelf = make(tmp_path, "v")
+    stand = Stand(shelf)
+    kept = Service(stand, shelf, clock=stand.clock, every=1.0)
+    view = kept.kept["v"]
+    for _ in range(60):
+        view.keeper.see((30, 1))
+        view.recorded.append((30, 1))
+    view.choose_at, view.keeper.policy = 0, fresh("NAIVE", view.keeper.terms)
+    view.chosen = "NAIVE"
+    kept._choose(view)
+    assert view.choosing is not None
+    view.choosing.join(60)
+    kept._choose(view)
+    assert view.keeper.policy.name == view.chosen
+    best = auto(view.keeper.terms, list(view.recorded))
+    assert view.chosen == best.name != "NAIVE"
 
 
 def test_it_stops_after_what_runs_and_answers_what_waits(tmp_path: Path) -> None:
