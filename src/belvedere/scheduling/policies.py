@@ -173,8 +173,9 @@ class Receding:
         expected, action = self.planned.get(at, (None, terms.nothing))
         if expected != state:
             action = self._replanned(terms, at, state)
-        left = minus(state, action)
-        return plus(action, minimize(terms, left, left)) if terms.full(left) else action
+        if terms.allows(action, state):
+            return action
+        return min(actions(terms, state), key=terms.cost, default=state)
 
     def _replanned(self, terms: Terms, at: int, state: State) -> Action:
         longest = self._longest(terms)
