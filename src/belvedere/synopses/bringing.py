@@ -26,6 +26,7 @@ from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.sql.render import SIGN
 from belvedere.synopses.keeper import Keeper
+from belvedere.synopses.on_spark import Drawn, can_draw, draw
 from belvedere.synopses.planning import Plan, plan
 from belvedere.synopses.region import Region, region
 from belvedere.synopses.reservoir import Kind
@@ -49,6 +50,7 @@ _PER_ROW = 48
 MORE_REASONS = {
     **REASONS,
     "CORRUPT_STATE": "the saved state was damaged",
+    "DRAWN": "it is drawn on Spark, and nothing but the sample is kept",
     "OTHER_FORMAT": "the saved state is of another version of Belvedere",
 }
 
@@ -91,7 +93,7 @@ class Live:
     """A synopsis in memory, at a vector."""
 
     definition: Definition
-    results: Results
+    results: Results | Drawn
     vector: Vector
 
 
@@ -179,6 +181,8 @@ class Bringer:
             for t in definition.reads
         }
         reason = "REQUESTED" if full else self._problem(definition, head.vector, target)
+        if not reason and target != head.vector and head.definition.get("drawn"):
+            reason = "DRAWN"
         if not reason and (live is None or live.vector != head.vector):
             try:
                 live = load(self.door, self.saves, self.name)
@@ -186,7 +190,7 @@ class Bringer:
                 reason = corrupt.reason
         if reason or live is None:
             return self._rebuilt(definition, target, reason)
-        changed = self._advance(live, target)
+        changed = self._advance(live, target) if isinstance(live.results, Results) else 0
         if target != head.vector:
             live.vector = target
             self.save(live)
@@ -219,15 +223,23 @@ class Bringer:
         return live, self._done("rebuild", reason, None, target)
 
     def _built(self, definition: Definition, planned: Plan, vector: Vector) -> Live:
-        self._refuse_size(definition)
+        if not self._fits(definition):
+            return Live(definition, self._drawn(definition, vector), vector)
         results = Results(Keeper(planned, definition.kind, seed=definition.seed), definition.seed)
         for table in _parents_first(planned):
             for rows in self._whole(table, vector[table], definition.reads[table]):
                 results.change(table, None, rows)
         return Live(definition, results, vector)
 
-    def _refuse_size(self, definition: Definition) -> None:
-        """Refuse what would not fit, with the arithmetic."""
+    def _drawn(self, definition: Definition, vector: Vector) -> Drawn:
+        """The sample alone, by Spark."""
+        plain = plan(_region(self.door, definition.query), {}, collapse=False)
+        work = self.pins.work({})
+        opened = {t: self.pins.opened(work, t, p.version) for t, p in vector.items()}
+        return draw(work, opened, plain, definition.kind, definition.seed)
+
+    def _fits(self, definition: Definition) -> bool:
+        """Whether tables and graph fit into memory; refused, with the arithmetic, if Spark cannot help."""
         limit = int(os.environ.get(MEMORY, 0)) or _half_of_memory()
         needed, told = 0, []
         for table, columns in definition.reads.items():
@@ -236,13 +248,16 @@ class Bringer:
             width = _PER_ROW + sum(map(_width, columns.values()))
             needed += rows * width
             told.append(f"{table} {rows} × {width}")
-        if needed > limit:
+        if needed <= limit:
+            return True
+        if not can_draw(plan(_region(self.door, definition.query), {}, collapse=False)):
             raise Unsupported(
                 f"a synopsis of about {needed / 1e9:.1f} GB, where {limit / 1e9:.1f} GB may be used",
                 detail=f"rows × bytes: {', '.join(told)}",
                 hint=f"select fewer columns, or raise {MEMORY}",
                 reason="MEMORY",
             )
+        return False
 
     def _whole(
         self, table: str, position: Position, columns: Mapping[str, str]
@@ -273,6 +288,7 @@ class Bringer:
                 listed = ", ".join(map(quote, [*columns, SIGN]))
                 held = work.query(f"SELECT {listed} FROM {quote(net.view())}").toArrow()
             if held is not None and held.num_rows:
+                assert isinstance(live.results, Results)
                 total += self._apply(live.results, table, held, columns)
         return total
 
@@ -287,8 +303,13 @@ class Bringer:
 
     def save(self, live: Live) -> None:
         """Put the state beside the lake, with its vector."""
-        arrays = to_arrays(live.results.keeper)
-        self.saves.save(SAVED_AS, self.name, live.definition.record(), live.vector, arrays)
+        record = live.definition.record()
+        if isinstance(live.results, Drawn):
+            record |= {"drawn": True, "size": str(live.results.size)}
+            arrays = {"rows": _written(live.results.rows)}
+        else:
+            arrays = to_arrays(live.results.keeper)
+        self.saves.save(SAVED_AS, self.name, record, live.vector, arrays)
 
     def _done(self, how: str, reason: str, changed: int | None, vector: Vector) -> Brought:
         seconds = time.perf_counter() - self.started
@@ -300,9 +321,23 @@ def load(lake: Any, saves: Saves, name: str) -> Live:
     """A synopsis as it was saved."""
     saved = saves.load(SAVED_AS, name)
     definition = Definition.of(saved.head.definition)
+    if saved.head.definition.get("drawn"):
+        plain = plan(_region(lake, definition.query), {}, collapse=False)
+        rows = pa.ipc.open_stream(pa.py_buffer(saved.arrays["rows"])).read_all()
+        size = int(saved.head.definition["size"])
+        drawn = Drawn(plain, definition.kind, rows, size, definition.seed)
+        return Live(definition, drawn, dict(saved.head.vector))
     keeper = Keeper(planned_of(lake, definition), definition.kind, seed=definition.seed)
     results = Results(from_arrays(keeper, saved.arrays), definition.seed)
     return Live(definition, results, dict(saved.head.vector))
+
+
+def _written(rows: pa.Table) -> Any:
+    """Rows as Arrow writes them."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return np.frombuffer(sink.getvalue(), dtype=np.uint8)
 
 
 def _parents_first(planned: Plan) -> list[str]:
