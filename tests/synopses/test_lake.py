@@ -73,6 +73,11 @@ def test_a_synopsis_follows_its_tables(lake: Lake) -> None:
     assert (done.strategy, done.reason) == ("from the changes", "")
     assert sample(lake) == join(lake)
     assert lake.refresh("pairs").strategy == "nothing to do"
+    # Another column changes nothing, though it is there from now on.
+    lake.sql("ALTER TABLE sales ADD COLUMN note STRING")
+    lake.sql("INSERT INTO sales VALUES (500, 3, 4, 'new')")
+    lake.refresh("pairs")
+    assert sample(Lake(open_directory(lake._door.directory or ""))) == join(lake)
     assert {(r["sale"], r["other"]) for r in lake.synopsis("pairs").df().collect()} == {
         (s, o) for s, _, o, _ in join(lake)
     }

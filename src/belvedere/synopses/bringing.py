@@ -34,6 +34,7 @@ from belvedere.synopses.results import Results
 from belvedere.synopses.saving import from_arrays, to_arrays
 from belvedere.views.catalog import Names
 from belvedere.views.choice import REASONS
+from belvedere.views.definition import Columns
 from belvedere.views.pins import Pins
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Definition:
     """The keys of tables that its joins are collapsed by."""
     reads: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The tables with the columns that it uses, and their types."""
+    sources: Mapping[str, Columns] = field(default_factory=dict)
+    """All columns that the tables had: what `SELECT *` means."""
 
     def record(self) -> dict[str, Any]:
         """In JSON's types."""
@@ -77,6 +80,7 @@ class Definition:
             "seed": self.seed,
             "keys": {t: list(columns) for t, columns in self.keys.items()},
             "reads": {t: dict(columns) for t, columns in self.reads.items()},
+            "sources": {t: [list(c) for c in columns] for t, columns in self.sources.items()},
         }
 
     @staticmethod
@@ -85,6 +89,7 @@ class Definition:
         return Definition(
             record["shown"], record["query"], Kind(*record["sample"]), record["seed"],
             record["keys"], record["reads"],
+            {t: tuple((n, k) for n, k in columns) for t, columns in record["sources"].items()},
         )  # fmt: skip
 
 
@@ -116,7 +121,8 @@ class Brought:
 
 def declared(door: Door, shown: str, query: str, kind: Kind, lead: str) -> tuple[Definition, Plan]:
     """The definition that a statement makes, checked; nothing is built."""
-    found = _region(door, lead + query)
+    names = Names(door)
+    found = region(lead + query, names)
     keys = _keys(door, found)
     planned = plan(found, {t: [columns] for t, columns in keys.items()})
     reads: dict[str, dict[str, str]] = {}
@@ -125,17 +131,17 @@ def declared(door: Door, shown: str, query: str, kind: Kind, lead: str) -> tuple
     for table, columns in reads.items():
         _refuse_types(table, columns)
     seed = int(np.random.SeedSequence().generate_state(1)[0])
-    return Definition(shown, query, kind, seed, keys, reads), planned
+    return Definition(shown, query, kind, seed, keys, reads, dict(names.seen)), planned
 
 
 def planned_of(door: Any, definition: Definition) -> Plan:
     """The plan of a definition as it was made."""
     keys = {t: [columns] for t, columns in definition.keys.items()}
-    return plan(_region(door, definition.query), keys)
+    return plan(_region(door, definition), keys)
 
 
-def _region(door: Any, query: str) -> Region:
-    return region(query, Names(door))
+def _region(door: Any, definition: Definition) -> Region:
+    return region(definition.query, Names(door, recorded=definition.sources))
 
 
 def _keys(door: Door, found: Region) -> dict[str, Sequence[str]]:
@@ -211,13 +217,9 @@ class Bringer:
         return ""
 
     def _rebuilt(self, definition: Definition, target: Vector, reason: str) -> tuple[Live, Brought]:
-        found = _region(self.door, definition.query)
-        keys = _keys(self.door, found)
-        again = Definition(
-            definition.shown, definition.query, definition.kind, definition.seed + 1, keys,
-            definition.reads,
-        )  # fmt: skip
-        planned = plan(found, {t: [columns] for t, columns in keys.items()})
+        again, planned = declared(
+            self.door, definition.shown, definition.query, definition.kind, ""
+        )
         live = self._built(again, planned, target)
         self.save(live)
         return live, self._done("rebuild", reason, None, target)
@@ -233,7 +235,7 @@ class Bringer:
 
     def _drawn(self, definition: Definition, vector: Vector) -> Drawn:
         """The sample alone, by Spark."""
-        plain = plan(_region(self.door, definition.query), {}, collapse=False)
+        plain = plan(_region(self.door, definition), {}, collapse=False)
         work = self.pins.work({})
         opened = {t: self.pins.opened(work, t, p.version) for t, p in vector.items()}
         return draw(work, opened, plain, definition.kind, definition.seed)
@@ -250,7 +252,7 @@ class Bringer:
             told.append(f"{table} {rows} × {width}")
         if needed <= limit:
             return True
-        if not can_draw(plan(_region(self.door, definition.query), {}, collapse=False)):
+        if not can_draw(plan(_region(self.door, definition), {}, collapse=False)):
             raise Unsupported(
                 f"a synopsis of about {needed / 1e9:.1f} GB, where {limit / 1e9:.1f} GB may be used",
                 detail=f"rows × bytes: {', '.join(told)}",
@@ -322,7 +324,7 @@ def load(lake: Any, saves: Saves, name: str) -> Live:
     saved = saves.load(SAVED_AS, name)
     definition = Definition.of(saved.head.definition)
     if saved.head.definition.get("drawn"):
-        plain = plan(_region(lake, definition.query), {}, collapse=False)
+        plain = plan(_region(lake, definition), {}, collapse=False)
         rows = pa.ipc.open_stream(pa.py_buffer(saved.arrays["rows"])).read_all()
         size = int(saved.head.definition["size"])
         drawn = Drawn(plain, definition.kind, rows, size, definition.seed)
