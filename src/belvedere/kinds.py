@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from belvedere.cleaning.statements import Samples
 from belvedere.derived import Kind
 from belvedere.lake.shelf import Tables
+from belvedere.sketches.kind import Sketches
 from belvedere.synopses.kind import Synopses
 
-KINDS: tuple[Callable[[Tables], Kind], ...] = (Synopses,)
+KINDS: tuple[Callable[[Tables], Kind], ...] = (Samples, Sketches, Synopses)
 
 
 def kinds(lake: Tables) -> tuple[Kind, ...]:

@@ -12,7 +12,7 @@ from belvedere.cleaning.duals import Dual
 from belvedere.cleaning.estimators import ENOUGH, SKEWED, Answer, Estimates, Method, Side, estimate
 from cleaning.populations import SEEDS, STREAMS, Population, population, samples
 
-RATIO = 0.2
+RATIO = 0.25
 LEVELS = (0.5, 0.95, 0.99)
 ANSWERS: dict[str, Answer] = {
     "sum": lambda t: t[0],
@@ -47,7 +47,7 @@ def misses(side: Side, wanted: float) -> list[str]:
 
 @pytest.fixture(scope="module", params=STREAMS)
 def sampled(request: pytest.FixtureRequest) -> tuple[Population, Cells]:
-    of = population(request.param, size=2000)
+    of = population(request.param, size=1400)
     return of, samples(of, RATIO)
 
 
@@ -62,8 +62,8 @@ def test_intervals_cover_at_their_rate(sampled: tuple[Population, Cells], answer
 
 
 def test_intervals_of_a_predicate_cover_at_their_rate() -> None:
-    of = population("update-heavy", size=4000, share=0.4)
-    found = estimate(ANSWERS["avg"], samples(of, 0.15), repeated(of, SEEDS), 0.95)
+    of = population("update-heavy", size=3000, share=0.4)
+    found = estimate(ANSWERS["avg"], samples(of, RATIO), repeated(of, SEEDS), 0.95)
     for side in found.sides.values():
         assert np.median(side.keys) >= ENOUGH
         assert misses(side, truth(ANSWERS["avg"], of)) == []
@@ -77,7 +77,7 @@ def test_the_method_chosen_by_itself_covers_at_its_rate(sampled: tuple[Populatio
 
 
 def test_near_the_break_even_the_better_looking_interval_alone_would_cover_too_little() -> None:
-    of = population("delete-heavy")
+    of = population("delete-heavy", size=3000)
     found = estimate(ANSWERS["sum"], samples(of, 0.15), repeated(of, SEEDS), 0.95)
     aqp, corr = found.sides[Method.AQP], found.sides[Method.CORR]
     takes = corr.variance <= aqp.variance
@@ -155,7 +155,7 @@ def test_the_check_notices_biased_and_overconfident_estimates(
 
 def test_two_samples_that_do_not_correspond_are_noticed() -> None:
     of = population("update-heavy")
-    a, b = samples(of, 0.15, seed=1), samples(of, 0.15, seed=2)
+    a, b = samples(of, RATIO, seed=1), samples(of, RATIO, seed=2)
     size = min(len(a.group), len(b.group))
     apart = replace(a, group=a.group[:size], exact=a.exact[:size], fresh=a.fresh[:size])
     apart = replace(apart, stale=b.stale[:size])

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from belvedere.algebra.relations import Field, Hash, Kind, Rel, Scan, Union
 from belvedere.algebra.walks import tables
 from reference.interpreter import Bag, Database
-from reference.laws import a_key_has_no_duplicates, sampling_keeps_the_rows
-from reference.plans import TABLES, databases, plans, restrictions, rooted
+from reference.laws import (
+    a_key_has_no_duplicates,
+    cleaning_is_the_refresh_of_the_sample,
+    fewer_columns_tell_as_many_rows_apart,
+    sampling_keeps_the_rows,
+)
+from reference.plans import TABLES, changes, databases, plans, restrictions, rooted, views
 
 KEYS = {"r": ("a",), "s": ("a", "b"), "t": ("x",)}
 
@@ -48,6 +53,21 @@ def test_a_sample_pushed_down_has_the_rows_of_one_taken_last(
 def test_no_two_rows_agree_on_a_claimed_key(q: Rel, data: st.DataObject) -> None:
     db = keyed(data.draw(databases(tables(q), least=2)))
     a_key_has_no_duplicates(q, db, KEYS.get)
+
+
+@given(st.one_of(rooted("pairs", Kind.LEFT), rooted("chain"), plans()), st.data())
+def test_columns_that_determine_the_others_tell_as_many_rows_apart(
+    q: Rel, data: st.DataObject
+) -> None:
+    db = keyed(data.draw(databases(tables(q), least=2)))
+    fewer_columns_tell_as_many_rows_apart(q, db, q.columns, KEYS.get)
+
+
+@given(changes(st.one_of(views(), plans(most_depth=3))), st.integers(0, 9))
+def test_cleaning_a_sample_is_the_sampled_refresh_of_its_view(
+    case: tuple[Rel, Database, set[str]], seed: int
+) -> None:
+    cleaning_is_the_refresh_of_the_sample(*case, Hash(seed, 0.5))
 
 
 def test_the_law_of_keys_notices_a_key_that_is_none() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.scheduling.instances import random_cost
 
 from belvedere.errors import Invalid
 from belvedere.scheduling.costs import (
@@ -18,6 +17,7 @@ from belvedere.scheduling.costs import (
     listed,
     to_record,
 )
+from scheduling.instances import random_cost
 
 
 @pytest.mark.parametrize("seed", range(40))

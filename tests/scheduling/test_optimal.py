@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.scheduling.instances import random_problem
 
 from belvedere.errors import Invalid
 from belvedere.kernels.astar import (
@@ -19,6 +18,7 @@ from belvedere.scheduling.costs import Linear, Prices
 from belvedere.scheduling.model import Problem, breaches
 from belvedere.scheduling.optimal import least_in_batches, optimal, paper_floors, searched
 from belvedere.scheduling.plans import naive
+from scheduling.instances import random_problem
 
 COUNTEREXAMPLE = Problem(Prices((Linear(3, 4), Linear(3, 5))), 8, ((1, 1), (1, 0), (1, 1), (0, 0)))
 

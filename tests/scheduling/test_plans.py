@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.scheduling.instances import (
-    a_valid_plan,
-    best_lazy_greedy,
-    best_of_all,
-    random_problem,
-)
 
 from belvedere.errors import Invalid
 from belvedere.scheduling.costs import Linear, Listed, Prices
@@ -29,6 +23,12 @@ from belvedere.scheduling.plans import (
     minimal_actions,
     minimize,
     naive,
+)
+from scheduling.instances import (
+    a_valid_plan,
+    best_lazy_greedy,
+    best_of_all,
+    random_problem,
 )
 
 SOME, MANY = range(1200), range(10_000, 30_000)

@@ -6,7 +6,6 @@ from math import ceil
 
 import numpy as np
 import pytest
-from tests.scheduling.instances import random_problem
 
 from belvedere.scheduling.arrivals import STREAMS, stream, uniform
 from belvedere.scheduling.costs import Block, Linear, Prices
@@ -23,6 +22,7 @@ from belvedere.scheduling.policies import (
     time_to_full,
 )
 from belvedere.scheduling.simulator import CANDIDATES, auto, simulate
+from scheduling.instances import random_problem
 
 
 def policies(problem: Problem) -> list[Policy]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+import pyarrow as pa
+
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
@@ -12,8 +14,10 @@ from belvedere.memory.plans import Memory
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.rules.delta import delta
 from belvedere.sketches.blocks import block
+from belvedere.sketches.capture import capture_state
 from belvedere.sketches.engine import ROOM, Engine
 from belvedere.sketches.partitions import Partition
+from reference.engine import Engine as DuckDB
 from reference.interpreter import Bag, Database
 from reference.laws import ask, held
 
@@ -54,3 +58,15 @@ def captured(q: Rel, partition: Partition, db: Database) -> list[int]:
 def kept(engine: Engine, place: int) -> list[int]:
     """The fragments that the engine has."""
     return [int(f) for f in engine.sketch(place).nonzero()[0]]
+
+
+def loaded(engine: Engine, db: Database) -> None:
+    """What a capture of the old state loads: its plans, as DuckDB computes them."""
+    before = DuckDB(Database(db.columns, db.old, db.old))
+
+    def run(plan: Rel) -> pa.Table:
+        rows = before.rows(before.query(plan))
+        columns = [pa.array([r[i] for r in rows], pa.int64()) for i in range(len(plan.columns))]
+        return pa.table(columns, names=list(plan.columns))
+
+    capture_state(engine, run)

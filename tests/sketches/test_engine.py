@@ -20,7 +20,7 @@ from belvedere.sketches.partitions import Partition
 from belvedere.sql.bind import bind
 from reference.interpreter import Database, Row
 from reference.plans import TABLES, _Plans, histories
-from sketches.following import advance, begun, captured, engine_of, kept
+from sketches.following import advance, begun, captured, engine_of, kept, loaded
 from sql.shop import Shop
 
 often = settings(
@@ -96,6 +96,24 @@ def test_the_kept_sketch_is_the_captured_one_after_every_batch(
         assume(False)
         raise
     begun(engine, q, history[0][0])
+    for db, moving in history:
+        advance(engine, db, moving)
+        for place, partition in enumerate(partitions):
+            assert kept(engine, place) == captured(q, partition, db.moving(moving))
+
+
+@often
+@given(followed())
+def test_a_captured_state_goes_on_as_one_that_saw_every_row(
+    case: tuple[Rel, list[Partition], list[tuple[Database, set[str]]]],
+) -> None:
+    q, partitions, history = case
+    try:
+        engine = engine_of(q, partitions)
+    except Unsupported:
+        assume(False)
+        raise
+    loaded(engine, history[0][0])
     for db, moving in history:
         advance(engine, db, moving)
         for place, partition in enumerate(partitions):
@@ -184,8 +202,10 @@ def step(engine: Engine, rows: Counter[Row], new: list[Row], gone: list[Row]) ->
 def test_bounded_buffers_are_right_or_say_that_they_ran_dry(data: st.DataObject) -> None:
     q = bind("SELECT a, min(b) AS m, max(b) AS x FROM r GROUP BY a HAVING min(b) < 3 AND max(b) > 1", Shop(PAIR)).plan  # fmt: skip
     partition = Partition("r", "b", "int", (1, 3))
-    engine, rows = engine_of(q, [partition], room=data.draw(st.integers(1, 3))), Counter[Row]()
     pairs = st.tuples(st.sampled_from([1, 2]), st.sampled_from([None, 0, 1, 2, 3, 4]))
+    rows: Counter[Row] = Counter(data.draw(st.lists(pairs, max_size=8)))
+    engine = engine_of(q, [partition], room=data.draw(st.integers(1, 3)))
+    loaded(engine, Database({"r": ("a", "b")}, {"r": rows}, {"r": rows}))
     for _ in range(data.draw(st.integers(1, 8))):
         gone = data.draw(st.lists(st.sampled_from(sorted(rows, key=str)))) if rows else []
         new = data.draw(st.lists(pairs, max_size=6))

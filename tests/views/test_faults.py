@@ -175,6 +175,7 @@ def kept_up(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
             " ('delta.deletedFileRetentionDuration' = 'interval 0 seconds')"
         )
     lake.sql(MORE)
+    lake.sql("INSERT INTO s SELECT * FROM s LIMIT 5")
     with monkeypatch.context() as patch:
         patch.setattr(upkeep, "EVERY", 1)
         lake.refresh()

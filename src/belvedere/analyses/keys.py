@@ -45,6 +45,9 @@ from belvedere.algebra.relations import (
     Unsigned,
     Window,
 )
+from belvedere.algebra.walks import each_once, nodes
+from belvedere.analyses.equalities import equalities
+from belvedere.analyses.origins import origin
 
 Declared = Callable[[str], tuple[str, ...] | None]
 """The declared key of a table: its columns, none of them ever NULL."""
@@ -86,6 +89,44 @@ def key(q: Rel, declared: Declared) -> Key | None:
             return None
         case _:
             assert_never(q)
+
+
+def fewest(q: Rel, columns: tuple[str, ...], declared: Declared) -> tuple[str, ...]:
+    """Of columns, those that determine the others: a table's key stands for all of its columns.
+
+    Only of tables that are read once, so that a column of one is a column of one row. The fewer
+    columns a hash reads, the further down it can be pushed.
+    """
+    if any(isinstance(n, Union | Except | Intersect) for n in nodes(q)):
+        return columns  # a column comes from several tables there
+    scans = [n for n in each_once(q) if isinstance(n, Scan)]
+    scanned = [s.table for s in nodes(q) if isinstance(s, Scan)]
+    same = _equated(q)
+    for scan in scans:
+        found = _declared(scan, declared)
+        if found is None or scanned.count(scan.table) > 1:
+            continue
+        own = {c: o.column for c in columns if (o := origin(q, c)) and o.table == scan.table}
+        names = {f.name: f.source for f in scan.fields}
+        stand_in = {k: same.get(k, {k}) & set(columns) for k in found.columns}
+        held = [next((c for c in columns if own.get(c) == names[k]), None) for k in found.columns]
+        for i, k in enumerate(found.columns):
+            held[i] = held[i] or next(iter(sorted(stand_in[k])), None)
+        if all(held):
+            columns = tuple(c for c in columns if c in held or c not in own)
+    return columns
+
+
+def _equated(q: Rel) -> dict[str, set[str]]:
+    """Columns that an inner join equates, each with the others."""
+    found: dict[str, set[str]] = {}
+    for node in each_once(q):
+        if isinstance(node, Join) and node.kind is Kind.INNER:
+            for a, b in equalities(node):
+                both = found.get(a, {a}) | found.get(b, {b})
+                for c in both:
+                    found[c] = both
+    return found
 
 
 def _row(q: Except | Intersect) -> Key | None:

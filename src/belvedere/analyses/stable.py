@@ -293,6 +293,13 @@ def _trend(a: Agg, over: Rel, cuts: Cuts) -> Column:
             return Column(Trend.EITHER, nullable=True)
 
 
+def monotone_conditions(q: Aggregate, conditions: Iterable[Scalar], cuts: Cuts) -> bool:
+    """Whether conditions on groups, where they hold for some rows of a group, hold for all."""
+    columns = {k: Column(Trend.FIXED) for k in q.keys}
+    columns |= {a.name: _trend(a, q.child, cuts) for a in q.aggregates}
+    return all(_holds_on(c.expr, columns) for c in conditions)
+
+
 def _windowed(q: Window, below: Subset) -> Subset:
     partition = frozenset(q.partition)
     if not all(any(s <= partition for s in d) for d in below.accesses):

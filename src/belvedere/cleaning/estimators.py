@@ -22,7 +22,7 @@ from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 from belvedere.cleaning.cells import Cells
 from belvedere.cleaning.duals import Array, Dual, totals
@@ -64,7 +64,7 @@ class Side:
     def half_width(self, confidence: float) -> Array:
         """Half an interval's width by Student's t."""
         freedom = np.maximum(self.keys - 1, 1)
-        quantile = stats.t.ppf((1 + confidence) / 2, freedom)
+        quantile = stdtrit(freedom, (1 + confidence) / 2)
         return np.asarray(quantile * np.sqrt(self.variance))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from belvedere.cleaning.cells import Ids
 from belvedere.cleaning.duals import Array
@@ -101,7 +101,7 @@ def inverted(
     keys = int(np.count_nonzero(np.abs(residual) > 1e-12))
     if keys < FEWEST and ratio < 1:
         return Quantile(q, float("nan"), float("nan"), variance, keys)
-    half = float(stats.t.ppf((1 + confidence) / 2, max(keys - 1, 1)) * np.sqrt(variance))
+    half = float(stdtrit(max(keys - 1, 1), (1 + confidence) / 2) * np.sqrt(variance))
     return Quantile(q, curve.at(p - half), curve.at(p + half), variance, keys)
 
 

@@ -77,7 +77,7 @@ def greedy_actions(terms: Terms, state: State) -> Iterator[Action]:
     for many in range(1, len(pending) + 1):
         for chosen in combinations(pending, many):
             action = tuple(k if i in chosen else 0 for i, k in enumerate(state))
-            if not terms.full(minus(state, action)):
+            if terms.allows(action, state):
                 yield action
 
 

@@ -21,8 +21,8 @@ HALF_LIFE = 100.0
 """Steps after which an observed arrival counts half."""
 FAR = 1 << 20
 """Steps that stand for never."""
-LONGEST = 2000
-"""Steps that are planned ahead at most."""
+FINEST = 150
+"""Into how many steps the time that a table can be left alone is divided at most."""
 
 
 class Policy(Protocol):
@@ -67,13 +67,13 @@ class Rates:
         pairs = zip(self.means, self.squares, strict=True)
         return [max(square - mean * mean, 0.0) ** 0.5 for mean, square in pairs]
 
-    def expected(self, steps: int) -> tuple[State, ...]:
-        """Whole arrivals of the coming steps that keep to the means.
+    def expected(self, steps: int, stride: int = 1) -> tuple[State, ...]:
+        """Whole arrivals of the coming steps, or strides of them, that keep to the means.
 
         >>> Rates(1, means=[0.5]).expected(4)
         ((0,), (1,), (0,), (1,))
         """
-        until = [tuple(floor(m * t + 1e-9) for m in self.means) for t in range(steps + 1)]
+        until = [tuple(floor(m * t * stride + 1e-9) for m in self.means) for t in range(steps + 1)]
         return tuple(minus(b, a) for a, b in pairwise(until))
 
 
@@ -176,23 +176,25 @@ class Receding:
         return plus(action, minimize(terms, left, left)) if terms.full(left) else action
 
     def _replanned(self, terms: Terms, at: int, state: State) -> Action:
-        coming = self.rates.expected(self._horizon(terms))
-        problem = Problem(terms.prices, terms.limit, (state, *coming))
+        longest = self._longest(terms)
+        stride = max(1, longest // FINEST)
+        coming = self.rates.expected(max(2, round(self.cycles * longest / stride)), stride)
+        problem = Problem(terms.prices, terms.left(state), (state, *coming))
         best = optimal(problem).plan
         # Towards its end a plan knows that nothing follows.
         half = (step for step in steps(problem, best) if step.at <= len(coming) // 2)
-        self.planned = {at + s.at: (s.before, s.action) for s in half if any(s.action)}
+        known = half if stride == 1 else ()
+        self.planned = {at + s.at: (s.before, s.action) for s in known if any(s.action)}
         return best.actions[0]
 
-    def _horizon(self, terms: Terms) -> int:
-        """Some times as long as the table that can be left alone longest."""
+    def _longest(self, terms: Terms) -> int:
+        """For how many steps the most patient table can be left alone."""
         means = self.rates.means
         alone = (
             time_to_full(terms, terms.nothing, [m if i == j else 0.0 for j, m in enumerate(means)])
             for i in range(terms.tables)
         )
-        longest = max((count for count in alone if count < FAR), default=1)
-        return min(max(2, round(self.cycles * longest)), LONGEST)
+        return max((count for count in alone if count < FAR), default=1)
 
 
 def fresh(name: str, terms: Terms, half_life: float = HALF_LIFE) -> Policy:

@@ -56,6 +56,10 @@ class Part:
     groups: Words
     weights: Words
 
+    def weighing(self, weights: Words) -> Part:
+        """The same rows, standing for others."""
+        return Part(self.groups, weights)
+
 
 class Engine:
     """The state of one sketch."""
@@ -201,18 +205,32 @@ class Engine:
         held.take(part.groups, counts, found)
 
     def load_least(
-        self, argument: int, function: str, part: Part, values: pa.Array, counts: Words
+        self,
+        argument: int,
+        function: str,
+        part: Part,
+        values: pa.Array,
+        counts: Words,
+        totals: Words,
     ) -> None:
-        """The least (or greatest) values of groups, as often as they occur, all or only the first."""
+        """The least (or greatest) values of groups, as often as they occur, all or only the first.
+
+        `totals` says how many values each group has of all.
+        """
         found = words(values)
         assert found is not None
-        self._least[argument, function].take(
-            part.groups, ~found if function == "max" else found, counts
-        )
+        held = self._least[argument, function]
+        held.load(part.groups, ~found if function == "max" else found, counts, totals)
 
-    def load_counts(self, argument: int, function: str, part: Part, counts: Words) -> None:
-        """How many values groups have of which only the least were loaded."""
-        self._least[argument, function].leave_out(part.groups, counts)
+    @property
+    def sums(self) -> list[int]:
+        """The arguments that are counted or summed."""
+        return sorted(self._sums)
+
+    @property
+    def buffers(self) -> list[tuple[int, str]]:
+        """The arguments of which the least or greatest values are held."""
+        return sorted(self._least)
 
     def finish(self) -> None:
         """End the batch: the sketch is that of the tables as they are now."""

@@ -159,15 +159,33 @@ class Least:
                 reason="SKETCH_BUFFER_DRY",
             )
 
-    def leave_out(self, groups: Words, all_values: Words) -> None:
-        """Say of groups how many values they have, where more than a buffer holds were left out."""
+    def load(self, groups: Words, values: Words, counts: Words, totals: Words) -> None:
+        """Values computed elsewhere: of each group its first ones, and how many it has of all.
+
+        More values of a group may come later, from another part of a union: each part is held up
+        to the least bound at which one of them left values out.
+        """
         state = self.state
-        state["n"][groups] = all_values
-        held = (state["counts"][groups]).sum(axis=1)
-        more = groups[held < all_values]
-        state["complete"][more] = False
-        last = np.maximum(state["sizes"][more] - 1, 0)
-        state["bounds"][more] = state["values"][more, last]
+        self.take(groups, values, counts)
+        # What `take` counted are the values that are here; those left out count too.
+        each, first = np.unique(groups, return_index=True)
+        here = np.zeros(len(each), dtype=np.int64)
+        np.add.at(here, np.searchsorted(each, groups), counts)
+        missing = totals[first] - here
+        state["n"][each] += missing
+        last = np.full(len(each), np.iinfo(np.int64).min)
+        np.maximum.at(last, np.searchsorted(each, groups), values)
+        self._bound(each[missing > 0], last[missing > 0])
+
+    def _bound(self, groups: Words, last: Words) -> None:
+        """Forget what is beyond the last values up to which all are known."""
+        state = self.state
+        whole = state["complete"][groups]
+        bounds = np.where(whole, last, np.minimum(state["bounds"][groups], last))
+        state["bounds"][groups], state["complete"][groups] = bounds, False
+        inside = np.arange(self.room) < state["sizes"][groups][:, None]
+        inside &= state["values"][groups] <= bounds[:, None]
+        state["sizes"][groups] = inside.sum(axis=1)
 
     def least(self, groups: Words) -> tuple[Words, Flags]:
         """The least word of some groups, and which have none."""

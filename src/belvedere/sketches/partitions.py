@@ -72,6 +72,11 @@ class Partition:
         return len(self.bounds) + 2
 
     @property
+    def told(self) -> str:
+        """How the table is cut, in words."""
+        return f"{self.table} by {self.column} into {self.count} fragments"
+
+    @property
     def null(self) -> int:
         """The number of NULL's fragment."""
         return len(self.bounds) + 1
