@@ -10,6 +10,7 @@ from belvedere.algebra.relations import Rel
 from belvedere.algebra.walks import tables
 from belvedere.analyses.stable import Cuts, Subset, form, unsafe
 from belvedere.errors import BelvedereError
+from belvedere.lake.names import parts
 from belvedere.sketches.definition import Definition, Version
 from belvedere.sketches.evidence import Evidence
 from belvedere.sketches.live import plan_of
@@ -42,6 +43,9 @@ class Queries:
             q = bind(text, Names(self._door)).plan
         except BelvedereError as error:
             return Answer(text, why=f"the query has no plan: {error.message}")
+        hidden = self._temporary() & {parts(t)[-1].lower() for t in tables(q)}
+        if hidden:
+            return Answer(text, why=f"a temporary view hides {min(hidden)!r}")
         refused: list[tuple[str, str]] = []
         with self._door.one_call(), Pins(self._door) as pins:
             for name in names:
@@ -53,6 +57,11 @@ class Queries:
                     return replace(found, refused=tuple(refused))
                 refused.append((name, found))
         return Answer(text, why="none answers this query", refused=tuple(refused))
+
+    def _temporary(self) -> set[str]:
+        """The names that mean views of this session only, before any table."""
+        rows = self._door.sql("SHOW VIEWS").collect()
+        return {r["viewName"].lower() for r in rows if r["isTemporary"]}
 
     def _through(
         self, name: str, text: str, q: Rel, versions: Mapping[str, int], pins: Pins
@@ -83,10 +92,15 @@ class Queries:
         if versions:
             wanted = {canonical_name(self._door, t): v for t, v in versions.items()}
             live = self._sketches.live(name)
+            ids = {t: pins.table(t).id for t in live.vector}
             for each in (live.version, *live.definition.past):
-                if {t: p.version for t, p in each.vector.items()} == wanted:
+                same = all(p.id == ids[t] for t, p in each.vector.items())
+                if same and {t: p.version for t, p in each.vector.items()} == wanted:
                     return each, ""
             return "it is not kept at these versions", ""
+        retired = self._sketches.live(name).definition.retired
+        if retired:
+            return f"it is retired: {retired}", ""
         live, done = self._sketches.bring(name, pins)
         self._sketches.keep(name, at_once=False)
         if live.definition.retired:
