@@ -28,7 +28,7 @@ class Population:
         return self.fresh.sum(axis=0)
 
 
-def population(stream: str, size: int = 3000, share: float = 1.0, seed: int = 1) -> Population:
+def population(stream: str, size: int = 1500, share: float = 1.0, seed: int = 1) -> Population:
     """Values of moderate spread; a predicate leaves a share of the rows."""
     rng = np.random.default_rng(seed)
     value = rng.gamma(2.0, 50.0, size)

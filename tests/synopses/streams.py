@@ -131,7 +131,26 @@ FILTERED = Case(
     ),
     domain=2,
 )
-CASES = (EQUALITY, RANGE, BAND, SELF, FOREIGN, FILTERED)
+INNER = Case(
+    "conditions within a node",
+    "SELECT a.id AS x, p.id AS y, b.id AS z FROM a, p, b"
+    " WHERE a.p = p.k AND a.m < p.m + 1 AND p.l = b.l",
+    {
+        "a": {**_ID, "p": "int", "m": "int"},
+        "p": {**_ID, "k": "int", "m": "int", "l": "int"},
+        "b": {**_ID, "l": "int"},
+    },
+    ("a", "p", "b"),
+    lambda a, p, b: (
+        eq(a["p"], p["k"])
+        and None not in (a["m"], p["m"])
+        and a["m"] < p["m"] + 1
+        and eq(p["l"], b["l"])
+    ),
+    keys={"p": [["k"]]},
+    domain=3,
+)
+CASES = (EQUALITY, RANGE, BAND, SELF, FOREIGN, FILTERED, INNER)
 
 Batch = tuple[str, list[Row], list[Row]]
 

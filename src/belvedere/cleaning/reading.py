@@ -51,6 +51,19 @@ class Side:
     exact: np.ndarray
     values: dict[str, Array]
 
+    @cached_property
+    def _order(self) -> Ids:
+        return np.argsort(self.group, kind="stable")
+
+    @cached_property
+    def _sorted(self) -> Ids:
+        return self.group[self._order]
+
+    def rows(self, group: int) -> Ids:
+        """The places of a group's rows."""
+        start, end = np.searchsorted(self._sorted, (group, group + 1))
+        return self._order[start:end]
+
 
 @dataclass(frozen=True)
 class Sheet:
@@ -65,7 +78,8 @@ class Sheet:
     stale_totals: Array
     in_stale: np.ndarray
     ends: dict[str, Array]
-    whole: dict[str, tuple[Ids, Array]]
+    whole: dict[str, Side]
+    """Columns of the whole stale view, for the distribution of their values."""
 
     @cached_property
     def cells(self) -> Cells:
@@ -77,6 +91,12 @@ class Sheet:
                 for side in (made.fresh, made.stale):
                     side[:, j] = side[:, j] > 0
         return made
+
+    @property
+    def size_deviation(self) -> float:
+        """The standard deviation of the number of sampled fresh rows: √(m(1−m) Σ n²), by key."""
+        counts = np.bincount(self.fresh.unit[~self.fresh.exact]).astype(np.float64)
+        return float(np.sqrt((1 - self.ratio) * (counts**2).sum()))
 
     def _rows(self, side: Side) -> Rows:
         adds = [
@@ -117,7 +137,12 @@ def read(
         _placed(whole, [f"s{j}" for j in range(len(totals))], at, places.count, 0.0),
         np.isin(np.arange(places.count), at),
         {a.name: _placed(whole, [a.name], at, places.count, np.nan)[:, 0] for a in ends},
-        {a.name: (g, _floats(t["v"])) for a, g, t in zip(ranks, rest, columns, strict=True)},
+        {
+            a.name: _side(
+                t.rename_columns([*t.column_names[:-1], a.name]), g, g, [a.name], exact=True
+            )
+            for a, g, t in zip(ranks, rest, columns, strict=True)
+        },
     )
 
 

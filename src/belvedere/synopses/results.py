@@ -75,17 +75,10 @@ class Results:
 
     def gather(self, results: Any, columns: frozenset[str] | None = None) -> pa.Table:
         """Join results as rows under the plan's names of their columns."""
-        plan = self.keeper.plan
-        found: dict[str, Any] = {}
-        for node in range(plan.shape.nodes):
-            for number, rows in self.keeper.rows_at(node, results[:, node]).items():
-                position = plan.region.positions[number]
-                fields = [f for f in position.fields if columns is None or f.name in columns]
-                if fields:
-                    store = self.keeper.stores[position.table]
-                    taken = store.take(rows, [f.source for f in fields])
-                    found |= {f.name: c for f, c in zip(fields, taken.columns, strict=True)}
-        return pa.table(found) if found else pa.table({"": np.zeros(len(results), dtype=np.int8)})
+        at: dict[int, Any] = {}
+        for node in range(self.keeper.plan.shape.nodes):
+            at |= self.keeper.rows_at(node, results[:, node])
+        return self.keeper.gather(at, columns)
 
     def _top_up(self) -> None:
         """Enlarge the reservoir while too few results pass and there are more to draw."""
