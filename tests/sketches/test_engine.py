@@ -24,7 +24,7 @@ from sketches.following import advance, begun, captured, engine_of, kept, loaded
 from sql.shop import Shop
 
 often = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=35, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 
 
