@@ -284,15 +284,15 @@ class LakeFigures(Figures):
         """Every figure."""
         per_group = self.rows / GROUPS
         queries = {
-            "q_having": (TWO.format(int(per_group * 4900)), "PARTITION r BY a INTO 1000 FRAGMENTS"),
+            "q_having": (TWO.format(int(per_group * 1700)), "PARTITION r BY a INTO 1000 FRAGMENTS"),
             "q_sum": (SPREAD.format(int(per_group * 2700)), "PARTITION r BY a INTO 1000 FRAGMENTS"),
             "q_join": (
-                "SELECT a, avg(b) AS ab FROM r JOIN helper ON a = ttid WHERE b < 4000 GROUP BY a HAVING avg(c) > 2500",
+                "SELECT a, avg(b) AS ab FROM r JOIN helper ON a = ttid WHERE b < 4000 GROUP BY a HAVING avg(c) > 2150",
                 "PARTITION r BY a INTO 1000 FRAGMENTS",
             ),
             "cq1": (
                 "SELECT beat, year, count(id) AS n FROM crimes GROUP BY beat, year HAVING count(id) > "
-                + str(self.rows // 200),
+                + str(self.rows // 400),
                 "PARTITION crimes BY beat INTO 100 FRAGMENTS",
             ),
             "cq2": (
@@ -316,7 +316,7 @@ class LakeFigures(Figures):
     def by_sql(self, name: str) -> dict[str, Any]:
         """The same sketch kept by SQL on Spark alone, beside ours, after 1000 new rows."""
         live = self.lake._sketches.service.live(name)
-        least = int(self.rows / GROUPS * 4900)
+        least = int(self.rows / GROUPS * 1700)
         having = f"s_c / n < 1000 AND s_b >= {least}"
         other = BySql(self.lake, "r", "a", ["b", "c"], having, live.definition.partitions[0])
         ours, theirs = [], []
