@@ -84,7 +84,9 @@ class Service:
         with self._busy:
             answer = Queries(self).answer(text, versions or {})
             if self._watcher is not None and not versions:
-                self._watcher.saw(text, answer)
+                # What is made of a query must not get in its way.
+                with suppress(Exception):
+                    self._watcher.saw(text, answer)
             return answer
 
     def create(self, statement: CreateSketch, *, automatic: bool = False) -> Live | None:
