@@ -38,7 +38,7 @@ class Queries:
         """The query through a sketch, or as it is with why."""
         try:
             return self._found(text, versions)
-        except Exception as error:  # noqa: BLE001  a query never fails because of a sketch
+        except Exception as error:  # a query never fails because of a sketch
             return Answer(text, why=_first_line(error))
 
     def _found(self, text: str, versions: Mapping[str, int]) -> Answer:
