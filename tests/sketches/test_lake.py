@@ -76,6 +76,7 @@ def test_other_constants_are_answered_where_that_is_sound(lake: Lake) -> None:
 
 
 def test_a_refresh_says_what_it_did_and_a_second_one_finds_nothing(lake: Lake) -> None:
+    lake.refresh("hot")
     lake.sql("INSERT INTO sales VALUES (9002, 'b7', 70.00, 1, NULL, NULL)")
     done = lake.refresh("hot")
     assert (done.strategy, done.rows) == ("maintain", 1)
