@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from belvedere.derived import Kind
 from belvedere.lake.shelf import Tables
+from belvedere.updating.kind import UpdatableViews
 
-KINDS: tuple[Callable[[Tables], Kind], ...] = ()
+KINDS: tuple[Callable[[Tables], Kind], ...] = (UpdatableViews,)
 
 
 def kinds(lake: Tables) -> tuple[Kind, ...]:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from belvedere.updating.base import Base
-from belvedere.updating.exact import Changes, NewRow, Signature, effect, told
+from belvedere.updating.exact import Changes, NewRow, Signature, effect, tagged, told
 from updating.cases import Case, Row, random_case
 
 KINDS = [{}, {"project": True}, {"cyclic": True}, {"twice": True, "project": True}, {"keyed": True}]
@@ -64,4 +64,4 @@ def signature(base: Base, case: Case, row: Row) -> Signature:
         code = base.domains[base.shape.positions[p].table, c].code(at[p, c])
         assert code is not None
         codes.append(code)
-    return tuple(codes)
+    return (*codes, *(0 for _ in tagged(base)))

@@ -29,19 +29,29 @@ from belvedere.sql.spark_statements import (
     Write,
     WriteKind,
 )
+from belvedere.sql.updating_statements import (
+    EXPLAINED,
+    UPDATING,
+    CreateUpdatable,
+    DropUpdatable,
+    ExplainWrite,
+)
 
 __all__ = [
     "AlterPolicy",
     "ChangeKind",
     "CreateSchema",
     "CreateTable",
+    "CreateUpdatable",
     "CreateView",
     "DescribeView",
     "DropSchema",
     "DropTable",
+    "DropUpdatable",
     "DropView",
     "ExplainCreate",
     "ExplainView",
+    "ExplainWrite",
     "Other",
     "Policy",
     "Refresh",
@@ -146,6 +156,9 @@ Statement = (
     | DescribeView
     | DropView
     | AlterPolicy
+    | CreateUpdatable
+    | DropUpdatable
+    | ExplainWrite
     | SparkStatement
     | Other
 )
@@ -163,7 +176,7 @@ def parse_statement(text: str) -> Statement:
     for phrase, parse in _OURS.items():
         if cursor.take(phrase):
             return parse(cursor)
-    for phrase, read in SPARKS.items():
+    for phrase, read in (SPARKS | EXPLAINED).items():
         if cursor.take(phrase):
             return _if_understood(read, cursor)
     _refuse_near_miss(cursor)
@@ -325,6 +338,7 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     "DESC MATERIALIZED VIEW": _describe,
     "DROP MATERIALIZED VIEW": _drop_view,
     "ALTER MATERIALIZED VIEW": _alter_policy,
+    **UPDATING,
 }
 
 _LEADING = {word for phrase in _OURS for word in phrase.split()} - {"MATERIALIZED"}

@@ -159,9 +159,8 @@ def propagate(base: Base, summary: Summary) -> None:
     for p in reversed(tree.down):
         for e in tree.child_edges[p]:
             links = summary.links[e]
-            sums = np.bincount(
-                links.above, est[tree.child(e)][links.below] * links.weights, len(sizes[p])
-            )
+            weighted = est[tree.child(e)][links.below] * links.weights
+            sums = np.bincount(links.above, weighted, len(sizes[p])).astype(float)
             summary.means[e] = np.minimum(sums, MOST) / whole[p]
             est[p] = np.minimum(est[p] * summary.means[e], MOST)
     reach: list[Counts] = [np.zeros(len(s)) for s in sizes]
@@ -173,7 +172,6 @@ def propagate(base: Base, summary: Summary) -> None:
                 others = others if f == e else np.minimum(others * summary.means[f], MOST)
             links, child = summary.links[e], tree.child(e)
             rate = reach[p] * others / whole[p]
-            reach[child] = np.bincount(
-                links.below, rate[links.above] * links.weights, len(sizes[child])
-            )
+            weighted = rate[links.above] * links.weights
+            reach[child] = np.bincount(links.below, weighted, len(sizes[child])).astype(float)
     summary.est, summary.reach = est, reach

@@ -2,8 +2,9 @@
 
 A *state* is the tables in memory with some rows taken away and some put in. Rows of a table that
 are put in have numbers below zero. An *embedding* is a row for every position such that all join;
-a view row is what embeddings show, told apart by the numbers of the held columns among its own
-(a declared key stands for the rest). Only embeddings through changed rows are gone through:
+a view row is what embeddings show, told apart by the numbers of the held columns among its own.
+Where a declared key stands for the rest of a row, a *tag* tells a row put in from the stored one of
+the same key: 0 is the stored row. Only embeddings through changed rows are gone through:
 
     added     = shown by an embedding of the new state through a row put in, and not shown before
     removed   = shown by an embedding of the old state through a row taken away, and not shown after
@@ -25,7 +26,7 @@ from belvedere.updating.normal import Place
 Embedding = tuple[int, ...]
 """The number of a row for each position."""
 Signature = tuple[int, ...]
-"""The numbers of a view row's held columns."""
+"""The numbers of a view row's held columns, then the tags of rows of which more is shown."""
 
 STEPS = 2_000_000
 
@@ -40,6 +41,8 @@ class NewRow:
 
     row: Row
     members: frozenset[int]
+    tags: tuple[tuple[int, int], ...] = ()
+    """For a position that shows more of the row than is held, which of its contents it is."""
 
 
 @dataclass
@@ -201,7 +204,15 @@ class State:
 
     def signature(self, embedding: Embedding) -> Signature:
         """What tells the view row of an embedding from others."""
-        return tuple(self.code(p, embedding[p], c) for p, c in told(self.base))
+        codes = [self.code(p, embedding[p], c) for p, c in told(self.base)]
+        return (*codes, *(self.tag(p, embedding[p]) for p in tagged(self.base)))
+
+    def tag(self, p: int, number: int) -> int:
+        """Which contents a row has beyond what is held."""
+        if number >= 0:
+            return 0
+        new = self.new[self.shape.positions[p].table][-1 - number]
+        return dict(new.tags).get(p, 0)
 
     def shows(self, signature: Signature) -> Embedding | None:
         """An embedding that shows a view row; None if it is not in the view."""
@@ -210,11 +221,14 @@ class State:
     def showing(self, signature: Signature) -> Iterator[Embedding]:
         """The embeddings that show a view row."""
         wanted: dict[int, dict[str, int]] = {}
-        for (p, c), code in zip(told(self.base), signature, strict=True):
+        places = told(self.base)
+        for (p, c), code in zip(places, signature, strict=False):
             wanted.setdefault(p, {})[c] = code
+        tags = dict(zip(tagged(self.base), signature[len(places) :], strict=True))
 
         def fits(p: int, number: int) -> bool:
-            return all(self.code(p, number, c) == v for c, v in wanted.get(p, {}).items())
+            same = all(self.code(p, number, c) == v for c, v in wanted.get(p, {}).items())
+            return same and (p not in tags or self.tag(p, number) == tags[p])
 
         start, rows = self._start(wanted)
         for number in rows:
@@ -266,6 +280,19 @@ def told(base: Base) -> tuple[Place, ...]:
     held = {(p, c) for p, at in enumerate(base.shape.positions) for c in base.held[at.table]}
     found = [place for _, place in base.shape.outputs if place in held]
     return tuple(dict.fromkeys(found))
+
+
+def tagged(base: Base) -> tuple[int, ...]:
+    """The positions of which the view shows more than is held."""
+    shape = base.shape
+    return tuple(p for p in range(len(shape.positions)) if beyond(base, p))
+
+
+def beyond(base: Base, p: int) -> tuple[str, ...]:
+    """The columns of a position that the view shows and that are not held."""
+    held = base.held[base.shape.positions[p].table]
+    columns = dict.fromkeys(c for c, _ in base.shape.positions[p].columns)
+    return tuple(c for c in columns if c not in held and (p, c) in base.shape.shown)
 
 
 def effect(

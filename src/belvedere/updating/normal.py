@@ -218,7 +218,7 @@ def _check(shape: Shape) -> None:
     for members in shape.classes:
         types = {shape.positions[p].types[c] for p, c in members}
         if len(types) > 1 and not all(map(kinds.is_integer, types)):
-            (p, c), (q, d) = members[0], members[1]
+            (_, c), (_, d), *_ = members
             raise Unsupported(
                 f"{c!r} and {d!r} are joined but have types {' and '.join(sorted(types))}",
                 hint="give both columns one type",
