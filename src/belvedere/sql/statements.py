@@ -17,6 +17,8 @@ from functools import partial
 
 from belvedere.errors import Invalid
 from belvedere.sql.cursor import Cursor, Properties, dotted, name_parts, nearest, tokenize
+from belvedere.sql.sample_statements import SAMPLES, SampleStatement
+from belvedere.sql.sketch_statements import SKETCHES, SketchStatement
 from belvedere.sql.spark_statements import (
     SPARKS,
     ChangeKind,
@@ -29,6 +31,14 @@ from belvedere.sql.spark_statements import (
     Write,
     WriteKind,
 )
+from belvedere.sql.synopsis_statements import SYNOPSES, SynopsisStatement
+from belvedere.sql.updating_statements import (
+    EXPLAINED,
+    UPDATING,
+    CreateUpdatable,
+    DropUpdatable,
+    ExplainWrite,
+)
 
 __all__ = [
     "AlterLimit",
@@ -36,13 +46,16 @@ __all__ = [
     "ChangeKind",
     "CreateSchema",
     "CreateTable",
+    "CreateUpdatable",
     "CreateView",
     "DescribeView",
     "DropSchema",
     "DropTable",
+    "DropUpdatable",
     "DropView",
     "ExplainCreate",
     "ExplainView",
+    "ExplainWrite",
     "Other",
     "Policy",
     "Refresh",
@@ -155,7 +168,13 @@ Statement = (
     | DescribeView
     | DropView
     | AlterPolicy
+    | SampleStatement
+    | SketchStatement
     | AlterLimit
+    | SynopsisStatement
+    | CreateUpdatable
+    | DropUpdatable
+    | ExplainWrite
     | SparkStatement
     | Other
 )
@@ -173,7 +192,7 @@ def parse_statement(text: str) -> Statement:
     for phrase, parse in _OURS.items():
         if cursor.take(phrase):
             return parse(cursor)
-    for phrase, read in SPARKS.items():
+    for phrase, read in (SPARKS | EXPLAINED).items():
         if cursor.take(phrase):
             return _if_understood(read, cursor)
     _refuse_near_miss(cursor)
@@ -326,7 +345,11 @@ def _refuse_near_miss(c: Cursor) -> None:
     for ahead in range(4):
         word, following = c.word(ahead), c.word(ahead + 1)
         if nearest(word, ["MATERIALIZED"]) and following and following != ".":
-            hint = "write one of: " + ", ".join(f"{phrase} …" for phrase in _OURS)
+            own = (phrase for phrase in _OURS if "MATERIALIZED" in phrase)
+            hint = "write one of: " + ", ".join(f"{phrase} …" for phrase in own)
+            hint = "write one of: " + ", ".join(
+                f"{phrase} …" for phrase in _OURS if "MATERIALIZED" in phrase
+            )
             raise c.wrong("not a statement on materialized views", hint)
         if word not in _LEADING:
             return
@@ -355,6 +378,10 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     "DESC MATERIALIZED VIEW": _describe,
     "DROP MATERIALIZED VIEW": _drop_view,
     "ALTER MATERIALIZED VIEW": _alter,
+    **SAMPLES,
+    **SKETCHES,
+    **SYNOPSES,
+    **UPDATING,
 }
 
 _UNITS = {"MILLISECOND": 0.001, "SECOND": 1.0, "MINUTE": 60.0, "HOUR": 3600.0}

@@ -111,10 +111,15 @@ def create_view(door: Door, statement: CreateView) -> View | None:
         # What reads it was compiled against the columns and the state it has now.
         refuse_if_needed(statement.name, view_readers(door, view.stored))
         _drop(door, name)
-    _drop_parts(door, name)  # left by a creation that was cut off
+    fill_view(door, view)
+    return view
+
+
+def fill_view(door: Door, view: View) -> None:
+    """Compute a view that was planned, and show it under its name."""
+    _drop_parts(door, canonical_name(door, view.name))  # left by a creation that was cut off
     _fill(door, view)
     show(door, view)
-    return view
 
 
 def drop_view(door: Door, name: str, *, if_exists: bool = False) -> bool:
