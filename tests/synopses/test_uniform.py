@@ -37,7 +37,7 @@ def sequence(case: Case, steps: int) -> Changes:
 def runs(case: Case, changes: Changes, kind: Kind, times: int) -> Runs:
     planned = case.plan()
     batches = [
-        (t, case.arrow(t, gone), case.arrow(t, new))
+        (t, case.arrow(t, gone) if gone else None, case.arrow(t, new))
         for t, gone, new in changes.batches  # type: ignore[attr-defined]
     ]
     found = []
