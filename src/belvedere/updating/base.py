@@ -105,6 +105,13 @@ class Base:
         self._indexes: dict[tuple[int, int], Index] = {}
         self._keys: dict[tuple[int, int], Codes] = {}
 
+    def rooted(self, root: int) -> Base:
+        """The same rows, seen from another root."""
+        other = Base(self.tree.rooted(root), self.held, self.domains)
+        other.tables, other.pairs = self.tables, self.pairs
+        other._indexes, other._keys = self._indexes, self._keys
+        return other
+
     def rows_at(self, position: int) -> Rows:
         """The rows of a position's table."""
         return self.tables[self.shape.positions[position].table]
@@ -208,10 +215,10 @@ class Base:
         key = self.key(position, edge, row)
         if key is None:
             return None
-        for number in self._with_key(position, edge, key):
-            if rows.row(number) == row:
-                return number
-        return None
+        numbers = np.asarray(self._with_key(position, edge, key), dtype=np.int64)
+        for column, code in zip(rows.codes, row, strict=True):
+            numbers = numbers[column[numbers] == code]
+        return int(numbers[0]) if len(numbers) else None
 
     def _with_key(self, position: int, edge: int, key: int) -> Sequence[int]:
         if key >= 0:
