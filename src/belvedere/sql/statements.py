@@ -34,6 +34,7 @@ from belvedere.sql.updating_statements import (
     UPDATING,
     CreateUpdatable,
     DropUpdatable,
+    ExplainUpdatable,
     ExplainWrite,
 )
 
@@ -50,6 +51,7 @@ __all__ = [
     "DropUpdatable",
     "DropView",
     "ExplainCreate",
+    "ExplainUpdatable",
     "ExplainView",
     "ExplainWrite",
     "Other",
@@ -158,6 +160,7 @@ Statement = (
     | AlterPolicy
     | CreateUpdatable
     | DropUpdatable
+    | ExplainUpdatable
     | ExplainWrite
     | SparkStatement
     | Other
