@@ -26,8 +26,10 @@ QUERY = """SELECT min(ps_supplycost) AS cost FROM partsupp, supplier, nation, re
 WHERE s_suppkey = ps_suppkey AND s_nationkey = n_nationkey AND n_regionkey = r_regionkey
 AND r_name = 'MIDDLE EAST'"""
 SIZES = (1, 10, 100, 1000, 4000)
-ACTIONS = 7
-"""How often NAIVE acts on a stream."""
+MANY = 3000
+"""Changes of each table that are many."""
+ACTIONS, STEPS = 5, 20
+"""How often NAIVE acts on a stream, and after about how many steps."""
 
 
 def measured(scale: float, limits: Sequence[float] | None, quick: bool) -> dict[str, Any]:
@@ -38,11 +40,9 @@ def measured(scale: float, limits: Sequence[float] | None, quick: bool) -> dict[
         print(calibration)
         PICTURES.mkdir(parents=True, exist_ok=True)
         draw_curves(calibration, PICTURES / "cost-curves.svg")
-        single = max(cost(1) for cost in calibration.prices.each)
-        joint = calibration.prices.of((1, 1))
-        _promise(calibration, joint)
-        chosen = limits or [round(joint * by, 2) for by in ((1.25,) if quick else (1.1, 1.25, 2.0))]
-        runs = [_compared(lake, calibration, max(limit, 1.01 * single)) for limit in chosen]
+        _promise(calibration)
+        chosen = limits or _limits(calibration, (0.2,) if quick else (0.1, 0.3, 0.8))
+        runs = [_compared(lake, calibration, limit) for limit in chosen]
     naive_cost, auto_cost, best = (sum(run.real[name] for run in runs) for name in POLICIES)
     predicted = sum(sum(run.predicted.values()) for run in runs)
     draw_bars(runs[-1].real, PICTURES / "cost-bars.svg")
@@ -94,26 +94,35 @@ def _calibrated(lake: bv.Lake) -> Calibration:
     return found
 
 
+def _limits(calibration: Calibration, parts: Sequence[float]) -> list[float]:
+    """Limits between the cost of one change of each table and that of thousands."""
+    low, high = (calibration.prices.of((k, k)) for k in (1, MANY))
+    single = max(cost(1) for cost in calibration.prices.each)
+    return [round(max(low + part * (high - low), 1.02 * single), 3) for part in parts]
+
+
 def _stream(calibration: Calibration, limit: float) -> tuple[State, ...]:
     """As many updates of each table as fill the limit several times under NAIVE, in small steps."""
-    each = 1
-    while calibration.prices.of((40 * each, 40 * each)) <= limit and each < 100:
-        each += 1
-    one = Problem(calibration.prices, limit, ((each, each),) * 4000)
+    most = 1
+    while most < 2 * MANY and calibration.prices.of((2 * most, 2 * most)) <= limit:
+        most *= 2
+    each = max(most // STEPS, 1)
+    one = Problem(calibration.prices, limit, ((each, each),) * (4 * ACTIONS * STEPS))
     acts = [i for i, action in enumerate(naive(one).actions) if any(action)]
-    last = acts[ACTIONS - 1] + 2 if len(acts) > ACTIONS else 4000
-    return ((each, each),) * last
+    last = acts[ACTIONS - 1] + 2 if len(acts) > ACTIONS else len(one.arrivals)
+    return one.arrivals[:last]
 
 
-def _promise(calibration: Calibration, joint: float) -> None:
+def _promise(calibration: Calibration) -> None:
     """What the measured curves leave to gain, against the limit."""
     rows = []
-    for by in (1.05, 1.1, 1.25, 1.5, 2.0, 3.0):
-        limit = joint * by
+    for limit in _limits(calibration, (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)):
         problem = Problem(calibration.prices, limit, _stream(calibration, limit))
         spent, best = naive(problem).cost(problem), optimal(problem).cost
-        rows.append((f"{limit:.2f}", f"{spent:.1f}", f"{best:.1f}", f"{spent / best:.3f}"))
-    print(table(("limit", "NAIVE", "OPT", "NAIVE/OPT predicted"), rows))
+        step = problem.arrivals[0][0]
+        shown = (f"{spent:.1f}", f"{best:.1f}", f"{spent / best:.3f}")
+        rows.append((f"{limit:.2f}", step, len(problem.arrivals), *shown))
+    print(table(("limit", "per step", "steps", "NAIVE", "OPT", "NAIVE/OPT predicted"), rows))
 
 
 def _compared(lake: bv.Lake, calibration: Calibration, limit: float) -> Compared:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -263,3 +265,27 @@ def test_a_condition_that_gives_no_number_is_told(shelf: Shelf, tmp_path: Path) 
     subscribe(shelf, made(tmp_path, when="SELECT …"))
     assert Desk(shelf, Fake(value="many", version=1), told=told.append).turn() == 0
     assert "gives 'many'" in told[0]
+
+
+@pytest.mark.soak
+def test_killed_for_real_at_any_moment_a_file_has_every_notification_once(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    target = tmp_path / "out.jsonl"
+    subscribe(shelf, made(tmp_path, every=1.0))
+    script = Path(__file__).with_name("desk_script.py")
+    for turn in range(15):
+        process = subprocess.Popen(
+            [sys.executable, str(script), str(shelf.directory)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.05 + 0.01 * turn)
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
+    now = [time.time() + 1e6]
+    Desk(shelf, Fake(), wall=lambda: now[0]).turn()
+    numbers = [line["number"] for line in lines(target)]
+    assert len(numbers) > 15
+    assert numbers == list(range(1, len(numbers) + 1))
