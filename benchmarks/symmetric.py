@@ -21,7 +21,7 @@ from belvedere.synopses.planning import Plan
 
 
 @njit(cache=True)
-def _enumerate(row, order, came, mine, theirs, heads, nexts, keys, state, m, results, due, stop):  # type: ignore[no-untyped-def]
+def _enumerate(row, order, came, mine, theirs, heads, nexts, keys, state, m, results, due):  # type: ignore[no-untyped-def]
     """All results of a row, one by one; how many, how many entered, and when the next one is due.
 
     Position order[d] is reached from position order[came[d]] over the condition whose keys are
@@ -51,8 +51,6 @@ def _enumerate(row, order, came, mine, theirs, heads, nexts, keys, state, m, res
                 + found
                 + (without(state, m, results + found) if results + found >= m else 0)
             )
-        if found >= stop:
-            break
         at[d] = nexts[theirs[d], at[d]]
     return found, entered, due
 
@@ -86,28 +84,26 @@ class SymmetricJoin:
                         theirs.append(2 * edge + 1 - end)
         return np.array(order), np.array(came), np.array(mine), np.array(theirs)
 
-    def insert(self, table: str, rows: pa.Table, seconds: float | None = None) -> tuple[int, float]:
-        """Rows come: each is joined with all that is there; how many, in how much time."""
-        import time
-
-        done, spent = 0, 0.0
+    def load(self, table: str, rows: pa.Table) -> list[tuple[int, int]]:
+        """Rows into the indexes, not joined yet: for each its position and its number there."""
+        found = []
         for number, place in enumerate(self.places):
-            if place.position.table != table:
-                continue
-            ids = self.index(number, place.code(rows), link=seconds is None)
-            if seconds is None:
-                continue
-            started = time.perf_counter()
-            for row in ids:
-                self._join(number, int(row))
-                done += 1
-                spent = time.perf_counter() - started
-                if spent > seconds:
-                    break
-        return done, spent
+            if place.position.table == table:
+                ids = self._index(number, place.code(rows))
+                found += [(number, row) for row in ids.tolist()]
+        return found
 
-    def index(self, number: int, coded: Coded, *, link: bool) -> Any:
-        """Rows into the indexes of their position."""
+    def join(self, number: int, row: int) -> int:
+        """Enumerate the results of a row of a position with all that is indexed; how many."""
+        order, came, mine, theirs = self.orders[number]
+        found, _, self.due = _enumerate(
+            row, order, came, mine, theirs, self.heads, self.nexts, self.keys,
+            self.state, self.size, self.results, self.due,
+        )  # fmt: skip
+        self.results += found
+        return int(found)
+
+    def _index(self, number: int, coded: Coded) -> Any:
         count = int(coded.take.sum())
         ids = np.arange(self.counts[number], self.counts[number] + count)
         self.counts[number] += count
@@ -119,7 +115,6 @@ class SymmetricJoin:
             self._room(int(found.max(initial=0)) + 1, self.counts[number])
             self.keys[side, ids] = found
             _link(ids, found, self.heads[side], self.nexts[side])
-        del link
         return ids
 
     def _room(self, keys: int, rows: int) -> None:
@@ -128,15 +123,6 @@ class SymmetricJoin:
         if rows > self.nexts.shape[1]:
             self.nexts = np.ascontiguousarray(grown(self.nexts.T, rows, -1).T)
             self.keys = np.ascontiguousarray(grown(self.keys.T, rows).T)
-
-    def _join(self, number: int, row: int, stop: int = 1 << 62) -> int:
-        order, came, mine, theirs = self.orders[number]
-        found, _, self.due = _enumerate(
-            row, order, came, mine, theirs, self.heads, self.nexts, self.keys,
-            self.state, self.size, self.results, self.due, stop,
-        )  # fmt: skip
-        self.results += found
-        return int(found)
 
 
 @njit(cache=True)

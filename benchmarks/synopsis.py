@@ -186,15 +186,14 @@ def against_symmetric(name: str, scale: int) -> dict[str, Any]:
         plain = synopsis(workload, scale, collapse=False)
         other = SymmetricJoin(plain.results.keeper.plan, SAMPLE)
         for table, source in workload.preloaded.items():
-            other.insert(table, whole(source, scale))
+            other.load(table, whole(source, scale))
         until = int(share * total * 0.98)
-        clock, done, spent = None, 0, 0.0
         loaded = 0
         rest: list[Event] = []
         for table, rows, _ in interleaved(workload, scale):
             if loaded < until:
                 made.insert(table, rows)
-                other.insert(table, rows)
+                other.load(table, rows)
                 loaded += rows.num_rows
                 continue
             rest.append((table, rows, False))
@@ -212,24 +211,17 @@ def against_symmetric(name: str, scale: int) -> dict[str, Any]:
 
 def _slow(other: Any, events: list[Event]) -> tuple[int, float]:
     """Rows of every table in the proportion they come in, until the window is over."""
-    counts = {t: sum(r.num_rows for u, r, _ in events if u == t) for t in {e[0] for e in events}}
-    largest = max(counts.values())
-    done, spent = 0, 0.0
-    ids = {}
+    ids: dict[str, list[tuple[int, int]]] = {}
     for table, rows, _ in events:
-        for number, place in enumerate(other.places):
-            if place.position.table == table:
-                ids.setdefault(table, []).extend(
-                    (number, int(i)) for i in other.index(number, place.code(rows), link=True)
-                )
-    steps = {t: largest / c for t, c in counts.items()}
-    due = dict.fromkeys(counts, 0.0)
+        ids.setdefault(table, []).extend(other.load(table, rows))
+    largest = max(map(len, ids.values()))
+    steps = {t: largest / len(rows) for t, rows in ids.items() if rows}
+    due, done, spent = dict.fromkeys(ids, 0.0), 0, 0.0
     while spent < WINDOW and any(ids.values()):
         table = min((t for t in ids if ids[t]), key=lambda t: due[t] + steps[t])
         due[table] += steps[table]
-        number, row = ids[table].pop(0)
         started = time.perf_counter()
-        other._join(number, row)
+        other.join(*ids[table].pop(0))
         spent += time.perf_counter() - started
         done += 1
     return done, spent

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from belvedere.cleaning.cleaned import Cleaned
 from belvedere.cleaning.create import no_sample, samples_of
 from belvedere.cleaning.estimating import estimate
 from belvedere.cleaning.selecting import Selected
-from belvedere.derived import Kind, everything, readers, refuse_if_taken
+from belvedere.derived import Kind, Writable, everything, readers, refuse_if_taken
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.kinds import kinds
 from belvedere.lake import catalog as lake_catalog
@@ -35,31 +34,30 @@ from belvedere.sql.statements import (
     DropView,
     ExplainCreate,
     ExplainView,
+    ExplainWrite,
     Refresh,
     ShowViews,
+    Write,
     parse_statement,
 )
 from belvedere.synopses.kind import Synopses
 from belvedere.views import create as creation
+from belvedere.views.calls import Calls, refuse_broken
 from belvedere.views.catalog import (
-    Broken,
     all_views,
     canonical_name,
     is_view,
-    sound_and_broken,
     stored_of,
     the_view,
 )
-from belvedere.views.costs import learn
 from belvedere.views.definition import View
 from belvedere.views.describe import describe, show
 from belvedere.views.explain import Explanation, explain
 from belvedere.views.guard import Reader, guard, refuse_if_needed, view_readers
 from belvedere.views.history import History
-from belvedere.views.ledger import Ledger, readable
-from belvedere.views.pins import Pins
+from belvedere.views.ledger import readable
 from belvedere.views.references import told
-from belvedere.views.refresh import Refreshed, refresh
+from belvedere.views.refresh import Refreshed
 from belvedere.views.status import Statuses, history
 
 if TYPE_CHECKING:
@@ -70,10 +68,6 @@ if TYPE_CHECKING:
     from belvedere.scheduling.schedules import Calibration
     from belvedere.scheduling.service import Service
     from belvedere.synopses.handle import SynopsisHandle
-
-
-SIDE_BY_SIDE = 2
-"""How many views refresh at once: most of a small refresh is waiting for the driver."""
 
 
 def connect(where: str | Path | SparkSession, state: str | Path | None = None) -> Lake:
@@ -94,7 +88,6 @@ class Lake:
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self._last: dict[str, Refreshed] = {}
         self._kinds = kinds(door)
         for view in all_views(door):
             # What cannot be read is for status() to tell: the other views must still open.
@@ -102,6 +95,7 @@ class Lake:
                 creation.show(door, view)
         self._limits = Limits(door)
         self._limits.show_consistent()
+        self._calls = Calls(door, after=self._limits.show_consistent)
 
     @property
     def spark(self) -> SparkSession:
@@ -117,6 +111,10 @@ class Lake:
                     return run(statement)
             if isinstance(statement, CreateTable):
                 self._refuse_taken(statement.name)
+            if isinstance(statement, Write | ExplainWrite):
+                written = self._write(statement, text)
+                if written is not None:
+                    return written
             guard(self._door, statement, self._readers)
             self._limits.show_consistent()
             with readable(self._door, text):
@@ -153,32 +151,22 @@ class Lake:
             return self._refresh_all(full=full)
         kind = self._kind(name)
         if kind is None:
-            return self._refresh_view(name, full=full)
+            return self._calls.fresh(the_view(self._door, name), full=full)
         canonical = canonical_name(self._door, name)
         for view in all_views(self._door):
             if view.stored in kind.reads(canonical):
-                self._refresh_view(view.name)
+                self._calls.fresh(view)
         with blaming_the_machine(), self._door.one_call():
             return kind.refresh(canonical, full=full)
 
     def _refresh_all(self, *, full: bool) -> list[Any]:
-        with self._refreshing() as ledger:
-            views, broken = sound_and_broken(self._door)
-            with Pins(self._door, views) as pins:
-                done: list[Any] = list(self._bring_all(views, pins, ledger, full=full))
+        views, broken = self._calls.everything(full=full)
+        done: list[Any] = list(views)
+        with blaming_the_machine(), self._door.one_call():
             for kind in self._kinds:
                 done += [kind.refresh(name, full=full) for name in kind.names()]
-        _refuse_broken(broken)
+        refuse_broken(broken)
         return done
-
-    def _refresh_view(self, name: str, *, full: bool = False) -> Refreshed:
-        with self._refreshing() as ledger:
-            view = the_view(self._door, name)
-            below = self._below(view)
-            with Pins(self._door, [*below, view]) as pins:
-                for needed in below:
-                    self._bring(needed, pins, ledger)
-                return self._bring(view, pins, ledger, full=full)
 
     def advance(self, name: str, *tables: str) -> Any:
         """Apply only some tables' pending changes to what is derived; the others' stay pending."""
@@ -189,12 +177,22 @@ class Lake:
             _refuse_none(others, kind.reads(canonical))
             with blaming_the_machine(), self._door.one_call():
                 return kind.advance(canonical, others)
-        with self._refreshing() as ledger:
-            view = the_view(self._door, name)
-            only = [self._input(name, view.inputs, t) for t in tables]
-            _refuse_none(only, view.inputs)
-            with Pins(self._door) as pins:
-                return self._bring(view, pins, ledger, only=only)
+        view = the_view(self._door, name)
+        only = [self._input(name, view.inputs, t) for t in tables]
+        _refuse_none(only, view.inputs)
+        return self._calls.advance(view, only)
+
+    def check(self, name: str, **asked: Any) -> Any:
+        """Whether an update through a view can be done as asked: insert=, delete= or update=.
+
+        A row is a mapping of the view's columns to values, several are a list, an update is a pair
+        of the old and the new rows; mode= is AUTO, EXACT or FAST.
+        """
+        kind = self._kind(name)
+        if not isinstance(kind, Writable):
+            raise Invalid(f"{name!r} is not an updatable view", hint="CREATE UPDATABLE VIEW")
+        with blaming_the_machine(), self._door.one_call():
+            return kind.check(canonical_name(self._door, name), **asked)
 
     def explain(self, name: str) -> Any:
         """A view's plan, how changes reach it, the SQL of a refresh; after one, what ran."""
@@ -205,7 +203,7 @@ class Lake:
 
     def _explained(self, name: str) -> Explanation:
         view = the_view(self._door, name)
-        keys, last = told(self._door, view), self._last.get(view.stored)
+        keys, last = told(self._door, view), self._calls.last.get(view.stored)
         if last is None:
             return explain(view, keys)
         ran = [("SQL that ran", sql) for sql in last.sql]
@@ -239,13 +237,7 @@ class Lake:
         samples = samples_of(self._door, view.name)
         if not samples:
             raise no_sample(view.name)
-        with self._refreshing() as ledger:
-            below = [v for v in self._below(samples[0]) if v.stored != view.stored]
-            with Pins(self._door, [*below, *samples]) as pins:
-                for needed in below:
-                    self._bring(needed, pins, ledger)
-                done = [self._bring(sample, pins, ledger) for sample in samples]
-        return Cleaned(view.name, tuple(done))
+        return Cleaned(view.name, tuple(self._calls.samples(view, samples)))
 
     def estimate(
         self,
@@ -332,6 +324,20 @@ class Lake:
             return None
         canonical = canonical_name(self._door, name)
         return next((kind for kind in self._kinds if canonical in kind.names()), None)
+
+    def _write(self, statement: Write | ExplainWrite, text: str) -> DataFrame | None:
+        """Run a write that goes through something derived; None if it does not."""
+        explain = isinstance(statement, ExplainWrite)
+        write = statement.write if isinstance(statement, ExplainWrite) else statement
+        inner = statement.text if isinstance(statement, ExplainWrite) else text
+        for name in write.names:
+            kind = self._kind(name)
+            if isinstance(kind, Writable):
+                with self._door.one_call():
+                    return kind.write(
+                        canonical_name(self._door, name), write.kind, inner, explain=explain
+                    )
+        return None
 
     def _readers(self, table: str) -> list[Reader]:
         """What is derived besides views and reads a table."""
@@ -443,67 +449,8 @@ class Lake:
             lake_catalog.drop_table(self._door, name)
         return self._nothing()
 
-    @contextmanager
-    def _refreshing(self) -> Iterator[Ledger]:
-        """One call that refreshes views, and records what it did."""
-        with blaming_the_machine(), self._door.one_call(), Ledger(self._door.journal) as ledger:
-            yield ledger
-
-    def _bring_all(
-        self, views: list[View], pins: Pins, ledger: Ledger, *, full: bool
-    ) -> list[Refreshed]:
-        """Refresh views side by side, each after those it reads; `views` has these first."""
-        running: dict[str, Future[Refreshed]] = {}
-
-        def after(view: View, below: list[Future[Refreshed]]) -> Refreshed:
-            for input_refresh in below:
-                input_refresh.result()
-            return self._bring(view, pins, ledger, full=full)
-
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            for view in views:
-                below = [running[t] for t in view.inputs if t in running]
-                running[view.stored] = pool.submit(after, view, below)
-        return [done.result() for done in running.values()]
-
-    def _bring(
-        self,
-        view: View,
-        pins: Pins,
-        ledger: Ledger,
-        *,
-        full: bool = False,
-        only: list[str] | None = None,
-    ) -> Refreshed:
-        done = refresh(self._door, view.name, full=full, only=only, pins=pins)
-        for each in (*done.parts, done):
-            ledger.add(each.record)
-            learn(self._door, each.record)
-        self._last[view.stored] = done
-        self._limits.show_consistent()
-        return done
-
     def _text(self, explanation: Explanation) -> DataFrame:
         return self.spark.createDataFrame([(str(explanation),)], "plan string")
-
-    def _below(self, view: View) -> list[View]:
-        """The views that a view reads, directly or not, in the order to refresh them."""
-        wanted: set[str] = set()
-        every = {v.stored: v for v in all_views(self._door)}
-
-        own = view.definition.sampling
-
-        def visit(v: View) -> None:
-            for table in v.inputs:
-                # A sample is brought up to date so that its view need not be.
-                if own is not None and table in every and every[table].name == own.of:
-                    continue
-                if table in every and table not in wanted:
-                    wanted.add(table)
-                    visit(every[table])
-
-        visit(view)
-        return [v for stored, v in every.items() if stored in wanted]
 
     def _input(self, name: str, inputs: Collection[str], table: str) -> str:
         """The table of a plan that a user's name means: a view stands for its state."""
@@ -520,19 +467,6 @@ class Lake:
 def _refuse_none(tables: list[str], inputs: Collection[str]) -> None:
     if not tables:
         raise Invalid("advance needs a table", hint=f"it reads {', '.join(inputs)}")
-
-
-def _refuse_broken(broken: list[Broken]) -> None:
-    """An error for views that cannot be compiled, when the others are fresh."""
-    if broken:
-        names = ", ".join(repr(view.name) for view in broken)
-        first = broken[0].error
-        raise Invalid(
-            f"every view is fresh but {names}: {first.message}",
-            detail=first.detail,
-            hint=first.hint,
-            reason=first.reason,
-        ) from first
 
 
 class ViewHandle:

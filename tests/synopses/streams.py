@@ -131,7 +131,35 @@ FILTERED = Case(
     ),
     domain=2,
 )
-CASES = (EQUALITY, RANGE, BAND, SELF, FOREIGN, FILTERED)
+INNER = Case(
+    "conditions within a node",
+    "SELECT a.id AS x, p.id AS y, b.id AS z FROM a, p, b"
+    " WHERE a.p = p.k AND a.m < p.m + 1 AND p.l = b.l",
+    {
+        "a": {**_ID, "p": "int", "m": "int"},
+        "p": {**_ID, "k": "int", "m": "int", "l": "int"},
+        "b": {**_ID, "l": "int"},
+    },
+    ("a", "p", "b"),
+    lambda a, p, b: (
+        eq(a["p"], p["k"])
+        and None not in (a["m"], p["m"])
+        and a["m"] < p["m"] + 1
+        and eq(p["l"], b["l"])
+    ),
+    keys={"p": [["k"]]},
+    domain=3,
+)
+BOSSES = Case(
+    "a table that refers to itself",
+    "SELECT e.id AS x, m.id AS y, b.id AS z FROM e, e AS m, b WHERE e.p = m.k AND m.l = b.l",
+    {"e": {**_ID, "k": "int", "p": "int", "l": "int"}, "b": {**_ID, "l": "int"}},
+    ("e", "e", "b"),
+    lambda e, m, b: eq(e["p"], m["k"]) and eq(m["l"], b["l"]),
+    keys={"e": [["k"]]},
+    domain=6,
+)
+CASES = (EQUALITY, RANGE, BAND, SELF, FOREIGN, FILTERED, INNER, BOSSES)
 
 Batch = tuple[str, list[Row], list[Row]]
 
@@ -194,7 +222,8 @@ def ids(results: Results) -> list[tuple[int, ...]]:
 
 def applied(results: Results, case: Case, batch: Batch) -> None:
     table, deletes, inserts = batch
-    results.change(table, case.arrow(table, deletes), case.arrow(table, inserts))
+    gone = case.arrow(table, deletes) if deletes else None
+    results.change(table, gone, case.arrow(table, inserts))
 
 
 Numbers = np.ndarray[Any, Any]

@@ -73,6 +73,11 @@ def test_a_synopsis_follows_its_tables(lake: Lake) -> None:
     assert (done.strategy, done.reason) == ("from the changes", "")
     assert sample(lake) == join(lake)
     assert lake.refresh("pairs").strategy == "nothing to do"
+    # Another column changes nothing, though it is there from now on.
+    lake.sql("ALTER TABLE sales ADD COLUMN note STRING")
+    lake.sql("INSERT INTO sales VALUES (500, 3, 4, 'new')")
+    lake.refresh("pairs")
+    assert sample(Lake(open_directory(lake._door.directory or ""))) == join(lake)
     assert {(r["sale"], r["other"]) for r in lake.synopsis("pairs").df().collect()} == {
         (s, o) for s, _, o, _ in join(lake)
     }
@@ -129,7 +134,9 @@ def test_bad_statements_and_rows_change_nothing(
             lake.sql(f"CREATE SYNOPSIS pairs {statement}")
     monkeypatch.setenv("BELVEDERE_SYNOPSIS_BYTES", "1000")
     with pytest.raises(Unsupported, match="may be used"):
-        lake.sql(ALL)
+        lake.sql(
+            "CREATE SYNOPSIS pairs SAMPLE 5 ROWS AS SELECT a.id FROM sales a, sales b WHERE a.price < b.price"
+        )
     monkeypatch.delenv("BELVEDERE_SYNOPSIS_BYTES")
     assert list(lake.sql("SHOW SYNOPSES").collect()) == []
     lake.sql(ALL)
@@ -141,6 +148,26 @@ def test_bad_statements_and_rows_change_nothing(
     lake.sql("DELETE FROM people WHERE id = 3 AND town = 't9'")
     lake.refresh("pairs")
     assert sample(lake) == join(lake)
+
+
+def test_what_does_not_fit_is_drawn_on_spark(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELVEDERE_SYNOPSIS_BYTES", "1000")
+    lake.sql(ALL)
+    assert sample(lake) == join(lake)
+    assert lake.synopsis("pairs").join_size == sum(join(lake).values())
+    lake.sql("DELETE FROM sales WHERE id < 20")
+    done = lake.refresh("pairs")
+    assert (done.strategy, done.reason) == ("rebuild", "DRAWN")
+    assert lake.refresh("pairs").strategy == "nothing to do"
+    again = Lake(open_directory(lake._door.directory or ""))
+    assert sample(again) == join(lake)
+    assert again.synopsis("pairs").estimate("count(*)").value == sum(join(lake).values())
+    assert "drawn on Spark" in str(again.explain("pairs"))
+    few = QUERY + " AND s.id + c2.id <> 40"
+    lake.sql(f"CREATE OR REPLACE SYNOPSIS pairs SAMPLE 10 ROWS WITH REPLACEMENT AS {few}")
+    found = sample(lake)
+    assert sum(found.values()) == 10
+    assert found.keys() <= {r for r in join(lake) if r[0] + r[2] != 40}  # type: ignore[operator]
 
 
 KILLED = """

@@ -9,7 +9,7 @@ from belvedere.synopses.graph import Graph
 from belvedere.synopses.plain import PlainGraph
 from belvedere.synopses.reservoir import Kind
 from belvedere.synopses.shape import Band, Edge, Shape
-from synopses.streams import CASES, FOREIGN, Case, Changes, applied, ids, keeper
+from synopses.streams import CASES, Case, Changes, applied, ids, keeper
 
 SHAPES = (
     Shape(1, ()),
@@ -59,7 +59,7 @@ def test_weights_are_those_of_the_definition(shape: Shape, seed: int) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 @pytest.mark.parametrize("collapse", [True, False])
 def test_a_sample_larger_than_the_join_is_the_join(case: Case, collapse: bool) -> None:
-    changes = Changes(case, seed=11, most=9 if case is FOREIGN else 4)
+    changes = Changes(case, seed=11, most=9 if case.keys else 4)
     results = keeper(case.plan(collapse=collapse), Kind(rows=30_000), seed=5)
     largest = 0
     for _ in range(40):

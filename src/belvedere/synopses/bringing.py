@@ -26,6 +26,7 @@ from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.sql.render import SIGN
 from belvedere.synopses.keeper import Keeper
+from belvedere.synopses.on_spark import Drawn, can_draw, draw
 from belvedere.synopses.planning import Plan, plan
 from belvedere.synopses.region import Region, region
 from belvedere.synopses.reservoir import Kind
@@ -33,6 +34,7 @@ from belvedere.synopses.results import Results
 from belvedere.synopses.saving import from_arrays, to_arrays
 from belvedere.views.catalog import Names
 from belvedere.views.choice import REASONS
+from belvedere.views.definition import Columns
 from belvedere.views.pins import Pins
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ _PER_ROW = 48
 MORE_REASONS = {
     **REASONS,
     "CORRUPT_STATE": "the saved state was damaged",
+    "DRAWN": "it is drawn on Spark, and nothing but the sample is kept",
     "OTHER_FORMAT": "the saved state is of another version of Belvedere",
 }
 
@@ -65,6 +68,8 @@ class Definition:
     """The keys of tables that its joins are collapsed by."""
     reads: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The tables with the columns that it uses, and their types."""
+    sources: Mapping[str, Columns] = field(default_factory=dict)
+    """All columns that the tables had: what `SELECT *` means."""
 
     def record(self) -> dict[str, Any]:
         """In JSON's types."""
@@ -75,6 +80,7 @@ class Definition:
             "seed": self.seed,
             "keys": {t: list(columns) for t, columns in self.keys.items()},
             "reads": {t: dict(columns) for t, columns in self.reads.items()},
+            "sources": {t: [list(c) for c in columns] for t, columns in self.sources.items()},
         }
 
     @staticmethod
@@ -83,6 +89,7 @@ class Definition:
         return Definition(
             record["shown"], record["query"], Kind(*record["sample"]), record["seed"],
             record["keys"], record["reads"],
+            {t: tuple((n, k) for n, k in columns) for t, columns in record["sources"].items()},
         )  # fmt: skip
 
 
@@ -91,7 +98,7 @@ class Live:
     """A synopsis in memory, at a vector."""
 
     definition: Definition
-    results: Results
+    results: Results | Drawn
     vector: Vector
 
 
@@ -114,7 +121,8 @@ class Brought:
 
 def declared(door: Door, shown: str, query: str, kind: Kind, lead: str) -> tuple[Definition, Plan]:
     """The definition that a statement makes, checked; nothing is built."""
-    found = _region(door, lead + query)
+    names = Names(door)
+    found = region(lead + query, names)
     keys = _keys(door, found)
     planned = plan(found, {t: [columns] for t, columns in keys.items()})
     reads: dict[str, dict[str, str]] = {}
@@ -123,17 +131,17 @@ def declared(door: Door, shown: str, query: str, kind: Kind, lead: str) -> tuple
     for table, columns in reads.items():
         _refuse_types(table, columns)
     seed = int(np.random.SeedSequence().generate_state(1)[0])
-    return Definition(shown, query, kind, seed, keys, reads), planned
+    return Definition(shown, query, kind, seed, keys, reads, dict(names.seen)), planned
 
 
 def planned_of(door: Any, definition: Definition) -> Plan:
     """The plan of a definition as it was made."""
     keys = {t: [columns] for t, columns in definition.keys.items()}
-    return plan(_region(door, definition.query), keys)
+    return plan(_region(door, definition), keys)
 
 
-def _region(door: Any, query: str) -> Region:
-    return region(query, Names(door))
+def _region(door: Any, definition: Definition) -> Region:
+    return region(definition.query, Names(door, recorded=definition.sources))
 
 
 def _keys(door: Door, found: Region) -> dict[str, Sequence[str]]:
@@ -179,6 +187,8 @@ class Bringer:
             for t in definition.reads
         }
         reason = "REQUESTED" if full else self._problem(definition, head.vector, target)
+        if not reason and target != head.vector and head.definition.get("drawn"):
+            reason = "DRAWN"
         if not reason and (live is None or live.vector != head.vector):
             try:
                 live = load(self.door, self.saves, self.name)
@@ -186,7 +196,7 @@ class Bringer:
                 reason = corrupt.reason
         if reason or live is None:
             return self._rebuilt(definition, target, reason)
-        changed = self._advance(live, target)
+        changed = self._advance(live, target) if isinstance(live.results, Results) else 0
         if target != head.vector:
             live.vector = target
             self.save(live)
@@ -207,27 +217,31 @@ class Bringer:
         return ""
 
     def _rebuilt(self, definition: Definition, target: Vector, reason: str) -> tuple[Live, Brought]:
-        found = _region(self.door, definition.query)
-        keys = _keys(self.door, found)
-        again = Definition(
-            definition.shown, definition.query, definition.kind, definition.seed + 1, keys,
-            definition.reads,
-        )  # fmt: skip
-        planned = plan(found, {t: [columns] for t, columns in keys.items()})
+        again, planned = declared(
+            self.door, definition.shown, definition.query, definition.kind, ""
+        )
         live = self._built(again, planned, target)
         self.save(live)
         return live, self._done("rebuild", reason, None, target)
 
     def _built(self, definition: Definition, planned: Plan, vector: Vector) -> Live:
-        self._refuse_size(definition)
+        if not self._fits(definition):
+            return Live(definition, self._drawn(definition, vector), vector)
         results = Results(Keeper(planned, definition.kind, seed=definition.seed), definition.seed)
         for table in _parents_first(planned):
             for rows in self._whole(table, vector[table], definition.reads[table]):
                 results.change(table, None, rows)
         return Live(definition, results, vector)
 
-    def _refuse_size(self, definition: Definition) -> None:
-        """Refuse what would not fit, with the arithmetic."""
+    def _drawn(self, definition: Definition, vector: Vector) -> Drawn:
+        """The sample alone, by Spark."""
+        plain = plan(_region(self.door, definition), {}, collapse=False)
+        work = self.pins.work({})
+        opened = {t: self.pins.opened(work, t, p.version) for t, p in vector.items()}
+        return draw(work, opened, plain, definition.kind, definition.seed)
+
+    def _fits(self, definition: Definition) -> bool:
+        """Whether tables and graph fit into memory; refused, with the arithmetic, if Spark cannot help."""
         limit = int(os.environ.get(MEMORY, 0)) or _half_of_memory()
         needed, told = 0, []
         for table, columns in definition.reads.items():
@@ -236,13 +250,16 @@ class Bringer:
             width = _PER_ROW + sum(map(_width, columns.values()))
             needed += rows * width
             told.append(f"{table} {rows} × {width}")
-        if needed > limit:
+        if needed <= limit:
+            return True
+        if not can_draw(plan(_region(self.door, definition), {}, collapse=False)):
             raise Unsupported(
                 f"a synopsis of about {needed / 1e9:.1f} GB, where {limit / 1e9:.1f} GB may be used",
                 detail=f"rows × bytes: {', '.join(told)}",
                 hint=f"select fewer columns, or raise {MEMORY}",
                 reason="MEMORY",
             )
+        return False
 
     def _whole(
         self, table: str, position: Position, columns: Mapping[str, str]
@@ -273,6 +290,7 @@ class Bringer:
                 listed = ", ".join(map(quote, [*columns, SIGN]))
                 held = work.query(f"SELECT {listed} FROM {quote(net.view())}").toArrow()
             if held is not None and held.num_rows:
+                assert isinstance(live.results, Results)
                 total += self._apply(live.results, table, held, columns)
         return total
 
@@ -287,8 +305,13 @@ class Bringer:
 
     def save(self, live: Live) -> None:
         """Put the state beside the lake, with its vector."""
-        arrays = to_arrays(live.results.keeper)
-        self.saves.save(SAVED_AS, self.name, live.definition.record(), live.vector, arrays)
+        record = live.definition.record()
+        if isinstance(live.results, Drawn):
+            record |= {"drawn": True, "size": str(live.results.size)}
+            arrays = {"rows": _written(live.results.rows)}
+        else:
+            arrays = to_arrays(live.results.keeper)
+        self.saves.save(SAVED_AS, self.name, record, live.vector, arrays)
 
     def _done(self, how: str, reason: str, changed: int | None, vector: Vector) -> Brought:
         seconds = time.perf_counter() - self.started
@@ -300,9 +323,23 @@ def load(lake: Any, saves: Saves, name: str) -> Live:
     """A synopsis as it was saved."""
     saved = saves.load(SAVED_AS, name)
     definition = Definition.of(saved.head.definition)
+    if saved.head.definition.get("drawn"):
+        plain = plan(_region(lake, definition), {}, collapse=False)
+        rows = pa.ipc.open_stream(pa.py_buffer(saved.arrays["rows"])).read_all()
+        size = int(saved.head.definition["size"])
+        drawn = Drawn(plain, definition.kind, rows, size, definition.seed)
+        return Live(definition, drawn, dict(saved.head.vector))
     keeper = Keeper(planned_of(lake, definition), definition.kind, seed=definition.seed)
     results = Results(from_arrays(keeper, saved.arrays), definition.seed)
     return Live(definition, results, dict(saved.head.vector))
+
+
+def _written(rows: pa.Table) -> Any:
+    """Rows as Arrow writes them."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return np.frombuffer(sink.getvalue(), dtype=np.uint8)
 
 
 def _parents_first(planned: Plan) -> list[str]:

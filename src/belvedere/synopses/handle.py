@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from belvedere.lake.shelf import Tables
 from belvedere.synopses.estimates import Estimate, Histogram
+from belvedere.synopses.on_spark import Drawn
 from belvedere.synopses.results import Results
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class SynopsisHandle:
         self.name = name
 
     @property
-    def _results(self) -> Results:
+    def _results(self) -> Results | Drawn:
         return self._kept.live(self.name).results
 
     @property

@@ -6,11 +6,13 @@ position: ΔC₁ ⋈ C₂ as it was, C₁ with its change ⋈ ΔC₂. What may b
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from belvedere.algebra.scalars import every
 from belvedere.errors import Invalid
 from belvedere.kernels.interning import grown
 from belvedere.kernels.rows import follow, mark
@@ -20,8 +22,10 @@ from belvedere.synopses.places import Coded, EdgeKeys, Place, number_at_home, pa
 from belvedere.synopses.plain import PlainGraph
 from belvedere.synopses.planning import Plan
 from belvedere.synopses.references import not_unique
-from belvedere.synopses.reservoir import Kind, reservoir
+from belvedere.synopses.reservoir import Bernoulli, Kind, reservoir
 from belvedere.synopses.store import Store
+from belvedere.synopses.terms import Family
+from belvedere.synopses.values import true
 
 MOST_ROWS = 50_000_000
 """Rows of a Bernoulli sample that fit, unless said otherwise."""
@@ -53,6 +57,7 @@ class Keeper:
         self._entered = np.empty(0, dtype=np.int32)
         self._refused: Invalid | None = None
         self._forgotten = 0
+        self._accepting: dict[str, bool] = {}
 
     @property
     def size(self) -> int:
@@ -62,6 +67,27 @@ class Keeper:
     def positions(self, table: str) -> list[int]:
         """Where a table stands in the query."""
         return self._positions.get(table, [])
+
+    def never_refuses(self, table: str) -> bool:
+        """Whether nothing can be wrong with rows of a table that have its schema."""
+        if table not in self._accepting:
+            self._accepting[table] = table in self.stores and not (
+                isinstance(self.sample, Bernoulli)
+                or self.plan.after
+                or any(self.plan.inner)
+                or any(
+                    self.plan.region.positions[r.parent].table == table
+                    for r in self.plan.references
+                )
+                or any(
+                    self.places[n].filter is not None
+                    or not all(
+                        t.scalar.column and isinstance(t.how, Family) for t in self.places[n].terms
+                    )
+                    for n in self.positions(table)
+                )
+            )
+        return self._accepting[table]
 
     def store(self, table: str) -> Store:
         """The rows of a table; an error that lists the tables if it is none of them."""
@@ -170,9 +196,10 @@ class Keeper:
             number = next(n for n, r in enumerate(self.plan.references) if r.parent == at)
             under = self.references[number].key[found]
             at = self.plan.references[number].child
-        inside = found[self.graph.holds(node, found)]
-        self._remove(node, inside)
-        self._enter(node, inside)
+        inside = self.graph.holds(node, found)
+        self._remove(node, found[inside])
+        # Rows that a condition of the node kept out wait too: their next parent may suit them.
+        self._enter(node, found[inside | (self.waits[node][found] < 0)])
 
     def _insert(
         self,
@@ -218,13 +245,32 @@ class Keeper:
                 at = {p: r[there] for p, r in at.items()}
                 parents = parents[there]
             at[reference.parent] = parents
+        mark(self.waits[node], at[self.plan.roots[node]], -1)
+        if self.plan.inner[node]:
+            at = self._agreeing(node, at)
         rows = at[self.plan.roots[node]]
         if len(rows):
-            mark(self.waits[node], rows, -1)
             parts = [
                 part_of(self.places, self.edges[n], node, at) for n in self.plan.shape.sides[node]
             ]
             self._add(node, rows, parts, bound)
+
+    def _agreeing(self, node: int, at: dict[int, Any]) -> dict[int, Any]:
+        """The rows of a node that fulfil the conditions between its positions."""
+        predicate = every(self.plan.inner[node])
+        keep = true(predicate, self.gather(at, predicate.columns), self.plan.region.types)
+        return {p: rows[keep] for p, rows in at.items()}
+
+    def gather(self, at: Mapping[int, Any], columns: Collection[str] | None = None) -> pa.Table:
+        """Rows of positions, side by side, under the plan's names of their columns."""
+        found: dict[str, Any] = {}
+        for number, rows in at.items():
+            position = self.plan.region.positions[number]
+            fields = [f for f in position.fields if columns is None or f.name in columns]
+            if fields:
+                taken = self.stores[position.table].take(rows, [f.source for f in fields])
+                found |= {f.name: c for f, c in zip(fields, taken.columns, strict=True)}
+        return pa.table(found)
 
     def _downward(self, node: int) -> list[int]:
         """The references of a node, each after the one that leads to its child."""

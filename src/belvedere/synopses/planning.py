@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar, col, every
 from belvedere.errors import Invalid, Unsupported
+from belvedere.sql.expressions import bare
 from belvedere.synopses.linear import Interval, interval
 from belvedere.synopses.region import Region
 from belvedere.synopses.shape import Band, Edge, Shape
@@ -65,6 +66,8 @@ class Plan:
     node_of: tuple[int, ...]
     shape: Shape
     meetings: tuple[Meeting, ...]
+    inner: tuple[tuple[Scalar, ...], ...]
+    """For each node the conditions between its own positions: its rows are filtered before the graph."""
     after: tuple[Scalar, ...]
     """Conditions that the graph does not hold."""
     notes: tuple[str, ...] = ()
@@ -109,14 +112,21 @@ class _Planner:
         references = self._collapse() if collapse else []
         node_of, roots = self._nodes(references)
         edges, meetings = self._edges(node_of)
+        homes = [{node_of[p] for p in self._positions(c)} for c in self.after]
+        inner = tuple(
+            tuple(c for c, home in zip(self.after, homes, strict=True) if home == {node})
+            for node in range(len(roots))
+        )
+        self.after = [c for c, home in zip(self.after, homes, strict=True) if len(home) > 1]
         filters = tuple(every(f) if f else None for f in self.filters)
-        for scalar in (*filters, *self.after, *(s for _, s in self.region.outputs)):
+        conditions = [c for cs in inner for c in cs]
+        for scalar in (*filters, *conditions, *self.after, *(s for _, s in self.region.outputs)):
             if scalar is not None:
                 kind_of(scalar, self.types)
         shape = Shape(len(roots), tuple(edges))
         return Plan(
             self.region, filters, tuple(references), tuple(roots), tuple(node_of), shape,
-            tuple(meetings), tuple(self.after), tuple(self.notes),
+            tuple(meetings), inner, tuple(self.after), tuple(self.notes),
         )  # fmt: skip
 
     def _positions(self, scalar: Scalar) -> list[int]:
@@ -138,7 +148,7 @@ class _Planner:
         """Whether a condition joins two positions; then it is kept with theirs."""
         pairs = self.pairs.get(at, _Pairs())
         if isinstance(conjunct.expr, exp.EQ):
-            sides = [Scalar(conjunct.expr.this), Scalar(conjunct.expr.expression)]
+            sides = [Scalar(bare(s)) for s in (conjunct.expr.this, conjunct.expr.expression)]
             owners = [self._positions(s) for s in sides]
             if owners == [[at[1]], [at[0]]]:
                 sides.reverse()
