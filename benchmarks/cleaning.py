@@ -150,7 +150,7 @@ def crossover(connection: Any, data: Any, *, quick: bool) -> dict[str, Any]:
         for share in sizes:
             state(connection, data, stream, share)
             rng, both = np.random.default_rng(5), []
-            for seed in range(1 if quick else 5):
+            for seed in range(1 if quick else 2):
                 sampled(connection, 1000 + seed)
                 for query in QUERIES:
                     if query.name in HEADLINE:

@@ -13,6 +13,7 @@ from sqlglot import exp
 import small_lake
 from belvedere.algebra.hashing import bound, digest
 from belvedere.algebra.relations import Change, Rel, Scan
+from belvedere.algebra.walks import tables
 from belvedere.cleaning.answering import Estimated, answered
 from belvedere.cleaning.create import planned, samples_of
 from belvedere.cleaning.estimators import Method
@@ -134,6 +135,19 @@ def test_corrections_start_from_the_stale_answer_and_are_narrower(small: Small) 
     aqp, corr = (small.answer(text, m).columns[0] for m in (Method.AQP, Method.CORR))
     assert corr.stale[0] == small.collect(small.ask(text).bound.plan)["b"][0].as_py()
     assert corr.high[0] - corr.low[0] < aqp.high[0] - aqp.low[0]
+
+
+def test_sampling_alone_does_not_read_the_stale_view(small: Small) -> None:
+    read = set[str]()
+
+    def collect(plan: Rel) -> pa.Table:
+        read.update(tables(plan))
+        return small.collect(plan)
+
+    question = small.ask("SELECT owner, avg(n) AS a, median(n) AS m FROM visits GROUP BY owner")
+    found = answered(question, collect, 0.95, Method.AQP)
+    assert read == {"__bv_visits_sample"}
+    assert len(found.order) == 4
 
 
 def test_ranks_ends_and_spreads_are_estimated(small: Small) -> None:

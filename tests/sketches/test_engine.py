@@ -24,7 +24,7 @@ from sketches.following import advance, begun, captured, engine_of, kept, loaded
 from sql.shop import Shop
 
 often = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=35, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 
 
@@ -245,3 +245,16 @@ def test_the_first_rows_are_held_as_long_as_they_last(data: st.DataObject) -> No
             return
         rows = after
         assert kept(engine, 0) == captured(q, partition, db)
+
+
+def test_rows_of_a_table_that_is_not_cut_count_in_their_group() -> None:
+    tables = {"r": "a int, b int", "t": "x int"}
+    text = "SELECT count(*) AS n FROM (SELECT a FROM r UNION ALL SELECT x FROM t) u HAVING count(*) > 2"
+    partition = Partition("t", "x", "int", (1,))
+    rows: dict[str, Counter[Row]] = {"r": Counter({(1, 1): 2}), "t": Counter({(0,): 1})}
+    db = Database({"r": ("a", "b"), "t": ("x",)}, rows, rows)
+    q = bind(text, Shop(tables)).plan
+    for begin in (lambda e: begun(e, q, db), lambda e: loaded(e, db)):
+        engine = engine_of(q, [partition])
+        begin(engine)
+        assert kept(engine, 0) == captured(q, partition, db) == [0]

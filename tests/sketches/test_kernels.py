@@ -16,7 +16,7 @@ from belvedere.sketches.blooms import Bloom
 from belvedere.sketches.occurrences import Occurrences
 
 often = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=35, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 word = st.sampled_from([-(2**63), -1, 0, 1, 2, 2**40, 2**63 - 1])
 small = st.integers(0, 3)

@@ -150,7 +150,16 @@ INNER = Case(
     keys={"p": [["k"]]},
     domain=3,
 )
-CASES = (EQUALITY, RANGE, BAND, SELF, FOREIGN, FILTERED, INNER)
+BOSSES = Case(
+    "a table that refers to itself",
+    "SELECT e.id AS x, m.id AS y, b.id AS z FROM e, e AS m, b WHERE e.p = m.k AND m.l = b.l",
+    {"e": {**_ID, "k": "int", "p": "int", "l": "int"}, "b": {**_ID, "l": "int"}},
+    ("e", "e", "b"),
+    lambda e, m, b: eq(e["p"], m["k"]) and eq(m["l"], b["l"]),
+    keys={"e": [["k"]]},
+    domain=6,
+)
+CASES = (EQUALITY, RANGE, BAND, SELF, FOREIGN, FILTERED, INNER, BOSSES)
 
 Batch = tuple[str, list[Row], list[Row]]
 
@@ -213,7 +222,8 @@ def ids(results: Results) -> list[tuple[int, ...]]:
 
 def applied(results: Results, case: Case, batch: Batch) -> None:
     table, deletes, inserts = batch
-    results.change(table, case.arrow(table, deletes), case.arrow(table, inserts))
+    gone = case.arrow(table, deletes) if deletes else None
+    results.change(table, gone, case.arrow(table, inserts))
 
 
 Numbers = np.ndarray[Any, Any]

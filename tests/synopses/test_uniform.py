@@ -16,7 +16,7 @@ from scipy import stats
 
 from belvedere.synopses.reservoir import Kind
 from belvedere.synopses.results import Results
-from synopses.streams import BAND, CASES, FILTERED, SELF, Case, Changes, ids, keeper
+from synopses.streams import BAND, CASES, EQUALITY, FILTERED, SELF, Case, Changes, ids, keeper
 
 KINDS = (Kind(rows=12), Kind(rows=12, replacement=True), Kind(rate=0.2))
 Runs = list[list[tuple[int, ...]]]
@@ -37,7 +37,7 @@ def sequence(case: Case, steps: int) -> Changes:
 def runs(case: Case, changes: Changes, kind: Kind, times: int) -> Runs:
     planned = case.plan()
     batches = [
-        (t, case.arrow(t, gone), case.arrow(t, new))
+        (t, case.arrow(t, gone) if gone else None, case.arrow(t, new))
         for t, gone, new in changes.batches  # type: ignore[attr-defined]
     ]
     found = []
@@ -147,3 +147,26 @@ def test_a_skip_from_before_a_deletion_is_caught() -> None:
         ps.append(p_of_singles(found, join, KINDS[1]))
     assert ps[0] > 1e-3
     assert ps[1] < 1e-6
+
+
+def test_after_a_join_shrinks_a_new_result_is_as_likely_as_the_old() -> None:
+    """J from 200 to 3, one more, a sample of one: the new result is in it with probability 1/4, not 0.005."""
+    planned = EQUALITY.plan()
+    many = [{"id": n, "k": n % 2} for n in range(200)]
+    batches = [
+        ("b", [], [{"id": 1, "k": 0, "l": "x"}]),
+        ("c", [], [{"id": 1, "l": "x"}, {"id": 2, "l": "x"}]),
+        ("a", [], many),
+        ("a", [r for r in many if r["id"] != 0], []),
+        ("c", [], [{"id": 3, "l": "x"}]),
+        ("c", [], [{"id": 4, "l": "x"}]),
+    ]
+    shaped = [(t, EQUALITY.arrow(t, gone), EQUALITY.arrow(t, new)) for t, gone, new in batches]
+    hits = 0
+    for seed in range(200):
+        results = keeper(planned, Kind(rows=1), seed)
+        for batch in shaped:
+            results.change(*batch)
+        assert results.keeper.size == 4
+        hits += ids(results) == [(0, 1, 4)]
+    assert 30 <= hits <= 72

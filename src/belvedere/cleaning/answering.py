@@ -35,7 +35,9 @@ class Estimated:
 def answered(question: Question, collect: Collect, confidence: float, method: Method) -> Estimated:
     """Estimate every column of a question with an aggregate."""
     asked = _Asked(question, confidence, method)
-    sheet = read(question, asked.totals, asked.of(RANKS), asked.of(ENDS), collect)
+    ends = asked.of(ENDS)
+    stale = method is not Method.AQP or bool(ends)
+    sheet = read(question, asked.totals, asked.of(RANKS), ends, collect, stale=stale)
     columns = [
         asked.column(sheet, name, value)
         for name, value in question.outputs.items()
@@ -47,7 +49,7 @@ def answered(question: Question, collect: Collect, confidence: float, method: Me
         "; ".join(
             filter(None, [note, "HAVING holds for the estimate, not for all of its interval" * u])
         )
-        for note, u in zip(_presence(sheet), unsure.tolist(), strict=True)
+        for note, u in zip(_presence(sheet, stale), unsure.tolist(), strict=True)
     ]
     return Estimated(
         sheet, order, tuple(c.taken(order) for c in columns), tuple(notes[i] for i in order)
@@ -232,8 +234,10 @@ def _gains(fresh: Values, stale: Values) -> tuple[Array, Array]:
     return stale.value[there], fresh.value[here] - stale.value[there]
 
 
-def _presence(sheet: Sheet) -> list[str]:
+def _presence(sheet: Sheet, stale: bool) -> list[str]:
     """Groups that are only in the stale view, or only among sampled fresh rows."""
+    if not stale:
+        return [""] * sheet.groups
     fresh = np.isin(np.arange(sheet.groups), sheet.fresh.group)
     notes = []
     for old, new in zip(sheet.in_stale, fresh, strict=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.walks import tables
-from belvedere.analyses.stable import Cuts, Subset, form, unsafe
+from belvedere.analyses.stable import Cuts, Final, Subset, form, unsafe
 from belvedere.errors import BelvedereError
 from belvedere.lake.names import parts
 from belvedere.sketches.definition import Definition, Version
@@ -36,6 +36,12 @@ class Queries:
 
     def answer(self, text: str, versions: Mapping[str, int]) -> Answer:
         """The query through a sketch, or as it is with why."""
+        try:
+            return self._found(text, versions)
+        except Exception as error:  # a query never fails because of a sketch
+            return Answer(text, why=_first_line(error))
+
+    def _found(self, text: str, versions: Mapping[str, int]) -> Answer:
         names = list(self._sketches.names())
         if not names:
             return Answer(text, why="there is none")
@@ -136,8 +142,15 @@ class Queries:
         )
 
 
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
 def _told(q: Rel, cuts: Cuts) -> str:
     by = ", ".join(f"{t}.{c}" for t, c in cuts.by.items())
-    if isinstance(form(q, cuts), Subset):
+    found = form(q, cuts)
+    if isinstance(found, Final):
+        return f"who is not among the first, nor tied with the last, cannot come to be by losing rows by {by}"
+    if isinstance(found, Subset):
         return f"every fragment by {by} holds rows of the answer whole, or none"
     return f"a group that loses rows with the fragments left out by {by} cannot enter the answer"

@@ -23,6 +23,7 @@ from belvedere.lake.names import quote
 from belvedere.lake.stamps import Vector
 from belvedere.lake.trouble import Gone
 from belvedere.lake.work import Work
+from belvedere.memory.kinds import is_exact
 from belvedere.memory.plans import Rows
 from belvedere.rules.delta import delta
 from belvedere.sketches.blooms import Bloom, edges, filtered, followed
@@ -79,6 +80,8 @@ class Upkeep:
 
     door: Door
     pins: Pins
+    others: Collection[Definition] = ()
+    """All sketches there are: a change is read with the columns that any of them uses."""
     ran: list[str] = field(default_factory=list)
 
     def target(self, definition: Definition) -> Vector:
@@ -215,7 +218,9 @@ class Upkeep:
     def _changes(
         self, work: Work, definition: Definition, live: Live, target: Vector, table: str
     ) -> Changes:
-        columns = definition.reads[table]
+        used = (c for d in (definition, *self.others) for c in d.reads.get(table, ()))
+        there = self.pins.table(table).types
+        columns = tuple(dict.fromkeys(c for c in used if is_exact(there.get(c.lower(), ""))))
         old, new = live.vector[table].version, target[table].version
         return self.pins.changes(work, table, old, new, columns)
 

@@ -22,8 +22,9 @@ from belvedere.synopses.places import Coded, EdgeKeys, Place, number_at_home, pa
 from belvedere.synopses.plain import PlainGraph
 from belvedere.synopses.planning import Plan
 from belvedere.synopses.references import not_unique
-from belvedere.synopses.reservoir import Kind, reservoir
+from belvedere.synopses.reservoir import Bernoulli, Kind, reservoir
 from belvedere.synopses.store import Store
+from belvedere.synopses.terms import Family
 from belvedere.synopses.values import true
 
 MOST_ROWS = 50_000_000
@@ -56,6 +57,7 @@ class Keeper:
         self._entered = np.empty(0, dtype=np.int32)
         self._refused: Invalid | None = None
         self._forgotten = 0
+        self._accepting: dict[str, bool] = {}
 
     @property
     def size(self) -> int:
@@ -65,6 +67,27 @@ class Keeper:
     def positions(self, table: str) -> list[int]:
         """Where a table stands in the query."""
         return self._positions.get(table, [])
+
+    def never_refuses(self, table: str) -> bool:
+        """Whether nothing can be wrong with rows of a table that have its schema."""
+        if table not in self._accepting:
+            self._accepting[table] = table in self.stores and not (
+                isinstance(self.sample, Bernoulli)
+                or self.plan.after
+                or any(self.plan.inner)
+                or any(
+                    self.plan.region.positions[r.parent].table == table
+                    for r in self.plan.references
+                )
+                or any(
+                    self.places[n].filter is not None
+                    or not all(
+                        t.scalar.column and isinstance(t.how, Family) for t in self.places[n].terms
+                    )
+                    for n in self.positions(table)
+                )
+            )
+        return self._accepting[table]
 
     def store(self, table: str) -> Store:
         """The rows of a table; an error that lists the tables if it is none of them."""

@@ -24,22 +24,50 @@ MORE = 1.25
 MOST_LARGER = 1000
 """How many times the asked size a reservoir may have at most."""
 
+FEW, TOGETHER = 256, 4096
+"""Inserts of so few rows wait for each other until there are so many, or something is read."""
+
 
 class Results:
     """A keeper's sample, read."""
 
     def __init__(self, keeper: Keeper, seed: int) -> None:
-        self.keeper = keeper
+        self._keeper = keeper
+        self._pending: dict[str, list[pa.Table]] = {}
+        self._pending_rows = 0
         self._random = np.random.default_rng([seed, 1])
         self._rank = np.empty(0)
         self._passing: Any = None
 
+    @property
+    def keeper(self) -> Keeper:
+        """The state, with everything applied."""
+        if self._pending_rows:
+            self._flush()
+        return self._keeper
+
     def change(self, table: str, deletes: Any, inserts: Any) -> None:
         """Apply a batch, and keep enough of the sample behind the filters."""
         self._passing = None
+        few = inserts is not None and 0 < inserts.num_rows <= FEW
+        if few and deletes is None and self._keeper.never_refuses(table):
+            self._gather_few(table, self._keeper.store(table).shaped(inserts))
+            return
         self.keeper.change(table, deletes, inserts)
-        if self.keeper.plan.after:
+        if self._keeper.plan.after:
             self._top_up()
+
+    def _gather_few(self, table: str, rows: pa.Table) -> None:
+        """Small inserts are applied together, before anything else is: their order does not matter."""
+        self._pending.setdefault(table, []).append(rows)
+        self._pending_rows += rows.num_rows
+        if self._pending_rows >= TOGETHER:
+            self._flush()
+
+    def _flush(self) -> None:
+        pending, self._pending, self._pending_rows = self._pending, {}, 0
+        for table, parts in pending.items():
+            self._keeper.change(table, None, pa.concat_tables(parts))
 
     def arrow(self) -> pa.Table:
         """The sample's rows as the query shows them."""

@@ -79,16 +79,19 @@ class Coder:
         return (*codes, *(self._tag(p, self.known(p, row)) for p in tagged(self.base)))
 
     def _tag(self, p: int, known: Mapping[str, Normal]) -> int:
-        """0 for what the stored row of the same held values shows, else a number of its own."""
+        """0 for what the stored row of the same key shows, else a number of its own."""
+        if self._source is None:
+            return 0
         table = self.shape.positions[p].table
-        row = tuple(self.code(table, c, known.get(c)) for c in self.base.held[table])
+        told_of = {c: known.get(c) for c in self.base.held[table] if (p, c) in self.shape.shown}
         content = tuple(known.get(c) for c in beyond(self.base, p))
-        number = self.base.find(table, row)
-        if number is not None and self.base.tables[table].counts[number] > 0:
-            stored = self._stored(table, number)
-            if stored is None or any(self._shows(p, r) == content for r in stored):
-                return 0
-        return self._tags.setdefault((p, row, content), 1 + len(self._tags))
+        stored = self._source.where(
+            table, {c: plain(v, self._kind(p, c)) for c, v in told_of.items()}
+        )
+        if any(self._shows(p, r) == content for r in stored):
+            return 0
+        key = p, tuple(told_of.values()), content
+        return self._tags.setdefault(key, 1 + len(self._tags))
 
     def _stored(self, table: str, number: int) -> list[BaseRow] | None:
         """The base rows that a row in memory stands for; None if they cannot be asked for."""

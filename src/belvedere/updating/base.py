@@ -104,6 +104,14 @@ class Base:
         }
         self._indexes: dict[tuple[int, int], Index] = {}
         self._keys: dict[tuple[int, int], Codes] = {}
+        self._numbered: dict[tuple[int, int], int] = {}
+
+    def rooted(self, root: int) -> Base:
+        """The same rows, seen from another root."""
+        other = Base(self.tree.rooted(root), self.held, self.domains)
+        other.tables, other.pairs = self.tables, self.pairs
+        other._indexes, other._keys, other._numbered = self._indexes, self._keys, self._numbered
+        return other
 
     def rows_at(self, position: int) -> Rows:
         """The rows of a position's table."""
@@ -132,14 +140,14 @@ class Base:
         """The key on an edge of every row of a position; -1 if a part of it is NULL."""
         rows = self.rows_at(position)
         known = self._keys.get((position, edge))
-        if known is not None and len(known) >= rows.size:
-            return known[: rows.size]
-        done = 0 if known is None else len(known)
-        parts = [rows.column(c)[done:] for c in self.tree.columns(position, edge)]
-        new = self._combined(edge, parts)
-        found = new if known is None else np.concatenate([known, new])
-        self._keys[position, edge] = found
-        return found
+        done = 0 if known is None else self._numbered[position, edge]
+        if known is None or done < rows.size:
+            parts = [rows.column(c)[done:] for c in self.tree.columns(position, edge)]
+            known = _with_room(known, rows.size)
+            known[done : rows.size] = self._combined(edge, parts)
+            self._keys[position, edge] = known
+            self._numbered[position, edge] = rows.size
+        return known[: rows.size]
 
     def number_keys(self) -> None:
         """Number the keys of all rows: what has no number joins with nothing."""
@@ -208,10 +216,10 @@ class Base:
         key = self.key(position, edge, row)
         if key is None:
             return None
-        for number in self._with_key(position, edge, key):
-            if rows.row(number) == row:
-                return number
-        return None
+        numbers = np.asarray(self._with_key(position, edge, key), dtype=np.int64)
+        for column, code in zip(rows.codes, row, strict=True):
+            numbers = numbers[column[numbers] == code]
+        return int(numbers[0]) if len(numbers) else None
 
     def _with_key(self, position: int, edge: int, key: int) -> Sequence[int]:
         if key >= 0:
@@ -288,6 +296,16 @@ class Base:
         return sum(
             sum(c.nbytes for c in rows.codes) + rows.counts.nbytes for rows in self.tables.values()
         )
+
+
+def _with_room(known: Codes | None, size: int) -> Codes:
+    """An array with the same beginning and room for so many numbers, and for some that follow."""
+    if known is not None and len(known) >= size:
+        return known
+    room = np.zeros(size + size // 8 + 16, dtype=np.int64)
+    if known is not None:
+        room[: len(known)] = known
+    return room
 
 
 def load(tree: Tree, held: Mapping[str, tuple[str, ...]], tables: Mapping[str, pa.Table]) -> Base:

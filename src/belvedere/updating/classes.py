@@ -26,6 +26,7 @@ from belvedere.updating.domains import Codes
 from belvedere.updating.graph import MOST, Counts, Graph
 
 NONE = -1
+_NOTHING: Codes = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,12 @@ class ByKey:
     classes: Codes
     counts: Codes
 
-    def at(self, key: int | None) -> list[tuple[int, int]]:
+    def at(self, key: int | None) -> tuple[Codes, Codes]:
         """The classes that have rows with a key, and how many."""
         if key is None or not 0 <= key < len(self.starts) - 1:
-            return []
+            return _NOTHING, _NOTHING
         some = slice(self.starts[key], self.starts[key + 1])
-        return list(zip(self.classes[some].tolist(), self.counts[some].tolist(), strict=True))
+        return self.classes[some], self.counts[some]
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,13 @@ class Links:
     starts: Codes
     """Where the links of each class below begin, in their order."""
 
-    def over(self, below: int) -> list[tuple[int, int]]:
-        """The classes above one below, and the weights of their links."""
-        if not 0 <= below < len(self.starts) - 1:
-            return []
-        some = slice(self.starts[below], self.starts[below + 1])
-        return list(zip(self.above[some].tolist(), self.weights[some].tolist(), strict=True))
+    def over(self, below: Codes) -> tuple[Codes, Codes, Codes]:
+        """The links above some classes: which of these each is of, its upper end, its weight."""
+        fan = self.starts[below + 1] - self.starts[below]
+        of = np.repeat(np.arange(len(below)), fan)
+        offsets = np.arange(len(of)) - np.repeat(np.cumsum(fan) - fan, fan)
+        places = self.starts[below][of] + offsets
+        return of, self.above[places], self.weights[places]
 
 
 @dataclass

@@ -17,9 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from belvedere.updating.base import Base, Row
 from belvedere.updating.classes import NONE, Summary
-from belvedere.updating.graph import MOST, Graph
+from belvedere.updating.domains import Codes
+from belvedere.updating.graph import MOST, Counts, Graph
 
 THETA = 0.4
 
@@ -84,6 +87,25 @@ def _step_one(base: Base, graph: Graph, segments: Sequence[Segment]) -> list[tup
     return found
 
 
+@dataclass(frozen=True)
+class _Touched:
+    """Classes of a position whose `est` changes, in order, and what it becomes."""
+
+    classes: Codes
+    est: Counts
+
+    def of(self, classes: Codes, est: Counts) -> Counts:
+        """The `est` of some classes with the changes."""
+        found = est[classes]
+        if len(self.classes) and len(classes):
+            at = np.minimum(np.searchsorted(self.classes, classes), len(self.classes) - 1)
+            found = np.where(self.classes[at] == classes, self.est[at], found)
+        return found
+
+
+_UNTOUCHED = _Touched(np.zeros(0, dtype=np.int64), np.zeros(0))
+
+
 class _Propagation:
     """Changes of `est`, from the leaves to the root, of the classes that are touched."""
 
@@ -93,8 +115,7 @@ class _Propagation:
         self.own = [self._class_of(p) for p in range(n)]
         self.before = [0.0] * n
         self.after = [0.0] * n
-        self.changed: list[dict[int, float]] = [{} for _ in range(n)]
-        """By class, the new `est` of those that are touched."""
+        self.touched = [_UNTOUCHED] * n
         self.spread = 0.0
 
     def _class_of(self, p: int) -> int:
@@ -109,8 +130,9 @@ class _Propagation:
             self._segment(p)
             self._classes(p)
         root = tree.root
-        sizes, est = self.summary.sizes[root], self.summary.est[root]
-        grown = sum(float(sizes[c]) * (v - float(est[c])) for c, v in self.changed[root].items())
+        found, summary = self.touched[root], self.summary
+        more = found.est - summary.est[root][found.classes]
+        grown = float((summary.sizes[root][found.classes] * more).sum())
         return min(grown + self.spread + self.after[root] - self.before[root], MOST)
 
     def _segment(self, p: int) -> None:
@@ -118,75 +140,71 @@ class _Propagation:
         before, after = 1.0, 1.0
         for e in self.tree.child_edges[p]:
             child = self.tree.child(e)
-            est, changed = self.summary.est[child], self.changed[child]
-            was = now = 0.0
-            for c, count in self.summary.by_key[child, e].at(self.segments[p].keys[e]):
-                others = count - (c == self.own[child])
-                was += others * float(est[c])
-                now += others * changed.get(c, float(est[c]))
-            if self.segments[child].number is not None:
-                was += self.before[child]
-            now += self.after[child]
-            before, after = before * was, after * now
+            classes, counts = self.summary.by_key[child, e].at(self.segments[p].keys[e])
+            others = counts - (classes == self.own[child])
+            was = float((others * self.summary.est[child][classes]).sum()) + self.before[child]
+            now = self.touched[child].of(classes, self.summary.est[child])
+            before *= was
+            after *= float((others * now).sum()) + self.after[child]
         self.after[p] = min(after, MOST)
         self.before[p] = 0.0 if self.segments[p].number is None else min(before, MOST)
 
     def _classes(self, p: int) -> None:
         """The classes of a position that children's changes touch, and their new `est`."""
-        more: dict[int, dict[int, float]] = {}
-        for e in self.tree.child_edges[p]:
-            for c, grown in self._grown(p, e):
-                edges = more.setdefault(c, {})
-                edges[e] = edges.get(e, 0.0) + grown
-        sizes, summary = self.summary.sizes[p], self.summary
-        for c, edges in more.items():
-            value = 1.0
-            for e in self.tree.child_edges[p]:
-                value *= float(summary.means[e][c]) + edges.get(e, 0.0) / float(sizes[c])
-            was = float(summary.est[p][c])
-            if value == was:
-                continue
-            self.changed[p][c] = min(value, MOST)
-            if p != self.tree.root and sizes[c] > 1:
-                self.spread += self._reach(p, c) * (min(value, MOST) - was)
+        edges = self.tree.child_edges[p]
+        grown = {e: self._grown(p, e) for e in edges}
+        every = [classes for classes, _ in grown.values() if len(classes)]
+        if not every:
+            return
+        classes = np.unique(np.concatenate(every))
+        sizes = self.summary.sizes[p][classes].astype(float)
+        value = np.ones(len(classes))
+        for e in edges:
+            more = np.zeros(len(classes))
+            np.add.at(more, np.searchsorted(classes, grown[e][0]), grown[e][1])
+            value = np.minimum(value * (self.summary.means[e][classes] + more / sizes), MOST)
+        was = self.summary.est[p][classes]
+        moved = value != was
+        self.touched[p] = _Touched(classes[moved], value[moved])
+        if p != self.tree.root:
+            wide = moved & (sizes > 1)
+            reach = self._reach(p, classes[wide])
+            self.spread += float((reach * (value - was)[wide]).sum())
 
-    def _grown(self, p: int, e: int) -> list[tuple[int, float]]:
-        """By how much the partners of classes on one edge grew, all rows of the class together."""
-        child, found = self.tree.child(e), []
-        sizes, est = self.summary.sizes[child], self.summary.est[child]
-        links = self.summary.links[e]
-        for c, value in self.changed[child].items():
-            if sizes[c] == 1:
-                key_owner = self.own[p]
-                delta = value - float(est[c])
-                for above, weight in links.over(c):
-                    if above != key_owner or self.summary.sizes[p][above] > 1:
-                        mine = self._joins(p, e, c) if above == key_owner else 0
-                        found.append((above, (weight - mine) * delta))
-        delta = self.after[child] - (
-            self.before[child] if self.segments[child].number is not None else 0.0
-        )
-        if delta:
-            for above, count in self.summary.by_key[p, e].at(self.segments[child].keys[e]):
-                others = count - (above == self.own[p])
-                if others:
-                    found.append((above, others * delta))
-        return found
+    def _grown(self, p: int, e: int) -> tuple[Codes, Counts]:
+        """By how much the partners of classes on one edge grew, all rows of a class together."""
+        child, found = self.tree.child(e), self.touched[self.tree.child(e)]
+        alone = self.summary.sizes[child][found.classes] == 1
+        below = found.classes[alone]
+        delta = (found.est - self.summary.est[child][found.classes])[alone]
+        of, above, weights = self.summary.links[e].over(below)
+        # The segment's own joins are counted with the segment.
+        own = above == self.own[p]
+        mine = np.where(own, self._joins(p, e, below)[of], 0) if own.any() else 0
+        more = (weights - mine) * delta[of]
+        change = self.after[child] - self.before[child]
+        classes, counts = self.summary.by_key[p, e].at(self.segments[child].keys[e])
+        others = (counts - (classes == self.own[p])) * change
+        both, values = np.concatenate([above, classes]), np.concatenate([more, others])
+        some = values != 0
+        return both[some], values[some]
 
-    def _joins(self, p: int, e: int, c: int) -> int:
-        """How many rows of a class below a position's segment joins with."""
-        at = self.summary.by_key[self.tree.child(e), e].at(self.segments[p].keys[e])
-        return next((count for found, count in at if found == c), 0)
+    def _joins(self, p: int, e: int, below: Codes) -> Codes:
+        """How many rows of classes below a position's segment joins with."""
+        classes, counts = self.summary.by_key[self.tree.child(e), e].at(self.segments[p].keys[e])
+        if not len(classes):
+            return np.zeros(len(below), dtype=np.int64)
+        at = np.minimum(np.searchsorted(classes, below), len(classes) - 1)
+        return np.where(classes[at] == below, counts[at], 0)
 
-    def _reach(self, p: int, c: int) -> float:
-        """What a change of a class does at the root, without what goes through a segment above."""
+    def _reach(self, p: int, classes: Codes) -> Counts:
+        """What changes of classes do at the root, without what goes through a segment above."""
         e = self.tree.parent_edge[p]
         above = self.tree.parent(e)
-        reach, own = float(self.summary.reach[p][c]), self.own[above]
-        if own == NONE:
+        reach, own = self.summary.reach[p][classes], self.own[above]
+        if own == NONE or not len(classes):
             return reach
-        mine = self._joins(above, e, c)
         rate = float(self.summary.reach[above][own]) / float(self.summary.sizes[above][own])
         for f in self.tree.child_edges[above]:
             rate *= 1.0 if f == e else float(self.summary.means[f][own])
-        return max(reach - mine * rate, 0.0)
+        return np.maximum(reach - self._joins(above, e, classes) * rate, 0.0)

@@ -50,6 +50,12 @@ class Filter:
             for c in self.keys.get(position.table, tuple(self.base.held[position.table]))
         )
 
+    def rooted(self, root: int, share: float = SHARE) -> Filter:
+        """The filter of the same rows from another root; they share the rows, so only one is kept."""
+        other = Filter(self.base.rooted(root), self.keys, self.candidates)
+        other.candidates_of(share)
+        return other
+
     def candidates_of(self, share: float) -> None:
         """Choose candidates anew."""
         self.candidates = best_candidates(self.base, self.graph, share)

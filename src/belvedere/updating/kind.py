@@ -15,23 +15,33 @@ from belvedere.algebra.relations import Change, Distinct, Output, Project, Scan
 from belvedere.algebra.scalars import col
 from belvedere.derived import the_saves
 from belvedere.errors import BelvedereError, Invalid
+from belvedere.lake.names import quote
 from belvedere.lake.shelf import Tables
 from belvedere.sql.render import render
 from belvedere.sql.statements import WriteKind
-from belvedere.sql.updating_statements import CreateUpdatable, DropUpdatable
+from belvedere.sql.updating_statements import (
+    CreateUpdatable,
+    DropUpdatable,
+    ExplainUpdatable,
+)
 from belvedere.updating.applying import Applying
+from belvedere.updating.base import held_columns
+from belvedere.updating.building import Built, build
 from belvedere.updating.checks import Check
 from belvedere.updating.state import (
     KIND,
     Brought,
     Held,
+    best_root,
     bring,
     built,
     compiled,
+    declared_keys,
     load,
     save,
     shown_columns,
 )
+from belvedere.updating.trees import Tree, join_tree
 from belvedere.updating.updates import Update, done_through, run_check
 from belvedere.views.catalog import canonical_name, is_view
 from belvedere.views.status import Pending, Status
@@ -124,7 +134,11 @@ class UpdatableViews:
 
     def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
         """The statements on updatable views."""
-        return {CreateUpdatable: self._create, DropUpdatable: self._drop}
+        return {
+            CreateUpdatable: self._create,
+            ExplainUpdatable: self._explain_create,
+            DropUpdatable: self._drop,
+        }
 
     def close(self) -> None:
         """Let go of what is held in memory."""
@@ -153,6 +167,9 @@ class UpdatableViews:
             from belvedere.updating.requests import requested
 
             update = requested(self._door, name, shown_columns(self._held[name].shape), kind, plain)
+            schema = "table string, deleted bigint, inserted bigint, extra_rows bigint"
+            if not update.delete and not update.insert:
+                return self._door.spark.createDataFrame([], schema)
             if explain:
                 found = run_check(self._lake, self._held[name], update, "AUTO")
                 return self._door.spark.createDataFrame([(str(found),)], "plan string")
@@ -161,7 +178,6 @@ class UpdatableViews:
             )
             self._bring(name, None)
         rows = [(t, d, i, done.extra) for t, d, i in done.tables]
-        schema = "table string, deleted bigint, inserted bigint, extra_rows bigint"
         return self._door.spark.createDataFrame(rows, schema)
 
     def _fresh(self, name: str) -> Held:
@@ -195,6 +211,26 @@ class UpdatableViews:
         }
         self._keep(name, built(self._lake, definition))
         return self._nothing()
+
+    def _explain_create(self, statement: ExplainUpdatable) -> DataFrame:
+        """What the summary of a view would be, by aggregations on Spark; no rows come here."""
+        create = statement.create
+        _, shape = compiled(self._lake, create.lead + create.query, create.name)
+        keys = declared_keys(self._lake, shape)
+        root = best_root(shape, keys) if create.root is None else create.root
+        tree = join_tree(shape, root, keys)
+        with self._door.work() as work:
+
+            def run(query: exp.Query) -> str:
+                frame = work.keep(work.query(query.sql(dialect="spark")))
+                return quote(work.register("updating", frame))
+
+            def fetch(query: exp.Query) -> list[Any]:
+                return work.query(query.sql(dialect="spark")).collect()
+
+            held = held_columns(shape, keys)
+            found = build(tree, held, lambda t: self._lake.table(t).reference, run, fetch)
+        return self._door.spark.createDataFrame([(described(tree, found),)], "plan string")
 
     def _drop(self, statement: DropUpdatable) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
@@ -249,6 +285,22 @@ class UpdatableViews:
         from belvedere.lake import catalog
 
         catalog.create_view(self._door, name, read_sql(self._lake, held))
+
+
+def described(tree: Tree, found: Built) -> str:
+    """What a summary would be, as text."""
+    lines = ["Join tree:"]
+    for p in tree.down:
+        rows, whole, extended = found.rows[p]
+        classes = sum(q == p for q, *_ in found.sizes)
+        lines.append(
+            f"  {tree.shape.positions[p].table}: {rows} rows, {whole} in view rows,"
+            f" {extended} extended dangling in {classes} classes"
+        )
+    if tree.dropped:
+        lines.append("  cyclic: the estimate leaves out a join, the exact check does not")
+    lines.append(f"Summary without candidates: {found.bytes} bytes")
+    return "\n".join(lines)
 
 
 def read_sql(lake: Tables, held: Held) -> str:
