@@ -37,12 +37,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--spark", action="store_true", help="cleaning beside refreshing, on Spark")
     parser.add_argument("--scale", type=float)
+    parser.add_argument(
+        "--periodic",
+        type=float,
+        default=0,
+        metavar="SECONDS",
+        help="with --spark: refreshes and cleanings side by side, for so long",
+    )
     parser.add_argument("--figures", metavar="DIR", help="draw the figures here")
     arguments = parser.parse_args()
     if arguments.spark:
         from benchmarks.cleaning_spark import measured
 
-        print(json.dumps(measured(arguments.scale or 1.0, CACHE)))
+        print(json.dumps(measured(arguments.scale or 1.0, CACHE, beside=arguments.periodic)))
         return
     began = time.monotonic()
     scale = arguments.scale or (0.1 if arguments.quick else 0.5)
@@ -143,7 +150,7 @@ def crossover(connection: Any, data: Any, *, quick: bool) -> dict[str, Any]:
         for share in sizes:
             state(connection, data, stream, share)
             rng, both = np.random.default_rng(5), []
-            for seed in range(2 if quick else 5):
+            for seed in range(1 if quick else 2):
                 sampled(connection, 1000 + seed)
                 for query in QUERIES:
                     if query.name in HEADLINE:

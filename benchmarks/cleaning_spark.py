@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 import belvedere as bv
+from belvedere.cleaning.periodic import Cost, Load, alone, best, run, together
 from benchmarks import tpch
 
 VIEW = (
@@ -24,8 +25,12 @@ VIEW = (
 QUERY = "SELECT o_orderpriority, sum(l_extendedprice * (1 - l_discount)) AS revenue FROM lines GROUP BY o_orderpriority"
 
 
+LINES = 6_000_000
+RATIO = 0.1
+
+
 def measured(
-    scale: float, cache: Path, shares: tuple[float, ...] = (0.025, 0.1, 0.2)
+    scale: float, cache: Path, shares: tuple[float, ...] = (0.025, 0.1, 0.2), beside: float = 0
 ) -> dict[str, Any]:
     """Seconds of each, and their ratios."""
     found: dict[str, Any] = {"scale": scale, "hashed_key": "l_orderkey", "rounds": {}}
@@ -63,11 +68,42 @@ def measured(
                     },
                 }
                 print(share, found["rounds"][f"{share:g}"], flush=True)
+        if beside:
+            found["periodic"] = periodic(lake, found["rounds"], scale, beside)
     for name in ("clean_stored_leaves", "clean"):
         ratios = {s: round(r["refresh"] / r[name], 2) for s, r in found["rounds"].items()}
         found[f"refresh_over_{name}"] = ratios
     found["clean_vs_refresh"] = found["refresh_over_clean_stored_leaves"].get("0.1")
     return found
+
+
+def periodic(lake: bv.Lake, rounds: dict[str, Any], scale: float, seconds: float) -> dict[str, Any]:
+    """Fig. 15: the best ratio by the simulator from what was measured, and a run of its plan."""
+    points = {
+        name: [(LINES * scale * 1.1 * float(s), r[name]) for s, r in rounds.items()]
+        for name in ("refresh", "clean_stored_leaves")
+    }
+    refresh, clean = (Cost.fitted(p) for p in points.values())
+    rate = 0.3 / max(refresh.per_row, 1e-9)
+    load = Load(rate, refresh, Cost(clean.fixed, clean.per_row / RATIO))
+    plan, only = best(load), alone(load)
+    real = together(load, RATIO)
+    arrived = [0]
+
+    def arrive(_: float) -> None:
+        arrived[0] += 1
+        for statement in _changes(10 + arrived[0], 0.005):
+            lake.sql(statement)
+
+    steps = run(lake, "lines", arrive, real, seconds)
+    kinds = {k: [s.seconds for s in steps if s.what == k] for k in ("clean", "refresh")}
+    return {
+        "best_ratio": round(plan.ratio, 3),
+        "error_alone_over_together": round(only.error / plan.error, 2),
+        "at_our_ratio": {"period": round(real.period, 1), "cleanings": real.cleanings},
+        "run_seconds": seconds,
+        "ran": {k: [len(v), round(median(v), 2) if v else None] for k, v in kinds.items()},
+    }
 
 
 def _changes(number: int, share: float) -> list[str]:

@@ -1,6 +1,6 @@
 """Sketches: how fast they are kept, against capturing them anew, and what queries gain by them.
 
-    python -m benchmarks.sketches [--quick] [--parts engine lake] [--rows N]
+    python -m benchmarks.sketches [--quick] [--parts engine lake tpch] [--rows N] [--scale N]
 
 The engine's figures need no Spark: batches of changes in Arrow, the paper's synthetic table. Those
 of the lake are measured end to end on a Delta table of the same rows, beside capture by Spark. One
@@ -32,6 +32,7 @@ from belvedere.sketches.partitions import Partition, equi_width
 from belvedere.sql.bind import Relation, bind
 from belvedere.sql.render import SIGN
 from benchmarks import synthetic
+from benchmarks.by_sql import BySql
 
 CACHE = Path(".cache/benchmarks")
 GROUPS, FRAGMENTS = 5000, 1000
@@ -49,7 +50,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a million rows, two minutes")
     parser.add_argument("--rows", type=int, help="rows of the synthetic table")
-    parser.add_argument("--parts", nargs="+", default=["engine", "lake"])
+    parser.add_argument("--scale", type=float, default=1.0, help="of TPC-H (default 1)")
+    parser.add_argument(
+        "--parts", nargs="+", default=["engine", "lake"], choices=["engine", "lake", "tpch"]
+    )
     options = parser.parse_args()
     rows = options.rows or (1_000_000 if options.quick else 10_000_000)
     found: dict[str, Any] = {"rows": rows, "groups": GROUPS, "fragments": FRAGMENTS}
@@ -57,6 +61,8 @@ def main() -> None:
         found |= engine_figures(rows)
     if "lake" in options.parts:
         found |= lake_figures(rows, quick=options.quick)
+    if "tpch" in options.parts:
+        found |= tpch_figures(options.scale)
     print(json.dumps(found))
 
 
@@ -140,6 +146,47 @@ def _batches(kept: Kept, whole: pa.Table, count: int) -> float:
     return statistics.median(spent[1:])
 
 
+TPCH = {
+    "q18": (
+        "SELECT l_orderkey, sum(l_quantity) AS q FROM lineitem GROUP BY l_orderkey "
+        "HAVING sum(l_quantity) > 300",
+        "PARTITION lineitem BY l_orderkey INTO 1000 FRAGMENTS",
+    ),
+    "q10": (
+        "SELECT c_custkey, sum(l_extendedprice * (1 - l_discount)) AS revenue FROM customer "
+        "JOIN orders ON c_custkey = o_custkey JOIN lineitem ON l_orderkey = o_orderkey "
+        "WHERE o_orderdate >= DATE '1993-10-01' AND o_orderdate < DATE '1994-01-01' "
+        "AND l_returnflag = 'R' GROUP BY c_custkey ORDER BY revenue DESC LIMIT 20",
+        "PARTITION orders BY o_custkey INTO 1000 FRAGMENTS",
+    ),
+    "q15": (
+        "SELECT l_suppkey, sum(l_extendedprice * (1 - l_discount)) AS total FROM lineitem "
+        "WHERE l_shipdate >= DATE '1996-01-01' AND l_shipdate < DATE '1996-04-01' "
+        "GROUP BY l_suppkey ORDER BY total DESC LIMIT 1",
+        "PARTITION lineitem BY l_suppkey INTO 1000 FRAGMENTS",
+    ),
+}
+
+
+def tpch_figures(scale: float) -> dict[str, Any]:
+    """TPC-H: capture on Spark beside maintenance after new lineitems, and what queries gain."""
+    import belvedere as bv
+    from benchmarks import tpch
+
+    home = CACHE / f"sketches-tpch-{scale:g}"
+    fresh = not home.exists()
+    with bv.connect(home) as lake:
+        if fresh:
+            tpch.load(lake, tpch.data(scale, CACHE), ("customer", "orders", "lineitem"))
+        figures = Figures(lake)
+        out: dict[str, Any] = {"scale": scale, "vs_capture": {}, "query_gain": {}}
+        for name, (text, clause) in TPCH.items():
+            lake.sql(f"CREATE OR REPLACE SKETCH {name} ON {text} {clause}")
+            out["vs_capture"][name] = figures.against_capture(name, "lineitem")
+            out["query_gain"][name] = figures.gain(name, text)
+        return {"tpch": out}
+
+
 def lake_figures(rows: int, *, quick: bool) -> dict[str, Any]:
     """End to end: change feed, maintenance, capture and queries on Delta."""
     import belvedere as bv
@@ -150,67 +197,25 @@ def lake_figures(rows: int, *, quick: bool) -> dict[str, Any]:
         return LakeFigures(lake, rows, quick).all()
 
 
-class LakeFigures:
-    """The figures of one lake with the synthetic tables."""
+class Figures:
+    """What is measured in one lake."""
 
-    def __init__(self, lake: Any, rows: int, quick: bool) -> None:
-        self.lake, self.rows, self.quick = lake, rows, quick
-        self.next = 10 * rows
-        self.whole = synthetic.table(rows, GROUPS).sort_by("a")
-        self.write("r", self.whole, files=32)
-        self.write("helper", synthetic.helper(GROUPS, 1))
-        self.write("crimes", synthetic.crimes(rows // 2))
+    def __init__(self, lake: Any) -> None:
+        self.lake = lake
 
-    def write(self, name: str, rows: pa.Table, files: int = 1) -> None:
-        """A Delta table with its changes recorded, in so many files."""
-        from deltalake import write_deltalake
+    def insert(self, table: str, count: int) -> None:
+        """Rows of a table once more, in one commit."""
+        some = f"SELECT * FROM {table} LIMIT {count}"
+        self.lake.sql(f"INSERT INTO {table} {some}")
 
-        path = str(Path(self.lake._door.directory) / name)
-        step = -(-rows.num_rows // files)
-        for start in range(0, rows.num_rows, step):
-            feed = {"delta.enableChangeDataFeed": "true"} if start == 0 else None
-            part = rows.slice(start, step)
-            write_deltalake(path, part, mode="append", configuration=feed)
-
-    def all(self) -> dict[str, Any]:
-        """Every figure."""
-        per_group = self.rows / GROUPS
-        queries = {
-            "q_having": (TWO.format(int(per_group * 4900)), "PARTITION r BY a INTO 1000 FRAGMENTS"),
-            "q_sum": (SPREAD.format(int(per_group * 2700)), "PARTITION r BY a INTO 1000 FRAGMENTS"),
-            "q_join": (
-                "SELECT a, avg(b) AS ab FROM r JOIN helper ON a = ttid WHERE b < 4000 GROUP BY a HAVING avg(c) > 2500",
-                "PARTITION r BY a INTO 1000 FRAGMENTS",
-            ),
-            "cq1": (
-                "SELECT beat, year, count(id) AS n FROM crimes GROUP BY beat, year HAVING count(id) > "
-                + str(self.rows // 200),
-                "PARTITION crimes BY beat INTO 100 FRAGMENTS",
-            ),
-            "cq2": (
-                "SELECT district, community_area, ward, beat, count(beat) AS n FROM crimes "
-                "GROUP BY district, community_area, ward, beat HAVING count(id) > "
-                + str(self.rows // 20),
-                "PARTITION crimes BY beat INTO 100 FRAGMENTS",
-            ),
-        }
-        found: dict[str, Any] = {"vs_capture": {}, "feed_ms": {}, "query_gain": {}}
-        for name, (text, clause) in queries.items():
-            self.lake.sql(f"CREATE SKETCH {name} ON {text} {clause}")
-            found["vs_capture"][name] = self.against_capture(name, text)
-            found["query_gain"][name] = self.gain(name, text)
-        found["break_even"] = self.break_even("q_having")
-        found["mixed"] = self.mixed(queries["q_having"][0])
-        return found
-
-    def against_capture(self, name: str, text: str) -> dict[str, Any]:
+    def against_capture(self, name: str, table: str) -> dict[str, Any]:
         """Capture on Spark beside maintenance, after inserts of 10 and 1000 rows."""
         capture = self.timed(lambda: self.lake.refresh(name, full=True))[0]
         out: dict[str, Any] = {"capture_ms": round(1000 * capture)}
         for count in (10, 1000):
             ends, engines = [], []
             for _ in range(4):
-                self.insert("crimes" if "crimes" in text else "r", count)
+                self.insert(table, count)
                 seconds, done = self.timed(lambda: self.lake.refresh(name))
                 assert done.strategy == "maintain", done
                 ends.append(seconds)
@@ -242,6 +247,91 @@ class LakeFigures:
         }
         out["gain"] = round(out["plain_ms"] / max(out["through_ms"], 1), 2)
         print(f"{name}: {json.dumps(out)}")
+        return out
+
+    @staticmethod
+    def timed(run: Callable[[], Any]) -> tuple[float, Any]:
+        """Seconds, and what came of it."""
+        start = time.perf_counter()
+        done = run()
+        return time.perf_counter() - start, done
+
+
+class LakeFigures(Figures):
+    """The figures of one lake with the synthetic tables."""
+
+    def __init__(self, lake: Any, rows: int, quick: bool) -> None:
+        super().__init__(lake)
+        self.rows, self.quick = rows, quick
+        self.next = 10 * rows
+        self.whole = synthetic.table(rows, GROUPS).sort_by("a")
+        self.write("r", self.whole, files=32)
+        self.write("helper", synthetic.helper(GROUPS, 1))
+        self.write("crimes", synthetic.crimes(rows // 2))
+
+    def write(self, name: str, rows: pa.Table, files: int = 1) -> None:
+        """A Delta table with its changes recorded, in so many files."""
+        from deltalake import write_deltalake
+
+        path = str(Path(self.lake._door.directory) / name)
+        step = -(-rows.num_rows // files)
+        for start in range(0, rows.num_rows, step):
+            feed = {"delta.enableChangeDataFeed": "true"} if start == 0 else None
+            part = rows.slice(start, step)
+            write_deltalake(path, part, mode="append", configuration=feed)
+
+    def all(self) -> dict[str, Any]:
+        """Every figure."""
+        per_group = self.rows / GROUPS
+        queries = {
+            "q_having": (TWO.format(int(per_group * 1700)), "PARTITION r BY a INTO 1000 FRAGMENTS"),
+            "q_sum": (SPREAD.format(int(per_group * 2700)), "PARTITION r BY a INTO 1000 FRAGMENTS"),
+            "q_join": (
+                "SELECT a, avg(b) AS ab FROM r JOIN helper ON a = ttid WHERE b < 4000 GROUP BY a HAVING avg(c) > 2150",
+                "PARTITION r BY a INTO 1000 FRAGMENTS",
+            ),
+            "cq1": (
+                "SELECT beat, year, count(id) AS n FROM crimes GROUP BY beat, year HAVING count(id) > "
+                + str(self.rows // 400),
+                "PARTITION crimes BY beat INTO 100 FRAGMENTS",
+            ),
+            "cq2": (
+                "SELECT district, community_area, ward, beat, count(beat) AS n FROM crimes "
+                "GROUP BY district, community_area, ward, beat HAVING count(id) > "
+                + str(self.rows // 20),
+                "PARTITION crimes BY beat INTO 100 FRAGMENTS",
+            ),
+        }
+        found: dict[str, Any] = {"vs_capture": {}, "feed_ms": {}, "query_gain": {}}
+        for name, (text, clause) in queries.items():
+            self.lake.sql(f"CREATE SKETCH {name} ON {text} {clause}")
+            table = "crimes" if "crimes" in text else "r"
+            found["vs_capture"][name] = self.against_capture(name, table)
+            found["query_gain"][name] = self.gain(name, text)
+        found["by_sql"] = self.by_sql("q_having")
+        found["break_even"] = self.break_even("q_having")
+        found["mixed"] = self.mixed(queries["q_having"][0])
+        return found
+
+    def by_sql(self, name: str) -> dict[str, Any]:
+        """The same sketch kept by SQL on Spark alone, beside ours, after 1000 new rows."""
+        live = self.lake._sketches.service.live(name)
+        least = int(self.rows / GROUPS * 1700)
+        having = f"s_c / n < 1000 AND s_b >= {least}"
+        other = BySql(self.lake, "r", "a", ["b", "c"], having, live.definition.partitions[0])
+        ours, theirs = [], []
+        for _ in range(3):
+            self.insert("r", 1000)
+            ours.append(self.timed(lambda: self.lake.refresh(name))[0])
+            seconds, kept = self.timed(other.refresh)
+            theirs.append(seconds)
+            bitmap = self.lake._sketches.service.live(name).bitmaps[0]
+            assert kept == set(np.flatnonzero(bitmap).tolist()), "the two sketches differ"
+        out = {
+            "engine_s": round(statistics.median(ours), 3),
+            "sql_s": round(statistics.median(theirs), 3),
+        }
+        print(f"by_sql: {json.dumps(out)}")
         return out
 
     def break_even(self, name: str) -> dict[str, Any]:
@@ -303,13 +393,6 @@ class LakeFigures:
         else:
             rows = synthetic.table(count, GROUPS, seed=self.next, first=self.next % 2_000_000_000)
         write_deltalake(str(Path(self.lake._door.directory) / table), rows, mode="append")
-
-    @staticmethod
-    def timed(run: Callable[[], Any]) -> tuple[float, Any]:
-        """Seconds, and what came of it."""
-        start = time.perf_counter()
-        done = run()
-        return time.perf_counter() - start, done
 
 
 if __name__ == "__main__":

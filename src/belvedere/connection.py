@@ -13,7 +13,7 @@ from belvedere.cleaning.cleaned import Cleaned
 from belvedere.cleaning.create import no_sample, samples_of
 from belvedere.cleaning.estimating import estimate
 from belvedere.cleaning.selecting import Selected
-from belvedere.derived import Kind, everything, readers, refuse_if_taken
+from belvedere.derived import Kind, Writable, everything, readers, refuse_if_taken
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.kinds import kinds
 from belvedere.lake import catalog as lake_catalog
@@ -34,8 +34,10 @@ from belvedere.sql.statements import (
     DropView,
     ExplainCreate,
     ExplainView,
+    ExplainWrite,
     Refresh,
     ShowViews,
+    Write,
     parse_statement,
 )
 from belvedere.synopses.kind import Synopses
@@ -109,6 +111,10 @@ class Lake:
                     return run(statement)
             if isinstance(statement, CreateTable):
                 self._refuse_taken(statement.name)
+            if isinstance(statement, Write | ExplainWrite):
+                written = self._write(statement, text)
+                if written is not None:
+                    return written
             guard(self._door, statement, self._readers)
             self._limits.show_consistent()
             with readable(self._door, text):
@@ -175,6 +181,18 @@ class Lake:
         only = [self._input(name, view.inputs, t) for t in tables]
         _refuse_none(only, view.inputs)
         return self._calls.advance(view, only)
+
+    def check(self, name: str, **asked: Any) -> Any:
+        """Whether an update through a view can be done as asked: insert=, delete= or update=.
+
+        A row is a mapping of the view's columns to values, several are a list, an update is a pair
+        of the old and the new rows; mode= is AUTO, EXACT or FAST.
+        """
+        kind = self._kind(name)
+        if not isinstance(kind, Writable):
+            raise Invalid(f"{name!r} is not an updatable view", hint="CREATE UPDATABLE VIEW")
+        with blaming_the_machine(), self._door.one_call():
+            return kind.check(canonical_name(self._door, name), **asked)
 
     def explain(self, name: str) -> Any:
         """A view's plan, how changes reach it, the SQL of a refresh; after one, what ran."""
@@ -306,6 +324,20 @@ class Lake:
             return None
         canonical = canonical_name(self._door, name)
         return next((kind for kind in self._kinds if canonical in kind.names()), None)
+
+    def _write(self, statement: Write | ExplainWrite, text: str) -> DataFrame | None:
+        """Run a write that goes through something derived; None if it does not."""
+        explain = isinstance(statement, ExplainWrite)
+        write = statement.write if isinstance(statement, ExplainWrite) else statement
+        inner = statement.text if isinstance(statement, ExplainWrite) else text
+        for name in write.names:
+            kind = self._kind(name)
+            if isinstance(kind, Writable):
+                with self._door.one_call():
+                    return kind.write(
+                        canonical_name(self._door, name), write.kind, inner, explain=explain
+                    )
+        return None
 
     def _readers(self, table: str) -> list[Reader]:
         """What is derived besides views and reads a table."""

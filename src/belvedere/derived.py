@@ -7,11 +7,12 @@ told from what is saved; refreshing needs the door. `connection.py` holds the li
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from belvedere.errors import Invalid
 from belvedere.lake.saved import Saves
 from belvedere.lake.shelf import Tables
+from belvedere.sql.statements import WriteKind
 from belvedere.views.guard import Reader
 from belvedere.views.status import Status, Statuses, status
 
@@ -48,6 +49,20 @@ class Kind(Protocol):
 
     def close(self) -> None:
         """Let go of what is held in memory."""
+
+
+@runtime_checkable
+class Writable(Protocol):
+    """A kind whose derivations can be written like tables."""
+
+    def names(self) -> Collection[str]:
+        """The canonical names of all there are."""
+
+    def write(self, name: str, kind: WriteKind, text: str, *, explain: bool) -> DataFrame:
+        """Run a statement that writes through one, or tell what it would do."""
+
+    def check(self, name: str, **asked: Any) -> Any:
+        """Whether an update through one can be done as asked."""
 
 
 def the_saves(lake: Tables) -> Saves:

@@ -9,8 +9,9 @@ from belvedere.derived import Kind
 from belvedere.lake.shelf import Tables
 from belvedere.sketches.kind import Sketches
 from belvedere.synopses.kind import Synopses
+from belvedere.updating.kind import UpdatableViews
 
-KINDS: tuple[Callable[[Tables], Kind], ...] = (Samples, Sketches, Synopses)
+KINDS: tuple[Callable[[Tables], Kind], ...] = (Samples, Sketches, Synopses, UpdatableViews)
 
 
 def kinds(lake: Tables) -> tuple[Kind, ...]:

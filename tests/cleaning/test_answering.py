@@ -13,6 +13,7 @@ from sqlglot import exp
 import small_lake
 from belvedere.algebra.hashing import bound, digest
 from belvedere.algebra.relations import Change, Rel, Scan
+from belvedere.algebra.walks import tables
 from belvedere.cleaning.answering import Estimated, answered
 from belvedere.cleaning.create import planned, samples_of
 from belvedere.cleaning.estimators import Method
@@ -21,7 +22,7 @@ from belvedere.cleaning.selecting import selected
 from belvedere.errors import BelvedereError
 from belvedere.lake.shelf import Shelf
 from belvedere.sql.render import render
-from belvedere.sql.sample_statements import CreateSample
+from belvedere.sql.sample_statements import CreateSample, Index
 from belvedere.views.catalog import the_view
 from belvedere.views.maintenance import fill
 
@@ -40,6 +41,8 @@ class Small:
         small_lake.make(directory)
         small_lake.view(directory, "visits", QUERY, COLUMNS, ["log", "video"])
         small_lake.view(directory, "top", TOP, {"video_id": "bigint", "bytes": "bigint"}, ["log"])
+        counts = "SELECT video_id, count(*) AS n FROM log GROUP BY video_id"
+        small_lake.view(directory, "counts", counts, {"video_id": "bigint", "n": "bigint"}, ["log"])
         self.shelf = Shelf(directory)
         view = the_view(self.shelf, "visits")
         (sample,) = planned(self.shelf, view, CreateSample("visits", 0.5, by=by))  # type: ignore[arg-type]
@@ -134,6 +137,19 @@ def test_corrections_start_from_the_stale_answer_and_are_narrower(small: Small) 
     assert corr.high[0] - corr.low[0] < aqp.high[0] - aqp.low[0]
 
 
+def test_sampling_alone_does_not_read_the_stale_view(small: Small) -> None:
+    read = set[str]()
+
+    def collect(plan: Rel) -> pa.Table:
+        read.update(tables(plan))
+        return small.collect(plan)
+
+    question = small.ask("SELECT owner, avg(n) AS a, median(n) AS m FROM visits GROUP BY owner")
+    found = answered(question, collect, 0.95, Method.AQP)
+    assert read == {"__bv_visits_sample"}
+    assert len(found.order) == 4
+
+
 def test_ranks_ends_and_spreads_are_estimated(small: Small) -> None:
     text = "SELECT median(n) AS m, percentile(bytes, 0.9) AS p, max(n) AS x, min(n) AS i, stddev(bytes) AS s FROM visits"
     found = {c.name: c for c in small.answer(text).columns}
@@ -153,6 +169,14 @@ def test_having_and_limits_are_of_the_estimates(small: Small) -> None:
         "SELECT owner, sum(n) AS s FROM visits GROUP BY owner HAVING count(*) > 100"
     )
     assert len(most.order) == 3
+    assert not any("HAVING" in note for note in most.notes)
+    sums = every.columns[0]
+    near = float(np.sort(sums.value)[1]) - 1
+    close = small.answer(
+        f"SELECT owner, sum(n) AS s FROM visits GROUP BY owner HAVING sum(n) > {near}"
+    )
+    assert len(close.order) == 3
+    assert any("HAVING holds for the estimate" in note for note in close.notes)
     best = small.answer(
         "SELECT owner, sum(n) AS s FROM visits GROUP BY owner ORDER BY s DESC LIMIT 2"
     )
@@ -167,6 +191,14 @@ def test_other_tables_are_joined_whole(small: Small) -> None:
     ).replace("JOIN log l ON s", "JOIN log_new l ON s")
     (truth,) = small.duck.execute(fresh).fetchone() or (0,)
     assert column.low[0] <= truth <= column.high[0]
+
+
+def test_the_size_of_a_sample_varies_by_what_is_sampled_together(tmp_path: Path) -> None:
+    small = Small(tmp_path / "lake", by=("owner",))
+    sheet = small.answer("SELECT sum(n) AS s FROM visits").sheet
+    sizes = np.bincount(sheet.fresh.unit)
+    assert sheet.size_deviation == pytest.approx(np.sqrt(0.5 * (sizes.astype(float) ** 2).sum()))
+    assert sheet.size_deviation > 10 * np.sqrt(0.5 * 0.5 * 900)
 
 
 def test_a_select_has_fresh_rows_of_sampled_keys_and_counts_the_rest(small: Small) -> None:
@@ -221,6 +253,22 @@ def test_expressions_that_cannot_be_estimated_are_refused(
     with pytest.raises(BelvedereError) as refused:
         small.answer(text)
     assert why in str(refused.value)
+
+
+def test_an_index_on_a_column_that_the_view_does_not_read_finds_its_keys(small: Small) -> None:
+    view = the_view(small.shelf, "counts")
+    statement = CreateSample("counts", 0.5, outliers=Index("ABOVE", 980, "log", "bytes"))
+    sample, outliers = planned(small.shelf, view, statement)  # type: ignore[arg-type]
+    assert (sample.name, outliers.name) == ("counts_sample", "counts_outliers")
+    # The type is the table's own: another would look like a change of the schema.
+    assert outliers.used("log")["bytes"] == "bigint"
+    query = fill(outliers.state, lambda leaf: exp.to_table(f"{leaf.table}_new"))
+    found = small.duck.execute(f"SELECT video_id, __n FROM ({query.sql('duckdb')})").fetchall()
+    wanted = small.duck.execute(
+        "SELECT video_id, count(*) FROM log_new GROUP BY video_id HAVING max(bytes) >= 980"
+    )
+    assert sorted(found) == sorted(wanted.fetchall())
+    assert len(found) > 5
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from belvedere.algebra.relations import Agg
+from belvedere.algebra.scalars import col
 from belvedere.cleaning.cells import Cells
 from belvedere.cleaning.duals import Dual
 from belvedere.cleaning.estimators import ENOUGH, SKEWED, Answer, Estimates, Method, Side, estimate
+from belvedere.cleaning.resampling import bootstrap_interval
+from belvedere.cleaning.totals import answer
 from cleaning.populations import SEEDS, STREAMS, Population, population, samples
 
 RATIO = 0.25
@@ -118,25 +122,47 @@ def test_rows_that_are_sampled_together_are_summed_before_they_are_squared() -> 
         assert misses(side, truth(ANSWERS["sum"], of)) == []
 
 
+def test_deviations_cover_and_the_bootstrap_of_keys_agrees() -> None:
+    def deviation(t: list[Dual]) -> Dual:
+        return answer(Agg("s", "stddev", (col("x"),)), [t[0], t[1], t[2]])
+
+    of = population("update-heavy", size=1400)
+    square = [np.column_stack([s, s[:, 0] ** 2]) for s in (of.stale, of.fresh)]
+    wide = Population(*square)
+    cells = samples(wide, RATIO)
+    found = estimate(deviation, cells, np.broadcast_to(wide.stale_totals, (SEEDS, 3)), 0.95)
+    values = of.fresh[of.fresh[:, 1] > 0, 0]
+    for side in found.sides.values():
+        inside = np.abs(side.value - values.std(ddof=1)) <= side.half_width(0.95)
+        assert 0.92 <= inside.mean() <= 0.98
+    few = samples(wide, RATIO, seeds=20)
+    base = np.broadcast_to(wide.stale_totals, (20, 3))
+    own = estimate(deviation, few, base, 0.95)
+    for method, given in ((Method.AQP, None), (Method.CORR, base)):
+        low, high = bootstrap_interval(deviation, few, given, 0.95)
+        ratio = (high - low) / (2 * own.sides[method].half_width(0.95))
+        assert 0.85 < np.median(ratio) < 1.15
+
+
 def skewed() -> Population:
-    of, rng = population("update-heavy", size=3000), np.random.default_rng(5)
-    heavy = 100.0 / (rng.permutation(3000) + 1) ** 1.5 * 3000
+    of, rng = population("update-heavy", size=1500), np.random.default_rng(5)
+    heavy = 100.0 / (rng.permutation(1500) + 1) ** 1.5 * 1500
     fresh, stale = of.fresh.copy(), of.stale.copy()
     fresh[:, 0] += heavy * fresh[:, 1]
-    stale[:, 0] += heavy * stale[:, 1] * rng.choice([0.7, 1.0], 3000)
+    stale[:, 0] += heavy * stale[:, 1] * rng.choice([0.7, 1.0], 1500)
     return Population(stale, fresh)
 
 
 def test_skewed_values_cover_with_an_outlier_index_and_are_marked_without() -> None:
     of = skewed()
-    without = estimate(ANSWERS["sum"], samples(of, 0.2), repeated(of, SEEDS), 0.95, Method.AQP)
+    without = estimate(ANSWERS["sum"], samples(of, 0.3), repeated(of, SEEDS), 0.95, Method.AQP)
     assert np.mean(["skewed" in note for note in without.notes]) > 0.5
     assert _covered(without, truth(ANSWERS["sum"], of)) < 0.93
     for method in (Method.AQP, Method.CORR):
         what = of.fresh if method is Method.AQP else of.fresh - of.stale
-        exact = np.zeros(3000, bool)
+        exact = np.zeros(1500, bool)
         exact[np.argsort(-np.abs(what[:, 0]))[:60]] = True
-        found = estimate(ANSWERS["sum"], samples(of, 0.2, exact), repeated(of, SEEDS), 0.95)
+        found = estimate(ANSWERS["sum"], samples(of, 0.3, exact), repeated(of, SEEDS), 0.95)
         assert misses(found.sides[method], truth(ANSWERS["sum"], of)) == []
         assert found.sides[method].skew.max() <= SKEWED
 

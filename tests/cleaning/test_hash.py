@@ -12,7 +12,7 @@ from scipy.stats import chi2
 from belvedere.algebra.hashing import bound, digest, family, hashed
 from belvedere.algebra.relations import Field, Filter, Hash, Join, Kind, Output, Project, Scan
 from belvedere.algebra.scalars import col, equal
-from belvedere.rules.sample import sample
+from belvedere.rules.sample import is_hash, placed, sample
 
 
 def digests(seed: int, keys: range = range(20_000)) -> list[str]:
@@ -88,6 +88,13 @@ def test_a_key_of_one_side_goes_to_that_side_and_an_equated_one_to_both() -> Non
     assert found.whole == ()
     assert isinstance(found.plan, Join)
     assert isinstance(found.plan.left, Filter)
+
+
+def test_a_sampled_plan_tells_where_it_was_sampled() -> None:
+    joined = Join(LINE, ORDERS, Kind.INNER, equal(col("l"), col("o")))
+    found = sample(joined, ("l", "n"), Hash(0, 0.1), TYPES)
+    assert placed(found.plan) == (found.stops, found.whole)
+    assert not is_hash(equal(col("l"), col("o")))
 
 
 def test_what_keeps_it_from_going_lower_is_told() -> None:

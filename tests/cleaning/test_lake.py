@@ -89,7 +89,7 @@ def _answers_are_near(lake: Lake) -> None:
             )
             assert abs(seen[owner][name] - float(value)) <= width
     assert "new: not in the stale view" in seen["new"]["note"]
-    assert "η(video_id_2) at log" in found.explain()
+    assert "η(video_id) at log" in found.explain()
     assert found.df().columns[:4] == ["owner", "b", "b_low", "b_high"]
     ranks = lake.estimate(
         "SELECT median(n) AS m, max(n) AS x, stddev(n) AS s FROM visits", clean=False

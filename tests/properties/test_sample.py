@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from belvedere.algebra.relations import Field, Hash, Kind, Rel, Scan, Union
 from belvedere.algebra.walks import tables
+from mutants.samples import KEYS, keyed
 from reference.interpreter import Bag, Database
 from reference.laws import (
     a_key_has_no_duplicates,
@@ -18,19 +19,6 @@ from reference.laws import (
     sampling_keeps_the_rows,
 )
 from reference.plans import TABLES, changes, databases, plans, restrictions, rooted, views
-
-KEYS = {"r": ("a",), "s": ("a", "b"), "t": ("x",)}
-
-
-def keyed(db: Database) -> Database:
-    """The same tables with at most one row per key, and no NULL in one."""
-
-    def unique(table: str, rows: Bag) -> Bag:
-        place = [TABLES[table].index(c) for c in KEYS[table]]
-        found = {tuple(r[i] for i in place): r for r in sorted(rows, key=str)}
-        return Counter([r for k, r in found.items() if None not in k])
-
-    return Database(TABLES, db.old, {t: unique(t, rows) for t, rows in db.new.items()})
 
 
 @given(

@@ -31,7 +31,7 @@ from scheduling.instances import (
     random_problem,
 )
 
-SOME, MANY = range(1200), range(10_000, 30_000)
+SOME, MANY = range(500), range(10_000, 30_000)
 
 
 def check_against_all_plans(seed: int) -> None:

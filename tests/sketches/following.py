@@ -7,13 +7,14 @@ from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
-from belvedere.algebra.relations import Rel
+from belvedere.algebra.relations import At, Change, Empty, Rel, Scan
 from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
 from belvedere.memory.plans import Memory
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.rules.delta import delta
 from belvedere.sketches.blocks import block
+from belvedere.sketches.blooms import Bloom, edges, filtered, followed
 from belvedere.sketches.capture import capture_state
 from belvedere.sketches.engine import ROOM, Engine
 from belvedere.sketches.partitions import Partition
@@ -32,15 +33,33 @@ def engine_of(q: Rel, partitions: Sequence[Partition], room: int = ROOM) -> Engi
 
 
 def advance(engine: Engine, db: Database, moving: Collection[str]) -> None:
-    """One batch: the changes of some tables."""
+    """One batch: the changes of some tables, those that meet something by the filters of keys."""
     db = db.moving(moving)
+    changes = {t: held(db, Change(t, ())) for t in moving}
     for number, feed in enumerate(engine.block.feeds):
-        change = delta(feed.plan, moving)
-        if type(change).__name__ == "Empty":
+        own = filtered(feed.plan, changes, blooms_of(feed.plan, db, changes))
+        some = [t for t in moving if own[t].num_rows]
+        change = delta(feed.plan, some)
+        if isinstance(change, Empty):
             continue
-        memory = Memory(lambda leaf: held(db, leaf), most=100_000)
-        engine.take(number, memory.rows(change))
+
+        def rows(leaf: Scan | Change, own: dict[str, pa.Table] = own) -> pa.Table:
+            return own[leaf.table] if isinstance(leaf, Change) else held(db, leaf)
+
+        engine.take(number, Memory(rows, most=100_000).rows(change))
     engine.finish()
+
+
+def blooms_of(
+    feed: Rel, db: Database, changes: dict[str, pa.Table]
+) -> dict[tuple[str, str], Bloom]:
+    """The filters of a feed's keys: of the old state, and what came since."""
+    found = {}
+    for edge in edges(feed):
+        before = held(db, Scan(edge.other, (), At.OLD))
+        found[edge.other, edge.key] = Bloom.of(before[edge.key].combine_chunks())
+    followed(found, changes, changes.keys())
+    return found
 
 
 def begun(engine: Engine, q: Rel, db: Database) -> None:

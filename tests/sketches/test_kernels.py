@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from belvedere.kernels.bloom import Plainly as Plain
+from belvedere.kernels.bloom import add_words, may_have
 from belvedere.kernels.grouping import add, add_plainly, place, place_plainly, touch, touch_plainly
 from belvedere.kernels.least import Plainly, hold
 from belvedere.kernels.pairs import occurs_plainly
+from belvedere.sketches.blooms import Bloom
 from belvedere.sketches.occurrences import Occurrences
 
 often = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=35, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 word = st.sampled_from([-(2**63), -1, 0, 1, 2, 2**40, 2**63 - 1])
 small = st.integers(0, 3)
@@ -94,3 +98,25 @@ def test_a_buffer_holds_what_its_twin_holds(room: int, steps: list[tuple[int, in
         assert bool(complete[0]) == twin.complete
         assert twin.complete or bounds[0] == twin.bound
         assert twin.least == (values[0, 0] if sizes[0] else None)
+
+
+@often
+@given(st.lists(word, max_size=20), st.lists(word, max_size=20))
+def test_a_filter_lets_pass_whatever_was_added(added: list[int], asked: list[int]) -> None:
+    bits, twin = np.zeros(16, dtype=np.uint64), Plain()
+    twin.add(added)
+    add_words(bits, np.array(added, dtype=np.int64))
+    out = np.zeros(len(asked) + len(added), dtype=np.bool_)
+    may_have(bits, np.array([*asked, *added], dtype=np.int64), out)
+    assert all(found or not twin.has(w) for w, found in zip([*asked, *added], out, strict=True))
+
+
+def test_a_filter_holds_back_most_of_what_was_not_added() -> None:
+    bloom = Bloom.of(pa.array(range(0, 20_000, 2)))
+    passing = bloom.passing(pa.array(range(1, 20_000, 2)))
+    assert sum(passing.to_pylist()) < 200
+    assert all(bloom.passing(pa.array(range(0, 20_000, 2))).to_pylist())
+    assert bloom.passing(pa.array([None], pa.int64())).to_pylist() == [False]
+    assert not bloom.worn
+    bloom.follow(pa.array(range(0, 12_000, 2)), pa.array([-1] * 6000))
+    assert bloom.worn

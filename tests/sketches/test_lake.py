@@ -137,7 +137,7 @@ def test_floating_point_and_nested_queries_are_answered_too(lake: Lake) -> None:
     lake.refresh("floats")
     nested = (
         "SELECT brand, max(n) AS m FROM (SELECT brand, day, count(*) AS n FROM sales GROUP BY brand, day) t "
-        "GROUP BY brand HAVING max(n) > 20"
+        "GROUP BY brand HAVING max(n) > 50"
     )
     lake.sql(f"CREATE SKETCH nested ON {nested} PARTITION sales BY brand INTO 20 FRAGMENTS")
     lake.sql(

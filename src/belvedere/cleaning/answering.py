@@ -35,14 +35,22 @@ class Estimated:
 def answered(question: Question, collect: Collect, confidence: float, method: Method) -> Estimated:
     """Estimate every column of a question with an aggregate."""
     asked = _Asked(question, confidence, method)
-    sheet = read(question, asked.totals, asked.of(RANKS), asked.of(ENDS), collect)
+    ends = asked.of(ENDS)
+    stale = method is not Method.AQP or bool(ends)
+    sheet = read(question, asked.totals, asked.of(RANKS), ends, collect, stale=stale)
     columns = [
         asked.column(sheet, name, value)
         for name, value in question.outputs.items()
         if value.column not in asked.keys
     ]
     order = asked.order(sheet, columns)
-    notes = _presence(sheet)
+    unsure = asked.having(sheet)[1]
+    notes = [
+        "; ".join(
+            filter(None, [note, "HAVING holds for the estimate, not for all of its interval" * u])
+        )
+        for note, u in zip(_presence(sheet, stale), unsure.tolist(), strict=True)
+    ]
     return Estimated(
         sheet, order, tuple(c.taken(order) for c in columns), tuple(notes[i] for i in order)
     )
@@ -104,15 +112,29 @@ class _Asked:
             self.method,
         )
 
+    def having(self, sheet: Sheet) -> tuple[np.ndarray, np.ndarray]:
+        """The groups that pass HAVING, and those that would not at some end of the intervals."""
+        keep, unsure = np.ones(sheet.groups, bool), np.zeros(sheet.groups, bool)
+        if not self.question.having:
+            return keep, unsure
+        none = np.zeros((sheet.groups, 0))
+        found = {n: self._estimate(sheet, col(n).expr) for n in self.places}
+        ends = [
+            {n: Dual(getattr(e, end), none) for n, e in found.items()}
+            for end in ("value", "low", "high")
+        ]
+        for predicate in self.question.having:
+            holds, low, high = (
+                condition(predicate.expr, known, Dual(np.zeros(sheet.groups), none))
+                for known in ends
+            )
+            keep &= holds
+            unsure |= (low != holds) | (high != holds)
+        return keep, unsure
+
     def order(self, sheet: Sheet, columns: Sequence[Column]) -> np.ndarray:
         """The groups that pass HAVING, in the order asked for."""
-        keep = np.ones(sheet.groups, bool)
-        if self.question.having:
-            none = np.zeros((sheet.groups, 0))
-            known = {n: Dual(self._estimate(sheet, col(n).expr).value, none) for n in self.places}
-            like = Dual(np.zeros(sheet.groups), none)
-            for predicate in self.question.having:
-                keep &= condition(predicate.expr, known, like)
+        keep, _ = self.having(sheet)
         order = np.flatnonzero(keep)
         top = next((n for n in self.question.above if isinstance(n, TopK)), None)
         if top is None:
@@ -150,10 +172,10 @@ def _rank(sheet: Sheet, name: str, a: Agg, confidence: float, method: Method) ->
     p = _share(a)
     value, low, high, before = (np.full(sheet.groups, np.nan) for _ in range(4))
     result = Column(name, value, low, high, [], [], before)
-    group, whole = sheet.whole[a.name]
+    whole = sheet.whole[a.name]
     for g in range(sheet.groups):
         fresh, stale = (_values(s, a.name, g) for s in (sheet.fresh, sheet.stale))
-        column = whole[(group == g) & ~np.isnan(whole)]
+        column = _values(whole, a.name, g).value
         sides = {Method.AQP: inverted(p, fresh, stale, None, sheet.ratio, confidence)}
         if method is not Method.AQP and len(column):
             sides[Method.CORR] = inverted(p, fresh, stale, column, sheet.ratio, confidence)
@@ -186,9 +208,9 @@ def _share(a: Agg) -> float:
 
 
 def _values(side: Side, name: str, group: int) -> Values:
-    value = side.values[name]
-    own = (side.group == group) & ~np.isnan(value)
-    return Values(value[own], side.unit[own], side.exact[own])
+    own = side.rows(group)
+    own = own[~np.isnan(side.values[name][own])]
+    return Values(side.values[name][own], side.unit[own], side.exact[own])
 
 
 def _end(sheet: Sheet, name: str, a: Agg) -> Column:
@@ -212,8 +234,10 @@ def _gains(fresh: Values, stale: Values) -> tuple[Array, Array]:
     return stale.value[there], fresh.value[here] - stale.value[there]
 
 
-def _presence(sheet: Sheet) -> list[str]:
+def _presence(sheet: Sheet, stale: bool) -> list[str]:
     """Groups that are only in the stale view, or only among sampled fresh rows."""
+    if not stale:
+        return [""] * sheet.groups
     fresh = np.isin(np.arange(sheet.groups), sheet.fresh.group)
     notes = []
     for old, new in zip(sheet.in_stale, fresh, strict=True):

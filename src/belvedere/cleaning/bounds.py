@@ -34,15 +34,16 @@ def bounds(
             f"{view.name!r} does not read {index.table!r}",
             hint=f"it reads {', '.join(view.inputs)}",
         )
-    column = _number(table, index)
+    column, kind = _number(table, index)
     source = table.reference
     if index.rule in ("ABOVE", "BELOW"):
-        side = "high" if index.rule == "ABOVE" else "low"
-        return table.name, (Bounds(column, **{side: index.amount}),)
+        above = index.rule == "ABOVE"
+        low, high = (None, index.amount) if above else (index.amount, None)
+        return table.name, (Bounds(column, low, high, kind),)
     if index.amount <= 0:
         raise Invalid(f"OUTLIERS {index}", hint="the number is more than 0")
-    low, high = _extremes(door, source, quote(column), index)
-    found = Bounds(column, low if index.two_sided else None, high)
+    least, most = _extremes(door, source, quote(column), index)
+    found = Bounds(column, least if index.two_sided else None, most, kind)
     return table.name, (found,)
 
 
@@ -87,8 +88,8 @@ def _of_the_view(door: Door, view: View, most: int, hashed: tuple[str, ...]) -> 
     return tuple(found)
 
 
-def _number(table: Table, index: Index) -> str:
-    """The column's exact name; Invalid if it is not there or not a number."""
+def _number(table: Table, index: Index) -> tuple[str, str]:
+    """The column's exact name and type; Invalid if it is not there or not a number."""
     there = {name.lower(): (name, kind) for name, kind in table.columns}
     name, kind = there.get(index.column.lower(), ("", ""))
     if family(kind) != "number":
@@ -96,7 +97,7 @@ def _number(table: Table, index: Index) -> str:
             f"{index.table}.{index.column} is {f'a {kind}' if name else 'no column'}",
             hint="an outlier index is on a column of numbers",
         )
-    return name
+    return name, kind
 
 
 def _row(door: Door, text: str, index: Index) -> list[float]:

@@ -14,10 +14,10 @@ from belvedere.cleaning.bounds import bounds
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.door import Door
 from belvedere.lake.keys import key_of
-from belvedere.lake.names import dotted, parts
+from belvedere.lake.names import parts
 from belvedere.lake.shelf import Tables
 from belvedere.sql.bind import Bound, bind
-from belvedere.sql.cursor import name_parts
+from belvedere.sql.cursor import dotted, name_parts
 from belvedere.sql.sample_statements import CreateSample
 from belvedere.views import create as creation
 from belvedere.views.catalog import (
@@ -121,7 +121,7 @@ def planned(door: Door, view: View, statement: CreateSample) -> list[View]:
 
 def _compiled(door: Door, view: View, bound: Bound, sampling: Sampling, role: str) -> View:
     *space, last = parts(view.name)
-    name = dotted(".".join([*space, f"{last}_{role}"])).replace("`", "")
+    name = dotted([*space, f"{last}_{role}"])
     own: Definition = replace(
         view.definition,
         id=str(uuid.uuid4()),

@@ -26,8 +26,8 @@ from belvedere.lake.stamps import Vector
 from belvedere.sql.render import render
 from belvedere.views.catalog import shown_name
 from belvedere.views.definition import View
+from belvedere.views.explain import sampled
 from belvedere.views.pins import Pins
-from belvedere.views.sampling import pushed
 from belvedere.views.sources import Versions
 
 if TYPE_CHECKING:
@@ -101,7 +101,13 @@ def estimated(
         shown,
         found.columns,
         found.notes,
-        facts(door, question, len(found.sheet.fresh.unit), len(found.sheet.stale.unit)),
+        facts(
+            door,
+            question,
+            len(found.sheet.fresh.unit),
+            len(found.sheet.stale.unit),
+            found.sheet.size_deviation,
+        ),
         confidence,
         tuple(question.outputs),
         lambda rows: _frame(door, rows),
@@ -127,26 +133,18 @@ def counts_answer(door: Door, question: Question, found: Selected, confidence: f
     )
 
 
-def facts(door: Door, question: Question, fresh: int, stale: int) -> tuple[tuple[str, str], ...]:
+def facts(
+    door: Door, question: Question, fresh: int, stale: int, deviation: float | None = None
+) -> tuple[tuple[str, str], ...]:
     """What an answer rests on."""
-    sampling = question.sampling
     states = [("stale view", question.view), ("sample", question.sample)]
     states += [("outliers", question.outliers)] if question.outliers else []
     versions = "\n".join(f"{what}: {_at(door, view)}" for what, view in states if view)
-    found = (
-        pushed(question.view.plan, sampling, question.view.definition.types)
-        if not question.view.parts
-        else None
-    )
-    where = [str(s) for s in found.stops] if found else []
-    if found and found.whole:
-        where.append(f"read whole: {', '.join(found.whole)}")
-    unique = "" if sampling.unique else ", which is not unique: rows are sampled together"
-    hashed = f"{sampling.ratio:.4g} of ({', '.join(sampling.key)}){unique}, seed {sampling.seed}"
+    by_chance = "" if deviation is None else f" (give or take {deviation:.0f} by chance)"
+    used = f"rows used: {fresh} fresh{by_chance}, {stale} stale"
     return (
         ("Versions", versions),
-        ("Sample", f"{hashed}\nrows used: {fresh} fresh, {stale} stale"),
-        ("Where η went", "\n".join(where) or "over parts of the view"),
+        ("Sample, and where η went", f"{sampled(question.sample)}\n{used}"),
     )
 
 

@@ -18,8 +18,7 @@ from scipy.special import stdtrit
 from belvedere.cleaning.cells import Ids
 from belvedere.cleaning.duals import Array
 from belvedere.cleaning.estimators import FEWEST, Method
-
-RESAMPLES = 200
+from belvedere.cleaning.resampling import resampled
 
 
 @dataclass(frozen=True)
@@ -138,9 +137,3 @@ def bootstrap(
     tail = (1 - confidence) / 2
     low, high = np.quantile(found, [tail, 1 - tail])
     return float(low), float(high)
-
-
-def resampled(units: int, ratio: float, seed: int, times: int = RESAMPLES) -> Array:
-    """How often each hashed key counts in each resample: mean 1, variance 1 − ratio."""
-    drawn = np.random.default_rng(seed).poisson(1.0, (times, units)) - 1.0
-    return np.asarray(1.0 + np.sqrt(1 - ratio) * drawn)

@@ -51,6 +51,19 @@ class Side:
     exact: np.ndarray
     values: dict[str, Array]
 
+    @cached_property
+    def _order(self) -> Ids:
+        return np.argsort(self.group, kind="stable")
+
+    @cached_property
+    def _sorted(self) -> Ids:
+        return self.group[self._order]
+
+    def rows(self, group: int) -> Ids:
+        """The places of a group's rows."""
+        start, end = np.searchsorted(self._sorted, (group, group + 1))
+        return self._order[start:end]
+
 
 @dataclass(frozen=True)
 class Sheet:
@@ -65,7 +78,8 @@ class Sheet:
     stale_totals: Array
     in_stale: np.ndarray
     ends: dict[str, Array]
-    whole: dict[str, tuple[Ids, Array]]
+    whole: dict[str, Side]
+    """Columns of the whole stale view, for the distribution of their values."""
 
     @cached_property
     def cells(self) -> Cells:
@@ -77,6 +91,12 @@ class Sheet:
                 for side in (made.fresh, made.stale):
                     side[:, j] = side[:, j] > 0
         return made
+
+    @property
+    def size_deviation(self) -> float:
+        """The standard deviation of the number of sampled fresh rows: √(m(1−m) Σ n²), by key."""
+        counts = np.bincount(self.fresh.unit[~self.fresh.exact]).astype(np.float64)
+        return float(np.sqrt((1 - self.ratio) * (counts**2).sum()))
 
     def _rows(self, side: Side) -> Rows:
         adds = [
@@ -94,18 +114,53 @@ def read(
     ranks: Sequence[Agg],
     ends: Sequence[Agg],
     collect: Collect,
+    *,
+    stale: bool = True,
 ) -> Sheet:
-    """Read a question's rows; `ranks` and `ends` are its quantiles, and its minima and maxima."""
+    """Read a question's rows; `ranks` and `ends` are its quantiles, and its minima and maxima.
+
+    Without `stale` the stale view is not read, as AQP need not.
+    """
     wanted = _wanted(totals, (*ranks, *ends))
-    sampled = [
-        collect(_rows(question, of, wanted))
-        for of in (_sample(question), _stale_sample(question), *_outliers(question))
-    ]
-    whole = collect(_whole(question, totals, ends))
-    columns = [collect(_column(question, a)) for a in ranks]
-    count = len(_keys(question))
-    places = numbered([*sampled, whole, *columns], [f"g{i}" for i in range(count)])
-    fresh, stale = _sides(sampled, places.of, list(wanted))
+    whole, columns = _whole(question, totals, ends), [_column(question, a) for a in ranks]
+    sampled = [_sample(question), _stale_sample(question), *_outliers(question)]
+    plans = [*(_rows(question, of, wanted) for of in sampled), whole, *columns]
+    return _sheet(
+        question,
+        totals,
+        ranks,
+        ends,
+        list(wanted),
+        _collected(plans, collect, len(sampled), stale=stale),
+    )
+
+
+def _collected(plans: list[Rel], collect: Collect, sampled: int, *, stale: bool) -> list[pa.Table]:
+    """The rows of each plan; of those over the stale view none, if it is not asked."""
+    fresh = {0, 2} & set(range(sampled))
+    found = {i: collect(plan) for i, plan in enumerate(plans) if stale or i in fresh}
+    first = found[0].slice(0, 0)
+
+    def none(plan: Rel) -> pa.Table:
+        number = pa.chunked_array([], pa.float64())
+        return pa.table({n: first[n] if n in first.column_names else number for n in plan.columns})
+
+    return [found[i] if i in found else none(plan) for i, plan in enumerate(plans)]
+
+
+def _sheet(
+    question: Question,
+    totals: Sequence[Total],
+    ranks: Sequence[Agg],
+    ends: Sequence[Agg],
+    wanted: list[str],
+    tables: list[pa.Table],
+) -> Sheet:
+    """Rows of all sides, with their groups and hashed keys as numbers."""
+    count = 2 if question.outliers is None else 4
+    sampled, whole, columns = tables[:count], tables[count], tables[count + 1 :]
+    places = numbered(tables, [f"g{i}" for i in range(len(_keys(question)))])
+    fresh, stale = _sides(sampled, places.of, wanted)
     at, *rest = places.of[len(sampled) :]
     return Sheet(
         places.keys.rename_columns(list(_keys(question))),
@@ -117,7 +172,12 @@ def read(
         _placed(whole, [f"s{j}" for j in range(len(totals))], at, places.count, 0.0),
         np.isin(np.arange(places.count), at),
         {a.name: _placed(whole, [a.name], at, places.count, np.nan)[:, 0] for a in ends},
-        {a.name: (g, _floats(t["v"])) for a, g, t in zip(ranks, rest, columns, strict=True)},
+        {
+            a.name: _side(
+                t.rename_columns([*t.column_names[:-1], a.name]), g, g, [a.name], exact=True
+            )
+            for a, g, t in zip(ranks, rest, columns, strict=True)
+        },
     )
 
 

@@ -3,7 +3,8 @@
 A node is a step and what is pending after the action of that step. From a node the next action
 is at the first step whose state is full; each way to act there is an edge. Costs are multiples of
 one small number, so that sums are exact and equal ways are seen to be equal: among those the one
-that has come furthest goes first, which spares most of a plateau.
+that has come furthest goes first, which spares most of a plateau, and then the one that has spent
+least: a plan that pays late is the better one if it is cut short.
 
 Both take the same arrays, one row for each table:
 `arrived[t]`: changes until before step t; `costs[k]`: what k changes cost, less what tables share
@@ -113,11 +114,11 @@ def search_plainly(
     source = -1, (0,) * tables
     best: dict[Any, float] = {source: 0.0}
     came: dict[Any, tuple[Any, int]] = {}
-    queue: list[tuple[float, int, Any]] = [(ahead(*source), 1, source)]
+    queue: list[tuple[float, int, float, Any]] = [(ahead(*source), 1, 0.0, source)]
     closed: set[Any] = set()
     inconsistent = 0
     while queue:
-        _, _, node = heapq.heappop(queue)
+        _, _, _, node = heapq.heappop(queue)
         if node in closed:
             continue
         if len(best) > most:
@@ -141,7 +142,7 @@ def search_plainly(
             if (to, left) not in closed and total < best.get((to, left), np.inf):
                 best[to, left] = total
                 came[to, left] = node, mask
-                heapq.heappush(queue, (total + ahead(to, left), -to, (to, left)))
+                heapq.heappush(queue, (total + ahead(to, left), -to, total, (to, left)))
     raise AssertionError("the last step is always reached")
 
 
@@ -260,36 +261,39 @@ def _place(slots, steps, states, at, there, mask):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, error_model="numpy")
-def _before(values, ats, i, j):  # type: ignore[no-untyped-def]
-    return values[i] < values[j] or (values[i] == values[j] and ats[i] > ats[j])
+def _before(values, ats, spent, i, j):  # type: ignore[no-untyped-def]
+    if values[i] != values[j]:
+        return values[i] < values[j]
+    return ats[i] > ats[j] or (ats[i] == ats[j] and spent[i] < spent[j])
 
 
 @njit(cache=True, error_model="numpy")
-def _swap(values, ats, nodes, i, j):  # type: ignore[no-untyped-def]
+def _swap(values, ats, spent, nodes, i, j):  # type: ignore[no-untyped-def]
     values[i], values[j] = values[j], values[i]
+    spent[i], spent[j] = spent[j], spent[i]
     ats[i], ats[j] = ats[j], ats[i]
     nodes[i], nodes[j] = nodes[j], nodes[i]
 
 
 @njit(cache=True, error_model="numpy")
-def _rise(values, ats, nodes, i):  # type: ignore[no-untyped-def]
-    while i and _before(values, ats, i, (i - 1) // 2):
-        _swap(values, ats, nodes, i, (i - 1) // 2)
+def _rise(values, ats, spent, nodes, i):  # type: ignore[no-untyped-def]
+    while i and _before(values, ats, spent, i, (i - 1) // 2):
+        _swap(values, ats, spent, nodes, i, (i - 1) // 2)
         i = (i - 1) // 2
 
 
 @njit(cache=True, error_model="numpy")
-def _sink(values, ats, nodes, size):  # type: ignore[no-untyped-def]
+def _sink(values, ats, spent, nodes, size):  # type: ignore[no-untyped-def]
     i = 0
     while True:
         child = 2 * i + 1
         if child >= size:
             return
-        if child + 1 < size and _before(values, ats, child + 1, child):
+        if child + 1 < size and _before(values, ats, spent, child + 1, child):
             child += 1
-        if not _before(values, ats, child, i):
+        if not _before(values, ats, spent, child, i):
             return
-        _swap(values, ats, nodes, i, child)
+        _swap(values, ats, spent, nodes, i, child)
         i = child
 
 
@@ -335,6 +339,7 @@ def _search(arrived, costs, floors, bounds, limit, shared, slopes, wide, most): 
     same, firsts = np.zeros(space, np.int64), np.full(last + 2, -1)
     slots = np.zeros(4 * space, np.int64)
     values, ats, nodes = np.zeros(space), np.zeros(space, np.int64), np.zeros(space, np.int64)
+    spent = np.zeros(space)
     there, source = np.zeros(tables, np.int64), np.zeros(tables, np.int64)
     steps[0], parents[0], count, size = -1, -1, 1, 1
     slots[_place(slots, steps, states, -1, source, 0)] = 1
@@ -343,8 +348,8 @@ def _search(arrived, costs, floors, bounds, limit, shared, slopes, wide, most): 
     while size:
         node = nodes[0]
         size -= 1
-        _swap(values, ats, nodes, 0, size)
-        _sink(values, ats, nodes, size)
+        _swap(values, ats, spent, nodes, 0, size)
+        _sink(values, ats, spent, nodes, size)
         if done[node]:
             continue
         if count > most:
@@ -394,7 +399,9 @@ def _search(arrived, costs, floors, bounds, limit, shared, slopes, wide, most): 
             best[child], parents[child], masks[child] = total, node, mask
             if size == len(values):
                 values, ats, nodes = _longer(values), _longer(ats), _longer(nodes)
+                spent = _longer(spent)
             values[size], ats[size], nodes[size] = total + left, to, child
-            _rise(values, ats, nodes, size)
+            spent[size] = total
+            _rise(values, ats, spent, nodes, size)
             size += 1
     return 0.0, none, none, -1, 0

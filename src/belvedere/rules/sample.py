@@ -74,10 +74,32 @@ def sample(q: Rel, key: tuple[str, ...], by: Hash, types: Types) -> Sampled:
     reduced: set[int] = set()
     for node in each_once(pushed):
         if isinstance(node, Restrict) and isinstance(node.by, Hash):
-            stops.append(_stop(node))
+            stops.append(_stop(node.child, node.key))
             reduced |= {id(n) for n in each_once(node.child)} if stops[-1].at_table else set()
     whole = [n.table for n in each_once(pushed) if isinstance(n, Scan) and id(n) not in reduced]
     return Sampled(_settled(pushed, types), tuple(stops), tuple(dict.fromkeys(whole)))
+
+
+def placed(*plans: Rel) -> tuple[tuple[Stop, ...], tuple[str, ...]]:
+    """Where η stands in plans that were sampled, and the tables that are read whole."""
+    stops, hashed, whole = list[Stop](), set[int](), list[str]()
+    for node in (n for plan in plans for n in each_once(plan)):
+        if isinstance(node, Filter) and is_hash(node.predicate):
+            key = dict.fromkeys(c.name for c in node.predicate.expr.find_all(exp.Column))
+            stops.append(_stop(node.child, tuple(key)))
+            hashed.add(id(node.child))
+        elif isinstance(node, Scan) and id(node) not in hashed:
+            whole.append(node.table)
+    return tuple(dict.fromkeys(stops)), tuple(dict.fromkeys(whole))
+
+
+def is_hash(predicate: Scalar) -> bool:
+    """Whether a condition is η."""
+    match predicate.expr:
+        case exp.LT(this=exp.Anonymous(this="md5", expressions=[exp.Anonymous(this="concat")])):
+            return True
+        case _:
+            return False
 
 
 def predicate(key: tuple[str, ...], by: Hash, types: Mapping[str, str]) -> Scalar:
@@ -97,12 +119,11 @@ def _settled(q: Rel, types: Types) -> Rel:
     return bottom_up(q, settle)
 
 
-def _stop(q: Restrict) -> Stop:
-    child = q.child
+def _stop(child: Rel, key: tuple[str, ...]) -> Stop:
     at_table = isinstance(child, Scan | Change)
     what = child.table if isinstance(child, Scan | Change) else type(child).__name__.lower()
     below = "" if at_table else f" of {', '.join(tables(child))}"
-    return Stop(q.key, what + below, _why(child, q.key), at_table)
+    return Stop(key, what + below, _why(child, key), at_table)
 
 
 def _why(child: Rel, key: tuple[str, ...]) -> str:

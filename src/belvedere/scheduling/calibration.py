@@ -1,7 +1,6 @@
 """Calibration: what k changes of each table cost a view, measured on a scratch copy.
 
-Rows of the copy are deleted and inserted again, a few and many, spread over the table as their
-hash falls; each time the view's copy advances by them and is timed. Then all tables change at
+Rows of the copy are deleted and inserted again, a few and many, those of the smallest hash; each time the view's copy advances by them and is timed. Then all tables change at
 once, for what a joint refresh shares. Sizes that look cheaper than smaller ones are measured
 again; what stays uneven is smoothed, and told.
 """
@@ -116,11 +115,12 @@ class _Bench:
         return amounts, time.monotonic() - began
 
     def _some(self, table: Table, size: int) -> str:
-        """A condition that about so many rows of a table meet, others at every turn."""
+        """A condition that so many rows of a table meet, others at every turn."""
         plain = [c for c, kind in table.columns if not kind.startswith(_UNHASHED)]
-        hashed = ", ".join(map(quote, plain))
-        among = max(self._rows(table.name) // max(size, 1), 1)
-        return f"pmod(xxhash64({self.turn}, {hashed}), {among}) = 0"
+        mixed = f"xxhash64({self.turn}, {', '.join(map(quote, plain))})"
+        least = f"SELECT {mixed} AS mixed FROM {table.reference} ORDER BY mixed LIMIT {size}"
+        (row,) = self.door.sql(f"SELECT max(mixed) FROM ({least})").collect()
+        return "false" if row[0] is None else f"{mixed} <= {row[0]}"
 
     def _rows(self, table: str) -> int:
         if table not in self.sizes:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_NODES = 300_000
 WEIGHTS = (1.0, 1.1, 1.25, 1.5, 2.0)
 """By how much the heuristic is raised when too many states are met: so much dearer at most."""
-MOST_WORK = 200_000_000
+MOST_WORK = 30_000_000
 """Steps for the exact lower bound of one table; beyond, a straight line below it does."""
 FINENESS = 38
 """Costs are multiples of 2⁻³⁸ of the largest, so that sums are exact."""
@@ -134,13 +134,24 @@ def _costs(problem: Problem, bounds: Ints) -> Floats:
     More changes than that are never pending; in the row of a table they stand for a full state.
     """
     shared = problem.prices.shared
-    found = np.full((problem.tables, int(bounds.max()) + 2), np.inf)
-    for i, cost in enumerate(problem.prices.each):
-        found[i, : bounds[i] + 1] = listed(cost, int(bounds[i])) - shared
-        found[i, 0] = 0.0
-    top = float(np.max(found[np.isfinite(found)]))
+    each = [
+        listed(cost, int(bound)) for cost, bound in zip(problem.prices.each, bounds, strict=True)
+    ]
+    top = max(float(costs.max()) for costs in each)
     unit = ldexp(1.0, frexp(top)[1] - FINENESS) if top else 1.0
-    return np.round(found / unit) * unit
+    found = np.full((problem.tables, int(bounds.max()) + 2), np.inf)
+    for i, (cost, known) in enumerate(zip(problem.prices.each, each, strict=True)):
+        if isinstance(cost, Linear):
+            # Rounded by its slope a line stays one, and concave.
+            known = (
+                round((cost.fixed - shared) / unit)
+                + round(cost.slope / unit) * np.arange(len(known), dtype=np.float64)
+            ) * unit
+        else:
+            known = np.round((known - shared) / unit) * unit
+        found[i, : len(known)] = known
+        found[i, 0] = 0.0
+    return found
 
 
 def _slopes(problem: Problem) -> Floats:

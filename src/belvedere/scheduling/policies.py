@@ -13,6 +13,7 @@ from itertools import pairwise
 from math import floor
 from typing import Protocol
 
+from belvedere.errors import Invalid
 from belvedere.scheduling.model import Action, Plan, Problem, State, Terms, minus, plus, steps
 from belvedere.scheduling.optimal import optimal
 from belvedere.scheduling.plans import actions, minimize
@@ -172,15 +173,19 @@ class Receding:
         expected, action = self.planned.get(at, (None, terms.nothing))
         if expected != state:
             action = self._replanned(terms, at, state)
-        left = minus(state, action)
-        return plus(action, minimize(terms, left, left)) if terms.full(left) else action
+        if terms.allows(action, state):
+            return action
+        return min(actions(terms, state), key=terms.cost, default=state)
 
     def _replanned(self, terms: Terms, at: int, state: State) -> Action:
         longest = self._longest(terms)
         stride = max(1, longest // FINEST)
         coming = self.rates.expected(max(2, round(self.cycles * longest / stride)), stride)
         problem = Problem(terms.prices, terms.left(state), (state, *coming))
-        best = optimal(problem).plan
+        try:
+            best = optimal(problem).plan
+        except Invalid:  # too many states: what must be done is done, and no more
+            return minimize(terms, state, state)
         # Towards its end a plan knows that nothing follows.
         half = (step for step in steps(problem, best) if step.at <= len(coming) // 2)
         known = half if stride == 1 else ()

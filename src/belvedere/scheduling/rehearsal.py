@@ -135,7 +135,7 @@ class _Clock:
         self.seen.pending.append((now, keeper.name, keeper.pending))
 
     def _check(self, keeper: Keeper, now: float, more: State) -> None:
-        """How long a request of now would take, if all views that are due sooner are asked for too."""
+        """How long a request of now would take: what is left of the running action, then the refresh."""
         state = tuple(a + b for a, b in zip(keeper.pending, more, strict=True))
         running = max(self.busy - now, 0.0)
         response = running + keeper.terms.cost(state)

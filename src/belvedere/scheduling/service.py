@@ -30,6 +30,8 @@ EVERY = 0.5
 """Seconds between looks."""
 RECORDED = 2000
 """Looks that are remembered for choosing a policy."""
+SELDOM = 20
+"""Turns, or actions, between things that need not be done at each."""
 SLOW = 1.5
 """How many times what was predicted an action takes before it counts as slow."""
 
@@ -108,10 +110,8 @@ class Service:
         self._numbers = count()
         self._wake = threading.Condition()
         self._stopped = False
-        self.started = clock()
-        for schedule in schedules(tables):
-            if schedule.calibration is not None:
-                self.kept[schedule.view] = self._kept(schedule)
+        self._turns = 0
+        self.reload()
         if not self.kept:
             raise Invalid(
                 "no view has a response limit and a calibration",
@@ -149,11 +149,11 @@ class Service:
         """Work until stopped; the action that runs then is finished."""
         due = self._clock()
         while not self._stopped:
-            worked = self.turn(look=self._clock() >= due)
             now = self._clock()
-            if now >= due:
-                self.between()
-                due = max(now, due) + self.every
+            look = now >= due
+            worked = self._worked(look=look)
+            if look:
+                due = now + self.every
             with self._wake:
                 if not worked and not self._requests and not self._stopped:
                     self._wake.wait(max(due - self._clock(), 0.0))
@@ -161,11 +161,43 @@ class Service:
         for kept in self.kept.values():
             save(self.tables, kept.schedule)
 
+    def _worked(self, *, look: bool) -> bool:
+        """One turn and what else is to be done; an error is told, and the next turn tries again."""
+        try:
+            worked = self.turn(look=look)
+            if look:
+                self.between()
+                self._turns += 1
+                if self._turns % SELDOM == 0:
+                    self.reload()
+            return worked
+        except Exception as error:
+            self._told_of(error)
+            return False
+
+    def _told_of(self, error: Exception) -> str:
+        self.trouble = f"{type(error).__name__}: {error}".partition("\n")[0]
+        self._told(self.trouble)
+        return self.trouble
+
     def stop(self) -> None:
         """End after the action that is running."""
         with self._wake:
             self._stopped = True
             self._wake.notify()
+
+    def reload(self) -> None:
+        """Take note of limits that were set, changed or taken away."""
+        found = {s.view: s for s in schedules(self.tables) if s.calibration is not None}
+        for name in [n for n in self.kept if n not in found]:
+            del self.kept[name]
+        for name, schedule in found.items():
+            if name not in self.kept:
+                self.kept[name] = self._kept(schedule)
+            elif schedule.limit != self.kept[name].schedule.limit:
+                kept = self.kept[name]
+                kept.schedule = replace(kept.schedule, limit=schedule.limit)
+                kept.keeper.terms = kept.schedule.terms
 
     def turn(self, *, look: bool = True) -> bool:
         """One look and at most one action or answer; whether there was anything to do."""
@@ -214,15 +246,16 @@ class Service:
     def _answer(self, request: _Request) -> None:
         kept = self.kept[request.view]
         began = self._clock()
-        _, pending = kept.watch.look()
+        pending = kept.watch.pending()
         predicted = kept.keeper.terms.cost(pending)
         vector: Mapping[str, int] = {}
         error = ""
         try:
             done = self._timed(kept, pending, lambda: self.lake.refresh(request.view))
             vector = done.vector_after
-        except BelvedereError as problem:
-            error = str(problem)
+        except Exception as problem:
+            # Whatever went wrong, whoever asked must hear of it, and the others be served.
+            error = self._told_of(problem)
         took, limit = self._clock() - request.came, kept.keeper.terms.limit
         cause = self._cause(kept, request, began, predicted) if took > limit else ""
         kept.requests += 1
@@ -238,7 +271,7 @@ class Service:
         began = self._clock()
         done = work()
         took = self._clock() - began
-        _, kept.keeper.pending = kept.watch.look()
+        kept.keeper.pending = kept.watch.pending()
         kept.actions += 1
         kept.predicted += predicted
         kept.spent += took
@@ -247,6 +280,8 @@ class Service:
             learned = kept.schedule.calibration.with_measured(action, took)
             kept.schedule = replace(kept.schedule, calibration=learned)
             kept.keeper.terms = kept.schedule.terms
+            if kept.actions % SELDOM == 0:
+                save(self.tables, kept.schedule)
         if predicted and took > SLOW * predicted:
             self._told(f"{kept.keeper.name}: {action} took {took:.2f} s, predicted {predicted:.2f}")
         return done

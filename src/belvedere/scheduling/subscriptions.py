@@ -111,8 +111,10 @@ class Desk:
             if notice.waiting is None:
                 notice = self._checked(subscription, notice)
             return notice.waiting is not None and self._sent(subscription, notice)
-        except BelvedereError as error:
-            self.told(f"subscription {subscription.id}: {error.message}")
+        except Exception as error:
+            # One that cannot be served must not hold up the others.
+            message = error.message if isinstance(error, BelvedereError) else str(error)
+            self.told(f"subscription {subscription.id}: {message.partition(chr(10))[0]}")
             return False
 
     def _checked(self, subscription: Subscription, notice: Notice) -> Notice:

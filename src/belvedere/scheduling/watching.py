@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -27,10 +27,23 @@ class Watch:
 
     def look(self) -> tuple[State, State]:
         """The changes that came since the last look, and all that are pending."""
+        arrived, pending = list[int](), list[int]()
+        for name, start, newest, events in self._events():
+            news = [e for e in events if e.version > self.seen.get(name, start)]
+            self.seen[name] = newest
+            arrived.append(_rows(news))
+            pending.append(_rows(events))
+        return tuple(arrived), tuple(pending)
+
+    def pending(self) -> State:
+        """All changes that are pending."""
+        return tuple(_rows(events) for *_, events in self._events())
+
+    def _events(self) -> Iterator[tuple[str, int, int, list[Event]]]:
+        """Each table with where the view has it, where it is, and the commits between."""
         view = the_view(self.lake, self.name)
         found = self.lake.stamp(self.lake.table(view.stored))
         vector = found.stamp.vector if found.stamp else {}
-        arrived, pending = list[int](), list[int]()
         for name in self.tables:
             table = self.lake.table(canonical_name(self.lake, name))
             old = vector.get(table.name)
@@ -38,11 +51,7 @@ class Watch:
             # Whatever happened to a table that is not the one of before, it takes a refresh.
             start = old.version if known and old is not None else table.version - 1
             events = list(self.lake.events(table, after=start)) if start < table.version else []
-            news = [e for e in events if e.version > self.seen.get(name, start)]
-            self.seen[name] = table.version
-            arrived.append(_rows(news))
-            pending.append(_rows(events))
-        return tuple(arrived), tuple(pending)
+            yield name, start, table.version, events
 
 
 def observed(lake: Tables, tables: Iterable[str]) -> tuple[list[Arrival], datetime]:

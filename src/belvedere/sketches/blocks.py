@@ -28,7 +28,7 @@ from belvedere.algebra.relations import (
     TopK,
     Union,
 )
-from belvedere.algebra.scalars import Scalar, col
+from belvedere.algebra.scalars import Scalar, col, lit
 from belvedere.errors import Unsupported
 from belvedere.sketches.partitions import Partition
 
@@ -98,13 +98,10 @@ def block(q: Rel, partitions: Sequence[Partition]) -> Block:
         arguments, measures, core = (), (), inner
         keys = tuple(dict.fromkeys(o.column for o in above.order))
     values = (*(col(k) for k in keys), *arguments)
+    feeds = (_feed(b, values, len(keys), partitions) for b in _branches(core))
+    # Rows without fragments and without an order tell nothing; those of a group count in it.
     return Block(
-        # A branch without columns has no fragments and no group to tell of.
-        tuple(
-            f
-            for b in _branches(core)
-            if (f := _feed(b, values, len(keys), partitions)).plan.columns
-        ),
+        tuple(f for f in feeds if f.cuts or keys or isinstance(inner, Aggregate)),
         keys,
         len(arguments),
         measures,
@@ -199,6 +196,8 @@ def _feed(q: Rel, values: Sequence[Scalar], keys: int, partitions: Sequence[Part
     outputs = [Output(key_name(i), v) for i, v in enumerate(values[:keys])]
     outputs += [Output(argument_name(i), v) for i, v in enumerate(values[keys:])]
     outputs += [Output(cut_name(i), col(name)) for i, (name, _) in enumerate(cuts)]
+    if not outputs:
+        outputs = [Output("one", lit(1))]
     return Feed(Project(carried, tuple(outputs)), tuple(partition for _, partition in cuts))
 
 

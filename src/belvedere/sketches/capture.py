@@ -10,15 +10,16 @@ The state of a block is the sketch's own and more, so a block is captured by its
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.algebra.relations import Agg, Aggregate, Filter, Output, Project, Rel, Window
+from belvedere.algebra.relations import Agg, Aggregate, Filter, Output, Project, Rel, TopK, Window
 from belvedere.algebra.scalars import Scalar, call, col
 from belvedere.memory.kinds import is_decimal, is_integer
-from belvedere.rules.annotate import Cut, sketch
+from belvedere.rules.annotate import Cut, not_behind, sketch
 from belvedere.sketches.blocks import Block, argument_name, cut_name, key_name
 from belvedere.sketches.engine import Engine
 from belvedere.sketches.measures import as_array
@@ -48,6 +49,7 @@ def capture_state(engine: Engine, run: Run) -> None:
     for argument, function in engine.buffers:
         for least in leasts(engine, argument, function):
             _load_least(engine, argument, function, run(least))
+    engine.see_no_further()
     engine.finish()
 
 
@@ -68,7 +70,16 @@ def counted(engine: Engine, feed: int, cut: int | None) -> Rel:
             aggregates += _sums(i, engine.kinds[argument_name(i)])
     if not outputs:
         outputs = [Output("one", Scalar(exp.Literal.number(1)))]
-    return Aggregate(Project(block.feeds[feed].plan, tuple(outputs)), keys, tuple(aggregates))
+    return Aggregate(Project(_first_rows(engine, feed), tuple(outputs)), keys, tuple(aggregates))
+
+
+def _first_rows(engine: Engine, feed: int) -> Rel:
+    """The rows of a feed; of a top-k of rows, those that are held."""
+    block, plan = engine.block, engine.block.feeds[feed].plan
+    if engine.rows_held is None:
+        return plan
+    order = tuple(replace(o, column=key_name(block.keys.index(o.column))) for o in block.order)
+    return not_behind(TopK(plan, order, engine.rows_held))
 
 
 def _sums(argument: int, kind: str) -> list[Agg]:

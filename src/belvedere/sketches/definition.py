@@ -49,6 +49,8 @@ class Definition:
     """The types of the columns of its feeds; none if it is captured anew each time."""
     reads: Mapping[str, tuple[str, ...]]
     """The columns it uses of each table."""
+    types: Mapping[str, Mapping[str, str]]
+    """Their types."""
     room: int
     watched: tuple[Watched, ...] = ()
     retired: str = ""
@@ -58,6 +60,8 @@ class Definition:
     automatic: bool = False
     costs: Mapping[str, float] = field(default_factory=dict)
     past: tuple[Version, ...] = ()
+    blooms: tuple[tuple[str, str, int, int], ...] = ()
+    """Tables and key columns that have a filter, how many keys each has, and how many are gone."""
 
     def remembering(self, version: Version) -> Definition:
         """The same with one more version of the past."""
@@ -73,12 +77,14 @@ class Definition:
             "partitions": [p.to_json() for p in self.partitions],
             "kinds": dict(self.kinds),
             "reads": {t: list(c) for t, c in self.reads.items()},
+            "types": {t: dict(c) for t, c in self.types.items()},
             "room": self.room,
             "watched": [[w.table, w.column, w.low, w.high] for w in self.watched],
             "retired": self.retired,
             "kept": self.kept,
             "automatic": self.automatic,
             "costs": dict(self.costs),
+            "blooms": [list(b) for b in self.blooms],
             "past": [[vector_record(v.vector), [_packed(b) for b in v.bitmaps]] for v in self.past],
         }
 
@@ -101,6 +107,7 @@ class Definition:
             partitions,
             record["kinds"],
             {t: tuple(c) for t, c in record["reads"].items()},
+            record["types"],
             record["room"],
             tuple(Watched(*w) for w in record["watched"]),
             record["retired"],
@@ -108,6 +115,7 @@ class Definition:
             record["automatic"],
             record["costs"],
             past,
+            tuple((t, c, k, g) for t, c, k, g in record["blooms"]),
         )
 
 

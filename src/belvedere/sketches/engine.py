@@ -39,11 +39,13 @@ from belvedere.sketches.measures import (
 )
 from belvedere.sketches.occurrences import Occurrences
 from belvedere.sketches.partitions import Bitmap, Partition
-from belvedere.sketches.shown import Column, First, Having
+from belvedere.sketches.shown import Column, First, Having, not_after, sort_keys
 from belvedere.sketches.words import Flags, decimals, fits, nulls, values_of, words
 
 ROOM = 16
 """How many least values of a group are held, unless it is said otherwise."""
+_AHEAD = 64
+"""How many rows behind a limit are held, for each that a buffer of least values holds."""
 _EXACT_DOUBLES = 2**53
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -92,6 +94,18 @@ class Engine:
         )
         self._now = 0
         self._touched: list[Words] = []
+        self._horizon: list[int] | None = None
+
+    @property
+    def rows_held(self) -> int | None:
+        """Of the first rows in an order, how many are held; None where all are, or groups.
+
+        Of a union all: each of its parts would end elsewhere.
+        """
+        limit = self.block.limit
+        if limit is None or not self.block.of_rows or not self.block.order:
+            return None
+        return limit + _AHEAD * self.room if len(self.block.feeds) == 1 else None
 
     def _prepare(self, m: Measure) -> None:
         if m.argument is None:
@@ -110,8 +124,8 @@ class Engine:
 
     def take(self, feed: int, rows: Rows) -> None:
         """One batch of signed rows of a feed."""
-        count = rows.table.num_rows
-        if not count:
+        rows = self._near(rows)
+        if not rows.table.num_rows:
             return
         signs = rows.signs
         part = self.part([as_array(c) for c in rows.columns(self._keys)], signs)
@@ -120,6 +134,27 @@ class Engine:
         for place, partition in enumerate(self.block.feeds[feed].cuts):
             cut = as_array(rows.table[cut_name(place)])
             self.count_fragments(part, partition, self.partitions[partition].fragments(cut))
+
+    def _near(self, rows: Rows) -> Rows:
+        """The rows up to the horizon; who is behind it was left out, and so stays out."""
+        if self._horizon is None or not rows.table.num_rows:
+            return rows
+        found = [as_array(c) for c in rows.columns(self._keys)]
+        return rows.where(pa.array(not_after(self._sort_keys(found), self._horizon)))
+
+    def _sort_keys(self, keys: Sequence[pa.Array]) -> list[Words]:
+        by = dict(zip(self.block.keys, keys, strict=True))
+        return [w for o in self.block.order for w in sort_keys(by[o.column], o)]
+
+    def see_no_further(self) -> None:
+        """Rows behind the last that was loaded were left out."""
+        alive = np.flatnonzero(self._state["rows"][: self.groups] > 0).astype(np.int64)
+        if self.rows_held is None or int(self._state["rows"][alive].sum()) < self.rows_held:
+            return
+        columns = [self._groups.column(i, alive) for i in range(len(self.block.keys))]
+        found = self._sort_keys(columns)
+        last = int(np.lexsort(found[::-1])[-1])
+        self._horizon = [int(key[last]) for key in found]
 
     @property
     def _keys(self) -> list[str]:
@@ -255,6 +290,8 @@ class Engine:
             shown[touched] = (rows[touched] > 0) & self._having.holds(touched)
             return
         alive = np.flatnonzero(rows[: self._groups.known] > 0).astype(np.int64)
+        if self._horizon is not None and int(rows[alive].sum()) < self._first.limit:
+            raise Recapture("the first rows that were held are gone", reason="SKETCH_BUFFER_DRY")
         alive = alive[self._having.holds(alive)]
         weights = rows[alive] if self.block.of_rows else np.ones(len(alive), dtype=np.int64)
         shown[:] = False
@@ -328,6 +365,7 @@ class Engine:
             arrays |= {f"{name}.{n}": a for n, a in state.save(self.groups).items()}
         largest = [self._largest[i] for i in sorted(self._largest)]
         arrays["largest"] = np.array(largest, dtype=np.int64)
+        arrays["horizon"] = np.array(self._horizon or [], dtype=np.int64)
         return arrays
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -344,6 +382,7 @@ class Engine:
             state.restore(under(name), self.groups)
         self._state["stamps"][:] = -1
         self._largest = dict(zip(sorted(self._sums), arrays["largest"].tolist(), strict=True))
+        self._horizon = arrays["horizon"].tolist() or None
 
     def _states(self) -> dict[str, PerGroup]:
         sums = {f"sum{i}": s.state for i, s in self._sums.items()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.derived import the_saves
 from belvedere.errors import BelvedereError, Internal
+from belvedere.lake.saved import Corrupt
 from belvedere.lake.shelf import Tables
 from belvedere.lake.stamps import Position
 from belvedere.sketches.definition import KIND, Definition
@@ -57,7 +58,11 @@ class Sketches:
 
     def reads(self, name: str) -> Mapping[str, Collection[str]]:
         """The tables that one needs, with the columns it uses."""
-        return self._definition(name).reads
+        try:
+            return self._definition(name).reads
+        except (Corrupt, OSError):
+            # One that cannot be read must not keep tables from being dropped.
+            return {}
 
     def refresh(self, name: str, *, full: bool = False) -> Maintained:
         """Bring one to the newest versions."""

@@ -78,10 +78,13 @@ class Planner:
             partitions=partitions,
             kinds={},
             reads=_reads(q, partitions),
+            types=types_read(self.pins, _reads(q, partitions)),
             room=ROOM,
             watched=evidence.watched(),
         )
-        return self._with_engine(q, plain, work)
+        found = self._with_engine(q, plain, work)
+        _refuse_rounding(found)
+        return found
 
     def _with_engine(self, q: Rel, plain: Definition, work: Work) -> Definition:
         """The sketch with what its engine needs to know, or why it has none."""
@@ -193,6 +196,24 @@ class Planner:
         return measured.rows if measured else 0
 
 
+def types_read(pins: Pins, reads: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
+    """The types that columns have now; one that is gone has none."""
+    return {t: {c: pins.table(t).types.get(c.lower(), "") for c in cs} for t, cs in reads.items()}
+
+
+def _refuse_rounding(definition: Definition) -> None:
+    """Sums of parts of groups, in floating point, are only compared with room for rounding."""
+    floating = [
+        w for w in definition.watched if definition.types[w.table][w.column] in ("float", "double")
+    ]
+    if definition.kept and floating:
+        raise Unsupported(
+            f"sums of {floating[0].column!r} are rounded, and this query is not kept in memory",
+            hint="cut the table by a GROUP BY column, or sum decimals",
+            reason="SKETCH_ROUNDING",
+        )
+
+
 def ends(work: Work, table: Table, column: str) -> tuple[Any, Any]:
     """The least and the greatest value of a column; None where there is none."""
     quoted = quote(column)
@@ -204,7 +225,11 @@ def ends(work: Work, table: Table, column: str) -> tuple[Any, Any]:
 
 
 def proved_again(q: Rel, definition: Definition, pins: Pins) -> Definition:
-    """A sketch whose safety relies on values, over the tables as they are: safe still, or retired."""
+    """A sketch over the tables as they are: still safe, or retired."""
+    if types_read(pins, definition.reads) != definition.types:
+        return replace(definition, retired="SCHEMA_CHANGED")
+    if not definition.watched:
+        return definition
     work = pins.work(definition.settings)
     evidence = Evidence(lambda table, column: ends(work, pins.table(table), column))
     why = unsafe(q, cuts_of(definition.partitions, evidence))

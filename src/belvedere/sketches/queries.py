@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.walks import tables
-from belvedere.analyses.stable import Cuts, Subset, form, unsafe
+from belvedere.analyses.stable import Cuts, Final, Subset, form, unsafe
 from belvedere.errors import BelvedereError
+from belvedere.lake.names import parts
 from belvedere.sketches.definition import Definition, Version
 from belvedere.sketches.evidence import Evidence
 from belvedere.sketches.live import plan_of
@@ -35,6 +36,12 @@ class Queries:
 
     def answer(self, text: str, versions: Mapping[str, int]) -> Answer:
         """The query through a sketch, or as it is with why."""
+        try:
+            return self._found(text, versions)
+        except Exception as error:  # a query never fails because of a sketch
+            return Answer(text, why=_first_line(error))
+
+    def _found(self, text: str, versions: Mapping[str, int]) -> Answer:
         names = list(self._sketches.names())
         if not names:
             return Answer(text, why="there is none")
@@ -42,6 +49,9 @@ class Queries:
             q = bind(text, Names(self._door)).plan
         except BelvedereError as error:
             return Answer(text, why=f"the query has no plan: {error.message}")
+        hidden = self._temporary() & {parts(t)[-1].lower() for t in tables(q)}
+        if hidden:
+            return Answer(text, why=f"a temporary view hides {min(hidden)!r}")
         refused: list[tuple[str, str]] = []
         with self._door.one_call(), Pins(self._door) as pins:
             for name in names:
@@ -53,6 +63,11 @@ class Queries:
                     return replace(found, refused=tuple(refused))
                 refused.append((name, found))
         return Answer(text, why="none answers this query", refused=tuple(refused))
+
+    def _temporary(self) -> set[str]:
+        """The names that mean views of this session only, before any table."""
+        rows = self._door.sql("SHOW VIEWS").collect()
+        return {r["viewName"].lower() for r in rows if r["isTemporary"]}
 
     def _through(
         self, name: str, text: str, q: Rel, versions: Mapping[str, int], pins: Pins
@@ -83,10 +98,15 @@ class Queries:
         if versions:
             wanted = {canonical_name(self._door, t): v for t, v in versions.items()}
             live = self._sketches.live(name)
+            ids = {t: pins.table(t).id for t in live.vector}
             for each in (live.version, *live.definition.past):
-                if {t: p.version for t, p in each.vector.items()} == wanted:
+                same = all(p.id == ids[t] for t, p in each.vector.items())
+                if same and {t: p.version for t, p in each.vector.items()} == wanted:
                     return each, ""
             return "it is not kept at these versions", ""
+        retired = self._sketches.live(name).definition.retired
+        if retired:
+            return f"it is retired: {retired}", ""
         live, done = self._sketches.bring(name, pins)
         self._sketches.keep(name, at_once=False)
         if live.definition.retired:
@@ -122,8 +142,15 @@ class Queries:
         )
 
 
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
 def _told(q: Rel, cuts: Cuts) -> str:
     by = ", ".join(f"{t}.{c}" for t, c in cuts.by.items())
-    if isinstance(form(q, cuts), Subset):
+    found = form(q, cuts)
+    if isinstance(found, Final):
+        return f"who is not among the first, nor tied with the last, cannot come to be by losing rows by {by}"
+    if isinstance(found, Subset):
         return f"every fragment by {by} holds rows of the answer whole, or none"
     return f"a group that loses rows with the fragments left out by {by} cannot enter the answer"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.walks import tables
 from belvedere.derived import the_saves
-from belvedere.errors import Invalid
+from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.door import Door
 from belvedere.lake.saved import Corrupt
 from belvedere.lake.stamps import Vector
@@ -83,7 +84,9 @@ class Service:
         with self._busy:
             answer = Queries(self).answer(text, versions or {})
             if self._watcher is not None and not versions:
-                self._watcher.saw(text, answer)
+                # What is made of a query must not get in its way.
+                with suppress(Exception):
+                    self._watcher.saw(text, answer)
             return answer
 
     def create(self, statement: CreateSketch, *, automatic: bool = False) -> Live | None:
@@ -144,12 +147,22 @@ class Service:
         """A sketch brought up to date in memory; if that fails midway, its state is let go of."""
         live = self.live(name)
         try:
-            after, done = Upkeep(self.door, pins).bring(live, full=full, only=only)
+            after, done = Upkeep(self.door, pins, self._definitions()).bring(
+                live, full=full, only=only
+            )
         except BaseException:
             self._held.pop(name, None)
             raise
         self._held[name] = after
         return after, done
+
+    def _definitions(self) -> list[Definition]:
+        """All that can be read."""
+        found = []
+        for name in self.names():
+            with suppress(BelvedereError, OSError):
+                found.append(self.definition(name))
+        return found
 
     def keep(self, name: str, *, at_once: bool) -> None:
         """Save what is held, a large state only when it must be."""

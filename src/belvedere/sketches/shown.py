@@ -177,19 +177,14 @@ class First:
                 if place == 0:
                     return self._roughly(column, o, weights)
                 break  # Which of those that are tied so far comes first is open: all are kept.
-            keys += _sort_keys(column, o)
+            keys += sort_keys(column.values, o)
         return self._exactly(keys, weights)
 
     def _exactly(self, keys: list[Words], weights: Words) -> Flags:
         order = np.lexsort(keys[::-1])
         passed = np.cumsum(weights[order])
         last = order[int(np.searchsorted(passed, self.limit, side="left"))]
-        ahead = np.zeros(len(weights), dtype=np.bool_)
-        tied = np.ones(len(weights), dtype=np.bool_)
-        for key in keys:
-            ahead |= tied & (key < key[last])
-            tied &= key == key[last]
-        return ahead | tied
+        return not_after(keys, [int(key[last]) for key in keys])
 
     def _roughly(self, column: Column, order: Order, weights: Words) -> Flags:
         """By the first key alone: whoever could be no worse than k others surely are."""
@@ -205,16 +200,24 @@ class First:
         return np.asarray(best <= last, dtype=np.bool_)
 
 
-def _sort_keys(column: Column, order: Order) -> list[Words]:
-    """A sort key as words, less is first; where there are NULLs, before it where they come."""
-    found = words(column.values)
+def sort_keys(values: pa.Array, order: Order) -> list[Words]:
+    """A sort key as words, less is first: where NULLs come, then the values."""
+    found = words(values)
     assert found is not None
-    absent = nulls(column.values)
+    absent = nulls(values)
     turned: Words = ~found if order.descending else found
-    if not absent.any():
-        return [turned]
     place = np.where(absent, 0 if order.nulls_first else 2, 1).astype(np.int64)
     return [place, np.where(absent, 0, turned)]
+
+
+def not_after(keys: Sequence[Words], last: Sequence[int]) -> Flags:
+    """Which rows, by their sort keys, do not come after one."""
+    ahead = np.zeros(len(keys[0]), dtype=np.bool_)
+    tied = np.ones(len(keys[0]), dtype=np.bool_)
+    for key, end in zip(keys, last, strict=True):
+        ahead |= tied & (key < end)
+        tied &= key == end
+    return ahead | tied
 
 
 def _not_kept(condition: Scalar) -> Unsupported:

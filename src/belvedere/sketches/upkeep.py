@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,8 +23,10 @@ from belvedere.lake.names import quote
 from belvedere.lake.stamps import Vector
 from belvedere.lake.trouble import Gone
 from belvedere.lake.work import Work
+from belvedere.memory.kinds import is_exact
 from belvedere.memory.plans import Rows
 from belvedere.rules.delta import delta
+from belvedere.sketches.blooms import Bloom, edges, filtered, followed
 from belvedere.sketches.capture import Run, capture_bitmap, capture_state
 from belvedere.sketches.costs import Costs
 from belvedere.sketches.definition import Definition, Watched
@@ -31,7 +34,7 @@ from belvedere.sketches.engine import Engine
 from belvedere.sketches.live import Live, engine_of, plan_of
 from belvedere.sketches.measures import Recapture
 from belvedere.sketches.partitions import Bitmap
-from belvedere.sketches.planning import proved_again
+from belvedere.sketches.planning import proved_again, types_read
 from belvedere.sql.render import SIGN, render
 from belvedere.views.held import Held
 from belvedere.views.lookups import LookUps
@@ -40,6 +43,8 @@ from belvedere.views.pins import Pins
 from belvedere.views.sources import Versions
 from belvedere.views.steps import Steps
 
+BLOOM_FROM = 200_000
+"""Rows of a table from which on its join keys have a filter: a smaller one is read whole."""
 _MANY = 1e8
 """Rows of a change that was not counted."""
 
@@ -75,6 +80,8 @@ class Upkeep:
 
     door: Door
     pins: Pins
+    others: Collection[Definition] = ()
+    """All sketches there are: a change is read with the columns that any of them uses."""
     ran: list[str] = field(default_factory=list)
 
     def target(self, definition: Definition) -> Vector:
@@ -96,9 +103,10 @@ class Upkeep:
                 raise Recapture("the state is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
             return found.table
 
-        if definition.watched:
-            plan = plan_of(self.door, definition.query)
-            definition = proved_again(plan, definition, self.pins)
+        definition = proved_again(plan_of(self.door, definition.query), definition, self.pins)
+        if definition.retired:
+            everything = tuple(np.ones(p.count, dtype=np.bool_) for p in definition.partitions)
+            return Live(definition, vector, everything, None, saved=False)
         engine = engine_of(self.door, definition)
         try:
             if engine is not None:
@@ -107,9 +115,29 @@ class Upkeep:
             # What the engine cannot hold is captured anew each time.
             definition, engine = replace(definition, kept=why.reason), None
         bitmaps = self._bitmaps(definition, engine, run)
+        blooms = {} if engine is None else self._blooms(engine, work, {})
         costs = Costs.of(definition.costs).captured(time.perf_counter() - start)
         definition = replace(definition, costs=costs.to_json())
-        return Live(definition, vector, bitmaps, engine, saved=False)
+        return Live(definition, vector, bitmaps, engine, saved=False, blooms=blooms)
+
+    def _blooms(
+        self, engine: Engine, work: Work, held: Mapping[tuple[str, str], Bloom]
+    ) -> dict[tuple[str, str], Bloom]:
+        """A filter for each key of a large table that others are joined with; worn ones anew."""
+        found: dict[tuple[str, str], Bloom] = {}
+        for edge in (e for feed in engine.block.feeds for e in edges(feed.plan)):
+            name = edge.other, edge.key
+            measured = self.pins.measured(edge.other)
+            if measured is not None and measured.rows < BLOOM_FROM:
+                continue
+            if name in held and not held[name].worn:
+                found[name] = held[name]
+            elif name not in found:
+                table, key = self.pins.table(edge.other), quote(edge.key)
+                rows = work.all(f"SELECT DISTINCT {key} AS k FROM {table.at(table.version)}")
+                if rows is not None:
+                    found[name] = Bloom.of(rows.table["k"].combine_chunks())
+        return found
 
     def _bitmaps(
         self, definition: Definition, engine: Engine | None, run: Run
@@ -145,6 +173,8 @@ class Upkeep:
 
     def _problem(self, live: Live, target: Vector) -> str:
         """Why changes cannot bring the sketch to the target; "" if they can."""
+        if types_read(self.pins, live.definition.reads) != live.definition.types:
+            return "SCHEMA_CHANGED"
         if live.definition.kept:
             return live.definition.kept
         if live.engine is None:
@@ -171,7 +201,7 @@ class Upkeep:
         found = {t: self._changes(work, definition, live, target, t) for t in moving}
         moving = [t for t in moving if found[t].rows != 0]
         _watch(definition.watched, found, work)
-        batches = list(self._batches(work, engine, live.vector, target, moving, found))
+        batches = self._batches(work, live, target, moving, found)
         began = time.perf_counter()
         for number, rows in batches:
             engine.take(number, rows)
@@ -181,46 +211,61 @@ class Upkeep:
         costs = Costs.of(definition.costs).maintained(changed, time.perf_counter() - start)
         bitmaps = tuple(engine.sketch(i) for i in range(len(definition.partitions)))
         noted = replace(definition, costs=costs.to_json()).remembering(live.version)
-        after = Live(noted, target, bitmaps, engine, saved=False)
+        blooms = self._blooms(engine, work, live.blooms)
+        after = Live(noted, target, bitmaps, engine, saved=False, blooms=blooms)
         return after, _told(live, after, "maintain", "", changed, start, spent)
 
     def _changes(
         self, work: Work, definition: Definition, live: Live, target: Vector, table: str
     ) -> Changes:
-        columns = definition.reads[table]
+        used = (c for d in (definition, *self.others) for c in d.reads.get(table, ()))
+        there = self.pins.table(table).types
+        columns = tuple(dict.fromkeys(c for c in used if is_exact(there.get(c.lower(), ""))))
         old, new = live.vector[table].version, target[table].version
         return self.pins.changes(work, table, old, new, columns)
 
     def _batches(
         self,
         work: Work,
-        engine: Engine,
-        old: Vector,
+        live: Live,
         new: Vector,
         moving: Collection[str],
         found: Mapping[str, Changes],
     ) -> list[tuple[int, Rows]]:
         """The change of each feed's rows, in memory where it can be had there."""
-        versions = Versions(
+        assert live.engine is not None
+        changes = {t: rows for t in moving if (rows := found[t].held) is not None}
+        followed(live.blooms, changes, moving)
+        batches = []
+        for number, feed in enumerate(live.engine.block.feeds):
+            own = filtered(feed.plan, changes, live.blooms)
+            some = [t for t in moving if t not in own or own[t].num_rows]
+            plan = delta(feed.plan, some)
+            if isinstance(plan, Empty):
+                continue
+            held = Held(self._versions(work, live.vector, new, found, some), own)
+            sizes = {t: float(own[t].num_rows if t in own else _MANY) for t in some}
+            known = self.pins.statistics(tables(feed.plan), sizes, {t: found[t] for t in some})
+            rows = self._rows(work, held, Move(plan, Merge((), {}), known))
+            if rows is not None:
+                batches.append((number, rows))
+        return batches
+
+    def _versions(
+        self,
+        work: Work,
+        old: Vector,
+        new: Vector,
+        found: Mapping[str, Changes],
+        moving: Collection[str],
+    ) -> Versions:
+        return Versions(
             self.pins,
             work,
             {t: p.version for t, p in old.items()},
             {t: p.version for t, p in new.items()},
             {t: found[t].view for t in moving},
         )
-        held = Held(versions, {t: rows for t in moving if (rows := found[t].held) is not None})
-        changed = {t: float(found[t].rows or _MANY) for t in moving}
-        batches = []
-        for number, feed in enumerate(engine.block.feeds):
-            plan = delta(feed.plan, moving)
-            if isinstance(plan, Empty):
-                continue
-            own = {t: found[t] for t in moving}
-            known = self.pins.statistics(tables(feed.plan), changed, own)
-            rows = self._rows(work, held, Move(plan, Merge((), {}), known))
-            if rows is not None:
-                batches.append((number, rows))
-        return batches
 
     def _rows(self, work: Work, held: Held, way: Move) -> Rows | None:
         look_ups = LookUps(work, held, self.ran)

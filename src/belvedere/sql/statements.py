@@ -32,6 +32,14 @@ from belvedere.sql.spark_statements import (
     WriteKind,
 )
 from belvedere.sql.synopsis_statements import SYNOPSES, SynopsisStatement
+from belvedere.sql.updating_statements import (
+    EXPLAINED,
+    UPDATING,
+    CreateUpdatable,
+    DropUpdatable,
+    ExplainUpdatable,
+    ExplainWrite,
+)
 
 __all__ = [
     "AlterLimit",
@@ -39,13 +47,17 @@ __all__ = [
     "ChangeKind",
     "CreateSchema",
     "CreateTable",
+    "CreateUpdatable",
     "CreateView",
     "DescribeView",
     "DropSchema",
     "DropTable",
+    "DropUpdatable",
     "DropView",
     "ExplainCreate",
+    "ExplainUpdatable",
     "ExplainView",
+    "ExplainWrite",
     "Other",
     "Policy",
     "Refresh",
@@ -162,6 +174,10 @@ Statement = (
     | SketchStatement
     | AlterLimit
     | SynopsisStatement
+    | CreateUpdatable
+    | DropUpdatable
+    | ExplainUpdatable
+    | ExplainWrite
     | SparkStatement
     | Other
 )
@@ -179,7 +195,7 @@ def parse_statement(text: str) -> Statement:
     for phrase, parse in _OURS.items():
         if cursor.take(phrase):
             return parse(cursor)
-    for phrase, read in SPARKS.items():
+    for phrase, read in (SPARKS | EXPLAINED).items():
         if cursor.take(phrase):
             return _if_understood(read, cursor)
     _refuse_near_miss(cursor)
@@ -368,6 +384,7 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     **SAMPLES,
     **SKETCHES,
     **SYNOPSES,
+    **UPDATING,
 }
 
 _UNITS = {"MILLISECOND": 0.001, "SECOND": 1.0, "MINUTE": 60.0, "HOUR": 3600.0}

@@ -363,7 +363,9 @@ class _Refresh:
 
     def _noted(self, stamp: Stamp, choice: Choice) -> Stamp:
         how = note(choice.strategy.value, choice.reason, self.meter.began)
-        behind = [t for t in self.view.inputs if stamp.vector[t] != self.pins.table(t).position]
+        newest = {t: self.pins.table(t) for t in self.view.inputs}
+        at = {t: (p.id, p.version) for t, p in stamp.vector.items()}
+        behind = [t for t, table in newest.items() if at[t] != (table.id, table.version)]
         more = {BEHIND: ", ".join(behind)} if behind else {}
         return replace(stamp, note={**how, **more})
 

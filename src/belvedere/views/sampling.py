@@ -39,7 +39,7 @@ from belvedere.algebra.scalars import Scalar, col, every, lit, same
 from belvedere.algebra.walks import children, each_once, nodes, with_children
 from belvedere.analyses.types import Types
 from belvedere.errors import Unsupported
-from belvedere.rules.sample import Sampled, sample
+from belvedere.rules.sample import Sampled, is_hash, sample
 from belvedere.sql.freshen import rename
 from belvedere.views.state import Grouped, split, state_of, stored_scan
 
@@ -51,6 +51,8 @@ class Bounds:
     column: str
     low: float | None = None
     high: float | None = None
+    type: str = "double"
+    """Of a table's column."""
 
     def holds(self, value: Scalar) -> Scalar:
         """The condition of an outlier."""
@@ -117,7 +119,7 @@ def leaves(plan: Rel) -> list[int]:
     return [
         i
         for i, node in reversed(list(enumerate(each_once(plan))))
-        if isinstance(node, Filter) and isinstance(node.child, Scan) and _is_hash(node.predicate)
+        if isinstance(node, Filter) and isinstance(node.child, Scan) and is_hash(node.predicate)
     ]
 
 
@@ -133,10 +135,6 @@ def sampling_types(types: Types, sampling: Sampling) -> dict[str, str]:
 _KEY = "__okey_"
 _OTHER = "__o_"
 _VALUE = "__ovalue"
-
-
-def _is_hash(predicate: Scalar) -> bool:
-    return any(call.this == "md5" for call in predicate.expr.find_all(exp.Anonymous))
 
 
 def _outlier_keys(plan: Rel, core: Rel, sampling: Sampling, types: Types) -> Rel:
@@ -198,6 +196,6 @@ def _indexed(scan: Scan, bounds: tuple[Bounds, ...]) -> Rel:
     name = next((f.name for f in scan.fields if f.source.lower() == bound.column.lower()), None)
     if name is not None:
         return Filter(scan, bound.holds(col(name)))
-    wide = replace(scan, fields=(*scan.fields, Field(_VALUE, bound.column, "double")))
+    wide = replace(scan, fields=(*scan.fields, Field(_VALUE, bound.column, bound.type)))
     kept = tuple(Output(c, col(c)) for c in scan.columns)
     return Project(Filter(wide, bound.holds(col(_VALUE))), kept)

@@ -1,0 +1,103 @@
+"""Statements on updatable views; writes through one are Spark's statements with our target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from belvedere.sql.cursor import Cursor
+from belvedere.sql.spark_statements import Write, WriteKind
+
+
+@dataclass(frozen=True)
+class CreateUpdatable:
+    """CREATE UPDATABLE VIEW; before its query, `lead` is as much blank space as text was."""
+
+    name: str
+    query: str
+    root: str | None = None
+    percent: float = 10.0
+    lead: str = field(default="", compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ExplainUpdatable:
+    """EXPLAIN of an updatable view that does not exist yet."""
+
+    create: CreateUpdatable
+
+
+@dataclass(frozen=True)
+class DropUpdatable:
+    """DROP UPDATABLE VIEW."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class ExplainWrite:
+    """EXPLAIN of a write: ours if it goes through an updatable view, else Spark's."""
+
+    write: Write
+    text: str
+
+
+def _create(c: Cursor) -> CreateUpdatable:
+    name = c.name("the view's name")
+    root, percent = None, None
+    while not c.take("AS"):
+        if root is None and c.take("ROOT"):
+            root = c.name("a table of the view")
+        elif percent is None and c.take("CANDIDATES"):
+            percent = _percent(c)
+        else:
+            hint = "write CREATE UPDATABLE VIEW name [ROOT table] [CANDIDATES n PERCENT] AS query"
+            raise c.wrong("expected AS and a query, or ROOT, CANDIDATES", hint)
+    query, offset = c.rest("a query")
+    share = 10.0 if percent is None else percent
+    return CreateUpdatable(name, query, root, share, re.sub(r"\S", " ", c.text[:offset]))
+
+
+def _explain_create(c: Cursor) -> ExplainUpdatable:
+    return ExplainUpdatable(_create(c))
+
+
+def _percent(c: Cursor) -> float:
+    word = c.word()
+    try:
+        found = float(word)
+    except ValueError:
+        raise c.wrong("expected a number of percent") from None
+    if not 0 <= found <= 100:
+        raise c.wrong("expected a number from 0 to 100")
+    c.skip()
+    c.expect("PERCENT")
+    return found
+
+
+def _drop(c: Cursor) -> DropUpdatable:
+    if_exists = c.take("IF EXISTS")
+    name = c.name("a view's name")
+    c.end()
+    return DropUpdatable(name, if_exists)
+
+
+def _explain(c: Cursor, kind: WriteKind) -> ExplainWrite:
+    name = c.name()
+    return ExplainWrite(Write(kind, (name,)), re.sub(r"(?is)^.*?\bEXPLAIN\s+", "", c.text, count=1))
+
+
+UPDATING: dict[str, Callable[[Cursor], CreateUpdatable | ExplainUpdatable | DropUpdatable]] = {
+    "CREATE UPDATABLE VIEW": _create,
+    "EXPLAIN CREATE UPDATABLE VIEW": _explain_create,
+    "DROP UPDATABLE VIEW": _drop,
+}
+
+EXPLAINED: dict[str, Callable[[Cursor], ExplainWrite]] = {
+    "EXPLAIN INSERT INTO": partial(_explain, kind=WriteKind.INSERT),
+    "EXPLAIN UPDATE": partial(_explain, kind=WriteKind.UPDATE),
+    "EXPLAIN DELETE FROM": partial(_explain, kind=WriteKind.DELETE),
+}

@@ -1,0 +1,258 @@
+"""Base changes applied to several tables all or nothing, though Delta commits one at a time.
+
+    intent     what is to be done, at which versions: written first, beside the lake
+    commits    one for each table: deletes and inserts together, with the update's number as a
+               Delta transaction, so that one that was made is known and never made again
+    settled    when all are made; the intent goes last
+
+Whoever finds an intent settles it: if every table it still lacks is at the version it was meant
+for, it is finished; otherwise what was made is undone by commits of its own. Readers of the view
+read the versions of its vector, which moves only after that.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+
+from belvedere.errors import Invalid, Unsupported
+from belvedere.lake import log
+from belvedere.lake.locks import lock
+from belvedere.lake.shelf import Tables
+from belvedere.lake.smallfeed import arrow_schema
+from belvedere.lake.smallwrites import CHECKPOINTS, passes_arrow
+from belvedere.lake.tables import Table
+from belvedere.updating.constraints import BaseRow
+
+OP = "__op"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is done to one table: the version it was meant for, rows by value."""
+
+    table: str
+    version: int
+    delete: tuple[BaseRow, ...]
+    insert: tuple[BaseRow, ...]
+
+    def undone(self, version: int) -> Part:
+        """The reverse."""
+        return Part(self.table, version, self.insert, self.delete)
+
+
+@dataclass(frozen=True)
+class Intent:
+    """One update of a view: its number among that view's, and its parts."""
+
+    view: str
+    number: int
+    parts: tuple[Part, ...]
+
+    @property
+    def app(self) -> str:
+        """The name under which tables know the update."""
+        return f"belvedere.updating.{self.view}"
+
+    def to_json(self) -> str:
+        """The record."""
+        parts = [[p.table, p.version, _plain(p.delete), _plain(p.insert)] for p in self.parts]
+        return json.dumps({"view": self.view, "number": self.number, "parts": parts})
+
+    @staticmethod
+    def from_json(text: str) -> Intent:
+        """The intent in a record."""
+        found = json.loads(text)
+        parts = tuple(Part(t, v, _typed(d), _typed(i)) for t, v, d, i in found["parts"])
+        return Intent(found["view"], found["number"], parts)
+
+
+class Overtaken(Invalid):
+    """A table was changed by someone else meanwhile; nothing of the update is left."""
+
+
+class Applying:
+    """Applies updates to the tables of a lake on local disk."""
+
+    def __init__(self, lake: Tables, home: Path) -> None:
+        self._lake, self._home = lake, home
+
+    def path(self, view: str) -> Path:
+        """Where a view's intent stands."""
+        return self._home / "updating" / f"{view}.intent"
+
+    def apply(self, intent: Intent) -> None:
+        """Make all changes of an intent, or none: then `Overtaken`."""
+        tables = {p.table: self._writable(p.table) for p in intent.parts}
+        with self._locked(tables):
+            for part in intent.parts:
+                if self._lake.table(part.table).version != part.version:
+                    raise _overtaken(part.table)
+            self.write_intent(intent)
+            for part in intent.parts:
+                if not self.commit(intent, part):
+                    self._undo(intent)
+                    raise _overtaken(part.table)
+
+    def settle(self, view: str) -> bool:
+        """Finish or undo what a killed update left; whether there was something."""
+        path = self.path(view)
+        if not path.exists():
+            return False
+        intent = Intent.from_json(path.read_text())
+        tables = {p.table: self._writable(p.table) for p in intent.parts}
+        with self._locked(tables):
+            missing = [p for p in intent.parts if not self._made(intent, p)]
+            if len(missing) == len(intent.parts):
+                self.forget(view)
+                return True
+            if all(self._lake.table(p.table).version == p.version for p in missing) and all(
+                self.commit(intent, p) for p in missing
+            ):
+                self.forget(view)
+            else:
+                self._undo(intent)
+        return True
+
+    def write_intent(self, intent: Intent) -> None:
+        """Record what is about to be done, all at once."""
+        path = self.path(intent.view)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".draft")
+        with draft.open("w") as file:
+            file.write(intent.to_json())
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+
+    def forget(self, view: str) -> None:
+        """The update is settled."""
+        self.path(view).unlink(missing_ok=True)
+
+    def commit(self, intent: Intent, part: Part) -> bool:
+        """Make one table's changes, in one commit; False if someone else came between."""
+        _merge(self._writable(part.table), part, intent.app, intent.number)
+        return self._lake.table(part.table).version == part.version + 1
+
+    def _undo(self, intent: Intent) -> None:
+        """Take back what was made, newest first, under the number after; then nothing is left."""
+        for part in reversed(intent.parts):
+            if self._made(intent, part):
+                table = self._writable(part.table)
+                _merge(table, part.undone(table.version), intent.app + ".undo", intent.number)
+        self.forget(intent.view)
+
+    def _made(self, intent: Intent, part: Part) -> bool:
+        """Whether a table has an update's changes, and they were not taken back."""
+        root = self._lake.table(part.table).root
+        assert root is not None
+        table = DeltaTable(str(root))
+        done = table.transaction_version(intent.app) or 0
+        undone = table.transaction_version(intent.app + ".undo") or 0
+        return done >= intent.number > undone
+
+    def _writable(self, name: str) -> Table:
+        table = self._lake.table(name)
+        if table.root is None or not passes_arrow(table):
+            raise Unsupported(
+                f"{name!r} is not on a local disk, or has columns that only Spark can write",
+                hint="updates through views write tables of a lake on local disk",
+                reason="UNWRITABLE_TABLE",
+            )
+        return table
+
+    @contextmanager
+    def _locked(self, tables: Mapping[str, Table]) -> Iterator[None]:
+        with ExitStack() as stack:
+            for name in sorted(tables):
+                root = tables[name].root
+                assert root is not None
+                stack.enter_context(lock(root))
+            yield
+
+
+def _merge(table: Table, part: Part, app: str, number: int) -> None:
+    """Deletes and inserts of one table in one commit."""
+    assert table.root is not None
+    names = [c for c, _ in table.columns]
+    kinds = dict(table.columns)
+    schema = arrow_schema(kinds).append(pa.field(OP, pa.string()))
+    compared = sorted({c for row in part.delete for c in row}, key=names.index)
+    # A row that is there several times goes as one: a merge lets no two rows match one.
+    once = [r for i, r in enumerate(part.delete) if r not in part.delete[:i]]
+    rows = [{**dict.fromkeys(names), **r, OP: "delete"} for r in once]
+    rows += [{**dict.fromkeys(names), **r, OP: "insert"} for r in part.insert]
+    same = [f't."{c}" IS NOT DISTINCT FROM s."{c}"' for c in compared] or ["false"]
+    on = " AND ".join([f"s.\"{OP}\" = 'delete'", *(f"({s})" for s in same)])
+    DeltaTable(str(table.root)).merge(
+        source=pa.Table.from_pylist(rows, schema=schema),
+        predicate=on,
+        source_alias="s",
+        target_alias="t",
+        commit_properties=CommitProperties(app_transactions=[Transaction(app, number)]),
+        post_commithook_properties=CHECKPOINTS,
+    ).when_matched_delete().when_not_matched_insert(
+        {f'"{c}"': f's."{c}"' for c in names}, f"s.\"{OP}\" = 'insert'"
+    ).execute()
+
+
+def next_number(lake: Tables, view: str, tables: Sequence[str]) -> int:
+    """A number that no update of a view had in any of its tables."""
+    app, highest = Intent(view, 0, ()).app, 0
+    for name in tables:
+        root = lake.table(name).root
+        if root is not None and log.is_table(root):
+            known = DeltaTable(str(root))
+            used = [known.transaction_version(a) or 0 for a in (app, app + ".undo")]
+            highest = max(highest, *used)
+    return highest + 1
+
+
+def _overtaken(table: str) -> Overtaken:
+    return Overtaken(
+        f"{table!r} was changed by someone else meanwhile",
+        hint="nothing was changed; ask again",
+        reason="CONCURRENT_CHANGE",
+    )
+
+
+def _plain(rows: Sequence[BaseRow]) -> list[dict[str, Any]]:
+    return [{c: _tagged(v) for c, v in row.items()} for row in rows]
+
+
+def _tagged(value: Any) -> Any:
+    """A value in JSON's types, with its own where JSON has none."""
+    if isinstance(value, Decimal):
+        return ["decimal", str(value)]
+    if isinstance(value, datetime.datetime):
+        return ["timestamp", value.isoformat()]
+    if isinstance(value, datetime.date):
+        return ["date", value.isoformat()]
+    return ["binary", value.hex()] if isinstance(value, bytes) else value
+
+
+def _typed(rows: Sequence[Mapping[str, Any]]) -> tuple[BaseRow, ...]:
+    return tuple({c: _untagged(v) for c, v in row.items()} for row in rows)
+
+
+def _untagged(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    kind, text = value
+    read = {
+        "decimal": Decimal,
+        "timestamp": datetime.datetime.fromisoformat,
+        "date": datetime.date.fromisoformat,
+        "binary": bytes.fromhex,
+    }
+    return read[kind](text)  # type: ignore[operator]

@@ -1,0 +1,336 @@
+"""View rows that are asked for, taken apart: what each says of every position, and what it hides.
+
+What the view does not show of a position but uses (columns it joins on or selects by) is hidden: a
+value of a join class, which its positions share, or of one column. Each hidden value has a list of
+feasible values: those of existing rows that agree with what is shown, those that a CHECK … IN
+or a foreign key leaves, and, where neither restricts it, values that no table has yet.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from belvedere.memory import kinds
+from belvedere.updating.base import Base, members_of
+from belvedere.updating.constraints import BaseRow, Source, TableRules
+from belvedere.updating.domains import Domain, Value, normal, plain
+from belvedere.updating.exact import NewRow, Signature, beyond, tagged, told
+
+Normal = int | str | None
+Hidden = tuple[str, int, str]
+"""A value that a view row does not tell: ("class", its number, "") or ("place", position, column)."""
+
+MOST_EXISTING = 200
+
+
+@dataclass(frozen=True)
+class ViewRow:
+    """A row of a view, or to become one: all its columns."""
+
+    values: Mapping[str, Value]
+
+    def text(self) -> str:
+        """As an error shows it."""
+        return "(" + ", ".join(f"{k}={v!r}" for k, v in self.values.items()) + ")"
+
+
+@dataclass
+class Options:
+    """What can stand at a position for a view row."""
+
+    known: dict[str, Normal]
+    hidden: list[Hidden]
+    existing: list[int] = field(default_factory=list)
+    values: dict[Hidden, list[Normal]] = field(default_factory=dict)
+    must_exist: bool = False
+
+
+class Coder:
+    """Values to numbers for one request: a value that no table has gets one below -1."""
+
+    def __init__(self, base: Base, source: Source | None = None) -> None:
+        self.base, self.shape, self._source = base, base.shape, source
+        self._tags: dict[tuple[Any, ...], int] = {}
+        self._strange: dict[tuple[int, Normal], int] = {}
+
+    def code(self, table: str, column: str, value: Normal) -> int:
+        """The number of a value of a held column."""
+        domain: Domain = self.base.domains[table, column]
+        found = domain.code(value)
+        if found is None:
+            found = self._strange.setdefault((id(domain), value), -2 - len(self._strange))
+        return found
+
+    def signature(self, row: ViewRow) -> Signature:
+        """What tells a view row from others."""
+        names = {place: name for name, place in reversed(self.shape.outputs)}
+        codes = [
+            self.code(
+                self.shape.positions[p].table, c, normal(row.values[names[p, c]], self._kind(p, c))
+            )
+            for p, c in told(self.base)
+        ]
+        return (*codes, *(self._tag(p, self.known(p, row)) for p in tagged(self.base)))
+
+    def _tag(self, p: int, known: Mapping[str, Normal]) -> int:
+        """0 for what the stored row of the same key shows, else a number of its own."""
+        if self._source is None:
+            return 0
+        table = self.shape.positions[p].table
+        told_of = {c: known.get(c) for c in self.base.held[table] if (p, c) in self.shape.shown}
+        content = tuple(known.get(c) for c in beyond(self.base, p))
+        stored = self._source.where(
+            table, {c: plain(v, self._kind(p, c)) for c, v in told_of.items()}
+        )
+        if any(self._shows(p, r) == content for r in stored):
+            return 0
+        key = p, tuple(told_of.values()), content
+        return self._tags.setdefault(key, 1 + len(self._tags))
+
+    def _stored(self, table: str, number: int) -> list[BaseRow] | None:
+        """The base rows that a row in memory stands for; None if they cannot be asked for."""
+        if self._source is None:
+            return None
+        types = self.shape.used[table]
+        held = self.base.values(table, self.base.tables[table].row(number))
+        return self._source.where(table, {c: plain(v, types[c]) for c, v in held.items()})
+
+    def _shows(self, p: int, row: BaseRow) -> tuple[Normal, ...]:
+        return tuple(normal(row[c], self._kind(p, c)) for c in beyond(self.base, p))
+
+    def known(self, p: int, row: ViewRow) -> dict[str, Normal]:
+        """What a view row says of a position."""
+        return {
+            c: normal(row.values[self.shape.shown[p, c]], kind)
+            for c, kind in self.shape.positions[p].columns
+            if (p, c) in self.shape.shown
+        }
+
+    def hidden(self, p: int) -> list[Hidden]:
+        """What the view uses of a position and does not show."""
+        found: list[Hidden] = []
+        for c, _ in self.shape.positions[p].columns:
+            if (p, c) not in self.shape.shown:
+                k = self.shape.class_of.get((p, c))
+                found.append(("place", p, c) if k is None else ("class", k, ""))
+        return list(dict.fromkeys(found))
+
+    def columns(self, p: int, h: Hidden) -> list[str]:
+        """The columns of a position that have a hidden value."""
+        if h[0] == "place":
+            return [h[2]]
+        return [c for q, c in self.shape.classes[h[1]] if q == p]
+
+    def hidden_code(self, p: int, number: int, h: Hidden) -> Normal:
+        """The hidden value of an existing row; None if it is not held."""
+        table = self.shape.positions[p].table
+        column = self.columns(p, h)[0]
+        if column not in self.base.held[table]:
+            return None
+        rows = self.base.tables[table]
+        found: Normal = self.base.domains[table, column].value(int(rows.column(column)[number]))
+        return found
+
+    def new_row(
+        self, p: int, o: Options, values: Mapping[Hidden, Normal]
+    ) -> tuple[NewRow, BaseRow]:
+        """The row to put in at a position, and what is known of the base row."""
+        table = self.shape.positions[p].table
+        told_of = dict(o.known)
+        for h in o.hidden:
+            told_of.update(dict.fromkeys(self.columns(p, h), values[h]))
+        types = self.shape.used[table]
+        full = {c: plain(v, types[c]) for c, v in told_of.items()}
+        return self.coded(table, full), full
+
+    def coded(self, table: str, row: Mapping[str, Any]) -> NewRow:
+        """A base row as numbers, and the positions whose selection it meets."""
+        types = self.shape.used[table]
+        codes = tuple(
+            self.code(table, c, normal(row.get(c), types[c])) for c in self.base.held[table]
+        )
+        one = pa.table({c: pa.array([row.get(c)], kinds.arrow(k)) for c, k in types.items()})
+        members = [q for q in self.shape.at(table) if members_of(self.shape, q, one)[0]]
+        tags = [
+            (q, self._tag(q, {c: normal(row.get(c), k) for c, k in types.items()}))
+            for q in self.shape.at(table)
+            if beyond(self.base, q)
+        ]
+        return NewRow(codes, frozenset(members), tuple(tags))
+
+    def number(self, table: str, row: Mapping[str, Any]) -> int | None:
+        """The number of a base row, if the tables in memory have it."""
+        types = self.shape.used[table]
+        codes = (self.code(table, c, normal(row.get(c), types[c])) for c in self.base.held[table])
+        found = self.base.find(table, tuple(codes))
+        return found if found is not None and self.base.tables[table].counts[found] > 0 else None
+
+    def _kind(self, p: int, c: str) -> str:
+        return self.shape.positions[p].types[c]
+
+
+def options_of(
+    coder: Coder,
+    row: ViewRow,
+    rules: Mapping[str, TableRules],
+    source: Source,
+    rows: int,
+) -> tuple[list[Options], bool]:
+    """What can stand at each position for a view row, and whether that list was cut short."""
+    shape = coder.shape
+    found = [Options(coder.known(p, row), coder.hidden(p)) for p in range(len(shape.positions))]
+    capped = False
+    for p, o in enumerate(found):
+        existing = _consistent(coder, p, o)
+        capped |= bool(o.hidden) and len(existing) > MOST_EXISTING
+        o.existing = [n for n in existing[:MOST_EXISTING] if _agrees(coder, p, o, n)]
+    for h in dict.fromkeys(h for o in found for h in o.hidden):
+        values, cut = _feasible(coder, h, found, rules, source, rows)
+        capped |= cut
+        for o in found:
+            if h in o.hidden:
+                o.values[h] = values
+    return found, capped
+
+
+def _consistent(coder: Coder, p: int, o: Options) -> list[int]:
+    """The rows of a position that agree with what is shown, those with few partners first."""
+    base, tree = coder.base, coder.base.tree
+    table = coder.shape.positions[p].table
+    wanted = {c: coder.code(table, c, v) for c, v in o.known.items() if c in base.held[table]}
+    rows = base.tables[table]
+    for e in tree.around[p]:
+        if all(c in wanted for c in tree.columns(p, e)):
+            full = tuple(wanted.get(c, -1) for c in base.held[table])
+            numbers: Iterable[int] = base.matching(p, e, base.key(p, e, full))
+            break
+    else:
+        fit = base.present(p).copy()
+        for c, code in wanted.items():
+            fit &= rows.column(c) == code
+        numbers = np.flatnonzero(fit).tolist()
+    found = [
+        n
+        for n in numbers
+        if all(int(rows.column(c)[n]) == code for c, code in wanted.items())
+        and all(_joins(coder, p, n, h) for h in o.hidden)
+    ]
+    return sorted(found, key=lambda n: _partners(base, p, n)) if o.hidden else found
+
+
+def _joins(coder: Coder, p: int, number: int, h: Hidden) -> bool:
+    """NULL joins with nothing."""
+    return h[0] == "place" or coder.hidden_code(p, number, h) is not None
+
+
+def _partners(base: Base, p: int, number: int) -> int:
+    """How many rows of other positions a row joins with."""
+    return sum(
+        len(base.matching(base.tree.edges[e].across(p), e, int(base.keys(p, e)[number])))
+        for e in base.tree.around[p]
+    )
+
+
+def _agrees(coder: Coder, p: int, o: Options, number: int) -> bool:
+    """Whether a row agrees with what is shown of it but not held in memory."""
+    shown = beyond(coder.base, p)
+    stored = coder._stored(coder.shape.positions[p].table, number) if shown else None
+    if stored is None:
+        return True
+    return any(coder._shows(p, r) == tuple(o.known[c] for c in shown) for r in stored)
+
+
+def _feasible(
+    coder: Coder,
+    h: Hidden,
+    options: Sequence[Options],
+    rules: Mapping[str, TableRules],
+    source: Source,
+    rows: int,
+) -> tuple[list[Normal], bool]:
+    """The values that a hidden value may take, and whether others were left out."""
+    places = [(p, c) for p, o in enumerate(options) if h in o.hidden for c in coder.columns(p, h)]
+    values: dict[Normal, None] = {}
+    for p, o in enumerate(options):
+        if h in o.hidden:
+            values.update(dict.fromkeys(coder.hidden_code(p, n, h) for n in o.existing))
+    values.pop(None, None)
+    finite, cut = None, False
+    for p, c in places:
+        table = coder.shape.positions[p].table
+        kind = coder.shape.used[table][c]
+        some = rules[table].finite(c)
+        if some is not None:
+            listed = [normal(v, kind) for v in some]
+            finite = listed if finite is None else [v for v in finite if v in listed]
+    if finite is not None:
+        return list(dict.fromkeys([*(v for v in values if v in finite), *finite])), cut
+    p, c = places[0]
+    table = coder.shape.positions[p].table
+    values.update(dict.fromkeys(_fresh(coder, table, c, rows, coder.shape.positions[p].selection)))
+    for p, c in places:
+        some, more = _parents(coder, p, c, rules, source)
+        values.update(dict.fromkeys(some))
+        cut |= more
+    return list(values), cut
+
+
+def _parents(
+    coder: Coder, p: int, c: str, rules: Mapping[str, TableRules], source: Source
+) -> tuple[list[Normal], bool]:
+    """Values that a foreign key to a table leaves to a column, the first of them."""
+    table = coder.shape.positions[p].table
+    kind = coder.shape.used[table][c]
+    for key in rules[table].foreign:
+        if key.columns == (c,):
+            found = source.where(key.parent, {})
+            values = [normal(r[key.parent_columns[0]], kind) for r in found[:MOST_EXISTING]]
+            return values, len(found) > MOST_EXISTING
+    return [], False
+
+
+def _fresh(coder: Coder, table: str, column: str, how_many: int, selection: Any) -> list[Normal]:
+    """Values that no table has, and those that a selection speaks of."""
+    kind = coder.shape.used[table][column]
+    domain = coder.base.domains.get((table, column))
+    spoken = _spoken(selection, kind)
+    if (domain is not None and not domain.numeric) or not _counts(kind):
+        return [*spoken, *(f"new {i}" for i in range(how_many) if _text(kind))]
+    known = (
+        [int(v) for v in [*domain.base[-1:], *domain.base[:1], *domain.later]] if domain else [0]
+    )
+    known += [int(v) for v in spoken if isinstance(v, int)]
+    top, low = max([0, *known]), min([0, *known])
+    new: list[Normal] = [top + 1 + i for i in range(how_many)]
+    return [*spoken, *new, low - 1]
+
+
+def _counts(kind: str) -> bool:
+    return kind in ("int", "bigint", "smallint", "tinyint", "date", "timestamp", "timestamp_ntz")
+
+
+def _text(kind: str) -> bool:
+    return kind == "string"
+
+
+def _spoken(selection: Any, kind: str) -> list[Normal]:
+    """Constants of a selection and, of numbers, their neighbours."""
+    from sqlglot import exp
+
+    found: list[Normal] = []
+    for literal in selection.expr.find_all(exp.Literal):
+        if literal.is_string and kind == "string":
+            found.append(literal.this)
+        elif literal.is_string and kind == "date":
+            day = normal(datetime.date.fromisoformat(literal.this), kind)
+            assert isinstance(day, int)
+            found += [day, day - 1, day + 1]
+        elif literal.is_int and _counts(kind):
+            found += [int(literal.this), int(literal.this) - 1, int(literal.this) + 1]
+    return found

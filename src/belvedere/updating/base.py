@@ -1,0 +1,375 @@
+"""The base tables in memory, as far as a view compares them: numbers for values, rows as sets.
+
+Held of a table are the columns on which the view joins it and those that tell its rows apart: its
+declared key where the view shows that, otherwise every column that the view uses. Rows that agree
+on what is held are one row with a count. A table's rows stand once, however often a view lists it;
+whether a row meets the selection of a position is that position's `member`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from belvedere.memory.scalars import true
+from belvedere.updating.domains import NULL, Codes, Domain, is_numeric, normal_column
+from belvedere.updating.normal import Shape
+from belvedere.updating.trees import Tree
+
+Row = tuple[int, ...]
+"""A row of a table: the numbers of its held columns, in their order."""
+
+Mask = npt.NDArray[np.bool_]
+_COMPACT = 0.1
+_SHIFT = 32
+
+
+def held_columns(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The columns of each table that are held in memory."""
+    held = {}
+    for table in shape.tables:
+        used = tuple(shape.used[table])
+        positions = shape.at(table)
+        key = keys.get(table)
+        shown = key is not None and all((p, c) in shape.shown for p in positions for c in key)
+        if key is None or not shown:
+            held[table] = used
+            continue
+        joined = {c for p in positions for c in used if (p, c) in shape.class_of}
+        held[table] = tuple(c for c in used if c in joined or c in key)
+    return held
+
+
+@dataclass
+class Rows:
+    """The rows of one table."""
+
+    columns: tuple[str, ...]
+    codes: list[Codes]
+    """One array for each held column, with room at the end."""
+    counts: Codes
+    """How many base rows each row stands for; 0 if it is gone."""
+    size: int
+    members: dict[int, Mask]
+    """For each position of the table, which rows meet its selection."""
+
+    def row(self, number: int) -> Row:
+        """A row by its number."""
+        return tuple(int(c[number]) for c in self.codes)
+
+    def column(self, name: str) -> Codes:
+        """The numbers of one column."""
+        return self.codes[self.columns.index(name)][: self.size]
+
+
+@dataclass
+class Index:
+    """Which rows of a position have a key: sorted by it, and those that came later by hand."""
+
+    order: Codes
+    starts: Codes
+    later: dict[int, list[int]] = field(default_factory=dict)
+    late: int = 0
+
+    def rows(self, key: int) -> list[int]:
+        """The numbers of the rows that have a key, the gone ones among them."""
+        if key < 0:
+            return []
+        found: list[int] = []
+        if key + 1 < len(self.starts):
+            found = self.order[self.starts[key] : self.starts[key + 1]].tolist()
+        return found + self.later.get(key, []) if self.late else found
+
+
+class Base:
+    """The rows of all tables of a view, and where to find them by the keys of a join tree."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        held: Mapping[str, tuple[str, ...]],
+        domains: Mapping[tuple[str, str], Domain],
+    ) -> None:
+        self.tree, self.shape, self.held = tree, tree.shape, dict(held)
+        self.domains: dict[tuple[str, str], Domain] = dict(domains)
+        self.tables: dict[str, Rows] = {}
+        self.pairs: dict[int, Domain] = {
+            e: Domain(np.zeros(0, dtype=np.int64), True)
+            for e, edge in enumerate(tree.edges)
+            if len(edge.classes) > 1
+        }
+        self._indexes: dict[tuple[int, int], Index] = {}
+        self._keys: dict[tuple[int, int], Codes] = {}
+        self._numbered: dict[tuple[int, int], int] = {}
+
+    def rooted(self, root: int) -> Base:
+        """The same rows, seen from another root."""
+        other = Base(self.tree.rooted(root), self.held, self.domains)
+        other.tables, other.pairs = self.tables, self.pairs
+        other._indexes, other._keys, other._numbered = self._indexes, self._keys, self._numbered
+        return other
+
+    def rows_at(self, position: int) -> Rows:
+        """The rows of a position's table."""
+        return self.tables[self.shape.positions[position].table]
+
+    def present(self, position: int) -> Mask:
+        """Which rows are there and meet the position's selection."""
+        rows = self.rows_at(position)
+        found: Mask = rows.members[position][: rows.size] & (rows.counts[: rows.size] > 0)
+        return found
+
+    def is_present(self, position: int, number: int) -> bool:
+        """Whether one row is there and meets the position's selection."""
+        rows = self.rows_at(position)
+        return bool(rows.counts[number] > 0 and rows.members[position][number])
+
+    def width(self, edge: int) -> int:
+        """How many keys an edge has."""
+        if edge in self.pairs:
+            return len(self.pairs[edge])
+        p = self.tree.edges[edge].one
+        column = self.tree.columns(p, edge)[0]
+        return len(self.domains[self.shape.positions[p].table, column])
+
+    def keys(self, position: int, edge: int) -> Codes:
+        """The key on an edge of every row of a position; -1 if a part of it is NULL."""
+        rows = self.rows_at(position)
+        known = self._keys.get((position, edge))
+        done = 0 if known is None else self._numbered[position, edge]
+        if known is None or done < rows.size:
+            parts = [rows.column(c)[done:] for c in self.tree.columns(position, edge)]
+            known = _with_room(known, rows.size)
+            known[done : rows.size] = self._combined(edge, parts)
+            self._keys[position, edge] = known
+            self._numbered[position, edge] = rows.size
+        return known[: rows.size]
+
+    def number_keys(self) -> None:
+        """Number the keys of all rows: what has no number joins with nothing."""
+        for position, around in enumerate(self.tree.around):
+            for edge in around:
+                self.keys(position, edge)
+
+    def key(self, position: int, edge: int, row: Row) -> int | None:
+        """The key of a row that need not be there; None if no row has it."""
+        columns = self.rows_at(position).columns
+        parts = [row[columns.index(c)] for c in self.tree.columns(position, edge)]
+        if NULL in parts:
+            return NULL
+        if edge not in self.pairs:
+            return parts[0]
+        found = parts[0]
+        for part in parts[1:]:
+            code = self.pairs[edge].code(found << _SHIFT | part)
+            if code is None:
+                return None
+            found = code
+        return found
+
+    def _combined(self, edge: int, parts: Sequence[Codes]) -> Codes:
+        found = np.array(parts[0], dtype=np.int64)
+        for part in parts[1:]:
+            null = (found < 0) | (part < 0)
+            both = np.where(null, 0, found << _SHIFT | np.maximum(part, 0))
+            domain = self.pairs[edge]
+            if len(domain) == 0:
+                self.pairs[edge] = domain = Domain.of_integers(both[~null])
+            coded = np.full(len(both), NULL, dtype=np.int64)
+            coded[~null] = domain.codes_of(both[~null])
+            found = coded
+        return found
+
+    def index(self, position: int, edge: int) -> Index:
+        """The rows of a position by their keys on an edge."""
+        found = self._indexes.get((position, edge))
+        if found is None:
+            keys = self.keys(position, edge)
+            order = np.argsort(keys, kind="stable")
+            starts = np.searchsorted(keys[order], np.arange(self.width(edge) + 1))
+            found = Index(order, starts.astype(np.int64))
+            self._indexes[position, edge] = found
+        return found
+
+    def matching(self, position: int, edge: int, key: int | None) -> list[int]:
+        """The rows that are there, meet the position's selection and have a key on an edge."""
+        if key is None or key < 0:
+            return []
+        rows = self.rows_at(position)
+        member, counts = rows.members[position], rows.counts
+        return [n for n in self.index(position, edge).rows(key) if counts[n] > 0 and member[n]]
+
+    def find(self, table: str, row: Row) -> int | None:
+        """The number of a row, there or gone; None if it never was there."""
+        rows = self.tables[table]
+        edge, position = self._finest(table)
+        if edge is None:
+            same = np.ones(rows.size, dtype=bool)
+            for column, code in zip(rows.codes, row, strict=True):
+                same &= column[: rows.size] == code
+            places = np.flatnonzero(same)
+            return int(places[0]) if len(places) else None
+        key = self.key(position, edge, row)
+        if key is None:
+            return None
+        numbers = np.asarray(self._with_key(position, edge, key), dtype=np.int64)
+        for column, code in zip(rows.codes, row, strict=True):
+            numbers = numbers[column[numbers] == code]
+        return int(numbers[0]) if len(numbers) else None
+
+    def _with_key(self, position: int, edge: int, key: int) -> Sequence[int]:
+        if key >= 0:
+            return self.index(position, edge).rows(key)
+        return np.flatnonzero(self.keys(position, edge) < 0).tolist()
+
+    def _finest(self, table: str) -> tuple[int | None, int]:
+        """The edge by which a table's rows are found fastest."""
+        at = [(e, p) for p in self.shape.at(table) for e in self.tree.around[p]]
+        if not at:
+            return None, -1
+        return max(at, key=lambda pair: self.width(pair[0]))
+
+    def add(self, table: str, row: Row, count: int, members: Mapping[int, bool]) -> int:
+        """Change the count of a row, which is new if it never was there; its number."""
+        number = self.find(table, row)
+        if number is None:
+            number = self._append(table, row, members)
+        self.tables[table].counts[number] += count
+        return number
+
+    def _append(self, table: str, row: Row, members: Mapping[int, bool]) -> int:
+        rows, number = self.tables[table], self.tables[table].size
+        if number == len(rows.counts):
+            room = max(16, number // 8)
+            rows.codes = [np.concatenate([c, np.zeros(room, np.int64)]) for c in rows.codes]
+            rows.counts = np.concatenate([rows.counts, np.zeros(room, np.int64)])
+            rows.members = {
+                p: np.concatenate([m, np.zeros(room, bool)]) for p, m in rows.members.items()
+            }
+        for column, code in zip(rows.codes, row, strict=True):
+            column[number] = code
+        for p, member in members.items():
+            rows.members[p][number] = member
+        rows.size += 1
+        for p in self.shape.at(table):
+            for e in self.tree.around[p]:
+                self._index_late(p, e, number)
+        return number
+
+    def _index_late(self, position: int, edge: int, number: int) -> None:
+        key = int(self.keys(position, edge)[number])
+        index = self._indexes.get((position, edge))
+        if index is None:
+            return
+        index.later.setdefault(key, []).append(number)
+        index.late += 1
+        if index.late > 1000 + _COMPACT * len(index.order):
+            del self._indexes[position, edge]
+
+    def encoded(
+        self, table: str, values: Mapping[str, int | str | None], *, new: bool
+    ) -> Row | None:
+        """A row of numbers from its values; None if one has no number and none is given."""
+        found = []
+        for column in self.held[table]:
+            domain = self.domains[table, column]
+            code = domain.added(values[column]) if new else domain.code(values[column])
+            if code is None:
+                return None
+            found.append(code)
+        return tuple(found)
+
+    def values(self, table: str, row: Row) -> dict[str, int | str | None]:
+        """The values of a row, as the domains know them."""
+        return {
+            c: self.domains[table, c].value(code)
+            for c, code in zip(self.held[table], row, strict=True)
+        }
+
+    @property
+    def bytes(self) -> int:
+        """What the rows take: the lookup part of a summary."""
+        return sum(
+            sum(c.nbytes for c in rows.codes) + rows.counts.nbytes for rows in self.tables.values()
+        )
+
+
+def _with_room(known: Codes | None, size: int) -> Codes:
+    """An array with the same beginning and room for so many numbers, and for some that follow."""
+    if known is not None and len(known) >= size:
+        return known
+    room = np.zeros(size + size // 8 + 16, dtype=np.int64)
+    if known is not None:
+        room[: len(known)] = known
+    return room
+
+
+def load(tree: Tree, held: Mapping[str, tuple[str, ...]], tables: Mapping[str, pa.Table]) -> Base:
+    """The base in memory of the used columns of all tables."""
+    shape = tree.shape
+    groups = _domain_groups(shape, held)
+    normals = {(t, c): normal_column(tables[t][c], shape.used[t][c]) for t in held for c in held[t]}
+    domains: dict[tuple[str, str], Domain] = {}
+    for group in groups:
+        table, column = next(iter(group))
+        known = [values[~nulls] for values, nulls in (normals[g] for g in group)]
+        together = np.concatenate(known)
+        numeric = is_numeric(shape.used[table][column])
+        domain = Domain.of_integers(together) if numeric else Domain.of_texts(list(together))
+        domains.update(dict.fromkeys(group, domain))
+    base = Base(tree, held, domains)
+    for table in held:
+        codes = []
+        for column in held[table]:
+            values, nulls = normals[table, column]
+            coded = np.full(len(values), NULL, dtype=np.int64)
+            coded[~nulls] = domains[table, column].codes_of(values[~nulls])
+            codes.append(coded)
+        base.tables[table] = _distinct(shape, table, tables[table], held[table], codes)
+    base.number_keys()
+    return base
+
+
+def _distinct(
+    shape: Shape, table: str, rows: pa.Table, held: tuple[str, ...], codes: list[Codes]
+) -> Rows:
+    """Rows that agree on the held columns made one, with a count."""
+    places, counts = _groups(codes, rows.num_rows)
+    members = {p: members_of(shape, p, rows)[places] for p in shape.at(table)}
+    return Rows(held, [c[places] for c in codes], counts, len(places), members)
+
+
+def _groups(codes: list[Codes], rows: int) -> tuple[Codes, Codes]:
+    """The first place of every different row, in order of place, and how often it is there."""
+    whole = np.zeros(rows, dtype=np.int64)
+    for column in codes:
+        _, whole = np.unique(whole, return_inverse=True) if whole.any() else (None, whole)
+        both = whole * (int(column.max(initial=0)) + 2) + column + 1
+        _, whole = np.unique(both, return_inverse=True)
+    _, first, counts = np.unique(whole, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return first[order].astype(np.int64), counts[order].astype(np.int64)
+
+
+def members_of(shape: Shape, position: int, rows: pa.Table) -> Mask:
+    """Which of a table's rows meet the selection of a position."""
+    at = shape.positions[position]
+    if not at.selection.conjuncts:
+        return np.ones(rows.num_rows, dtype=bool)
+    found: Mask = true(at.selection, rows, at.types).to_numpy(zero_copy_only=False).astype(bool)
+    return found
+
+
+def _domain_groups(shape: Shape, held: Mapping[str, tuple[str, ...]]) -> list[set[tuple[str, str]]]:
+    """Columns of tables whose values are numbered together."""
+    groups: list[set[tuple[str, str]]] = [{(t, c)} for t in held for c in held[t]]
+    for members in shape.classes:
+        together = {(shape.positions[p].table, c) for p, c in members}
+        touching = [g for g in groups if g & together]
+        groups = [g for g in groups if not g & together]
+        groups.append(together.union(*touching))
+    return groups

@@ -1,0 +1,264 @@
+"""Whether an update through a view can be done as asked: FAST, EXACT, or AUTO.
+
+FAST answers from the summary: an estimate. EXACT searches for a translation on the rows. AUTO lets
+the schema decide where it can, takes the estimate for a hint where it is cheaper, and then
+answers exactly: an update is possible only once its translation was tried out, and impossible only
+with a side effect to show, or a constraint to name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from belvedere.errors import Invalid
+from belvedere.listing import table as listed
+from belvedere.updating.asked import Coder, ViewRow, options_of
+from belvedere.updating.constraints import BaseRow, Source, TableRules
+from belvedere.updating.domains import plain
+from belvedere.updating.estimate import THETA, Estimate
+from belvedere.updating.exact import Changes, State, TooMuch, told
+from belvedere.updating.fillings import Order, fillings, known_with
+from belvedere.updating.filter import Filter
+from belvedere.updating.search import Found, Request, Translation, search
+from belvedere.updating.trees import Keys, Tree
+
+SHOWN = 5
+FILLINGS = 10
+NEAR = 2_000
+"""Rows beside new segments up to which the exact check is taken to be cheaper than the estimate."""
+
+
+class Mode(Enum):
+    """How a check answers."""
+
+    FAST = "FAST"
+    EXACT = "EXACT"
+    AUTO = "AUTO"
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether an update can be done as asked, what it would do besides, and why."""
+
+    possible: str
+    """yes, no or unknown"""
+    extra_rows: float
+    """View rows that would come or go besides: an estimate, or at least so many."""
+    rows: tuple[Mapping[str, Any], ...] = ()
+    """Some of them."""
+    which: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    """The base rows that cause them."""
+    how: str = ""
+    reason: str = ""
+    translation: Translation | None = field(default=None, repr=False)
+    gone: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    """Base rows that the translation takes away."""
+
+    def __str__(self) -> str:
+        lines = [
+            f"possible: {self.possible} (found by {self.how})",
+            f"extra rows: {self.extra_rows:g}",
+        ]
+        if self.reason:
+            lines.append(f"because: {self.reason}")
+        if self.translation is not None and self.possible == "yes":
+            lines += [f"delete from {t}: {_text(r)}" for t, r in self.gone]
+            new = self.translation.new.items()
+            lines += [f"insert into {t}: {_text(r)}" for t, some in new for r in some]
+        if self.rows:
+            lines.append("side effects, some of them:")
+            lines.append(listed(list(self.rows[0]), [list(r.values()) for r in self.rows]))
+        lines += [f"through a row of {t}: {_text(r)}" for t, r in self.which]
+        return "\n".join(lines)
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{c}={v!r}" for c, v in row.items())
+
+
+@dataclass
+class Checker:
+    """Checks updates of one view."""
+
+    filter: Filter
+    rules: Mapping[str, TableRules]
+    source: Source
+    theta: float = THETA
+    fillings: int = FILLINGS
+    order: Order = Order.GREEDY
+
+    def check(
+        self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], mode: Mode = Mode.AUTO
+    ) -> Check:
+        """Whether some rows can be deleted and some inserted, all together."""
+        self._refuse_present(delete, insert, None if mode is Mode.FAST else self.source)
+        if mode is Mode.FAST and len(insert) == 1 and not delete:
+            return self._fast(insert[0])
+        hint = self._hint(delete, insert) if mode is Mode.AUTO else ""
+        return self._exact(delete, insert, hint)
+
+    def _refuse_present(
+        self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], source: Source | None
+    ) -> None:
+        """A view is a set: what is there cannot be inserted again."""
+        coder = Coder(self.filter.base, source)
+        state = State(self.filter.base, Changes())
+        leaving = {coder.signature(r) for r in delete}
+        seen: set[tuple[int, ...]] = set()
+        for row in insert:
+            signature = coder.signature(row)
+            there = signature not in leaving and state.shows(signature) is not None
+            if there or signature in seen:
+                raise Invalid(
+                    f"the view has the row {row.text()} already",
+                    hint="a view is a set of rows: there is nothing to insert",
+                    reason="ALREADY_THERE",
+                )
+            seen.add(signature)
+
+    def estimate(self, row: ViewRow) -> Estimate:
+        """The estimate of an insertion; of several fillings the best."""
+        coder = Coder(self.filter.base, self.source)
+        hidden = any(coder.hidden(p) for p in range(len(self.filter.shape.positions)))
+        if not hidden:
+            return self.filter.estimate(self.filter.segments(row.values, coder))
+        options, _ = options_of(coder, row, self.rules, self.source, 1)
+        best = None
+        for filling in fillings(coder, options, self.order, self.fillings):
+            known = known_with(coder, options, filling)
+            found = self.filter.estimate(self.filter.segments_known(known, coder))
+            if best is None or found.rows < best.rows:
+                best = found
+            if not found.declares(self.theta):
+                return found
+        assert best is not None
+        return best
+
+    def _fast(self, row: ViewRow) -> Check:
+        found = self.estimate(row)
+        declared = found.declares(self.theta)
+        return Check("no" if declared else "yes", max(found.rows - 1, 0.0), how="estimate")
+
+    def _hint(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> str:
+        """What the schema, or else the estimate, says of one insertion."""
+        if delete or len(insert) != 1:
+            return ""
+        coder = Coder(self.filter.base)
+        if any(coder.hidden(p) for p in range(len(self.filter.shape.positions))):
+            return ""
+        segments = self.filter.segments(insert[0].values, coder)
+        new = [p for p, s in enumerate(segments) if s.number is None]
+        if decided_by_schema(self.filter.base.tree, self.filter.keys, new):
+            return "schema"
+        base = self.filter.base
+        near = sum(
+            len(base.index(base.tree.edges[e].across(p), e).rows(key))
+            for p in new
+            for e, key in segments[p].keys.items()
+            if key is not None and key >= 0
+        )
+        if near <= NEAR:
+            return "exact check"
+        declared = self.filter.estimate(segments).declares(self.theta)
+        return "estimate, then a side effect" if declared else "estimate, then the exact check"
+
+    def _exact(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], hint: str) -> Check:
+        request = Request(self.filter.base, self.rules, self.source, delete, insert)
+        how = hint or "exact check"
+        try:
+            found = search(request)
+        except TooMuch as much:
+            return Check("unknown", 0, how=how, reason=much.message)
+        if found.translation is not None:
+            return self._possible(found.translation, how)
+        return self._impossible(request, found, how)
+
+    def _possible(self, translation: Translation, how: str) -> Check:
+        gone = tuple(
+            (t, self._base_row(t, n))
+            for t, some in translation.changes.gone.items()
+            for n in sorted(some)
+        )
+        return Check("yes", 0, how=how, translation=translation, gone=gone)
+
+    def _impossible(self, request: Request, found: Found, how: str) -> Check:
+        possible = "no" if found.exhausted else "unknown"
+        if found.effect is None or found.changes is None:
+            reason = found.broken or "no base rows make it so"
+            return Check(possible, 0, how=how, reason=reason)
+        coder = request.coder
+        asked = {coder.signature(r) for r in request.insert}
+        unasked = {coder.signature(r) for r in request.delete} - asked
+        extra = {s: e for s, e in found.effect.added.items() if s not in asked}
+        lost = {s: e for s, e in found.effect.removed.items() if s not in unasked}
+        state = State(self.filter.base, found.changes)
+        rows = tuple(self._view_row(state, e) for e in (*extra.values(), *lost.values()))
+        which = self._causes(extra, lost)
+        count = len(extra) + len(lost)
+        gone = tuple(
+            (t, self._base_row(t, n))
+            for t, some in found.changes.gone.items()
+            for n in sorted(some)
+        )
+        return Check(
+            possible, count, rows[:SHOWN], which[:SHOWN], how, found.broken, found.attempt, gone
+        )
+
+    def _causes(
+        self, extra: Mapping[Any, Any], lost: Mapping[Any, Any]
+    ) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        """Base rows in side effects that are no segments of what was asked for."""
+        causes: dict[tuple[str, int], None] = {}
+        for embedding in (*extra.values(), *lost.values()):
+            for p, number in enumerate(embedding):
+                if number >= 0:
+                    causes[self.filter.shape.positions[p].table, number] = None
+        return tuple((t, self._base_row(t, n)) for t, n in causes)
+
+    def _base_row(self, table: str, number: int) -> BaseRow:
+        base = self.filter.base
+        types = base.shape.used[table]
+        values = base.values(table, base.tables[table].row(number))
+        return {c: plain(v, types[c]) for c, v in values.items()}
+
+    def _view_row(self, state: State, embedding: Sequence[int]) -> dict[str, Any]:
+        base, names = (
+            self.filter.base,
+            {place: n for n, place in reversed(self.filter.shape.outputs)},
+        )
+        shown = {}
+        for p, c in told(base):
+            table = base.shape.positions[p].table
+            code = state.code(p, embedding[p], c)
+            value = base.domains[table, c].value(code) if code >= -1 else "new"
+            kind = base.shape.used[table][c]
+            shown[names[p, c]] = plain(value, kind) if code >= -1 else value
+        return shown
+
+
+def decided_by_schema(tree: Tree, keys: Keys, new: Sequence[int]) -> bool:
+    """Whether new rows only refer to existing ones by key: then they make one view row.
+
+    From every position with a new row, every join leads to a key, so that each choice is the only
+    one. A table that is listed twice would have its new row in two places.
+    """
+    shape = tree.shape
+    for p in new:
+        if len(shape.at(shape.positions[p].table)) > 1:
+            return False
+        todo, seen = [p], {p}
+        while todo:
+            at = todo.pop()
+            for e in tree.around[at]:
+                q = tree.edges[e].across(at)
+                if q in seen:
+                    continue
+                key = keys.get(shape.positions[q].table)
+                if key is None or not set(key) <= set(tree.columns(q, e)):
+                    return False
+                seen.add(q)
+                todo.append(q)
+    return True

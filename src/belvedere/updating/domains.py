@@ -1,0 +1,164 @@
+"""Values as numbers: what is joined or compared is numbered once, and compared as numbers.
+
+Values of columns that are ever equated share a domain. The values known when it was made are
+sorted, so that they can be saved and mapped as they are; later ones follow in the order they came.
+Numbers are never taken back. NULL is -1, which equals nothing in a join.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Codes = npt.NDArray[np.int64]
+Value = int | str | bytes | Decimal | bool | datetime.date | datetime.datetime | None
+
+NULL = -1
+_EPOCH = datetime.date(1970, 1, 1)
+_EPOCH_TIME = datetime.datetime(1970, 1, 1)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+class Domain:
+    """The numbers of some values: integers (dates and times among them), or texts.
+
+    >>> d = Domain.of_integers(np.array([30, 10, 10]))
+    >>> d.code(30), d.code(11), d.code(None), d.codes_of(np.array([10, 30])).tolist()
+    (1, None, -1, [0, 1])
+    >>> d.added(11), d.code(11), d.value(2)
+    (2, 2, 11)
+    """
+
+    def __init__(self, base: npt.NDArray[Any], numeric: bool, later: Sequence[Any] = ()) -> None:
+        self.base, self.numeric = base, numeric
+        self.later: list[Any] = list(later)
+        self._codes: dict[Any, int] = {v: len(base) + i for i, v in enumerate(self.later)}
+
+    @staticmethod
+    def of_integers(values: npt.NDArray[Any]) -> Domain:
+        """The domain of some integers."""
+        return Domain(np.unique(values.astype(np.int64)), True)
+
+    @staticmethod
+    def of_texts(values: Sequence[str]) -> Domain:
+        """The domain of some texts."""
+        return Domain(np.array(sorted(set(values)), dtype=object), False)
+
+    def __len__(self) -> int:
+        return len(self.base) + len(self.later)
+
+    def code(self, value: int | str | None) -> int | None:
+        """The number of a value; None if it is not known."""
+        if value is None:
+            return NULL
+        at = int(np.searchsorted(self.base, value))
+        if at < len(self.base) and self.base[at] == value:
+            return at
+        return self._codes.get(value)
+
+    def added(self, value: int | str | None) -> int:
+        """The number of a value, given now if it has none."""
+        found = self.code(value)
+        if found is None:
+            found = len(self)
+            self._codes[value] = found
+            self.later.append(value)
+        return found
+
+    def value(self, code: int) -> Any:
+        """The value of a number."""
+        if code == NULL:
+            return None
+        found = self.base[code] if code < len(self.base) else self.later[code - len(self.base)]
+        return int(found) if self.numeric else found
+
+    def codes_of(self, values: npt.NDArray[Any]) -> Codes:
+        """The numbers of values, given now to those that have none."""
+        at = np.searchsorted(self.base, values)
+        found = np.minimum(at, max(len(self.base) - 1, 0)).astype(np.int64)
+        strange = (
+            np.ones(len(values), dtype=bool) if not len(self.base) else self.base[found] != values
+        )
+        for place in np.flatnonzero(strange):
+            found[place] = self.added(int(values[place]) if self.numeric else values[place])
+        return found
+
+
+def is_numeric(kind: str) -> bool:
+    """Whether values of a type are numbered as integers."""
+    return kind in ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
+
+
+def normal(value: Value, kind: str) -> int | str | None:
+    """A value as its domain knows it: an integer or a text.
+
+    >>> normal(datetime.date(1970, 1, 3), "date"), normal(Decimal("1.5"), "decimal(5,2)")
+    (2, '1.50')
+    """
+    if value is None:
+        return None
+    if kind == "date" and isinstance(value, datetime.date):
+        return (value - _EPOCH).days
+    if kind.startswith("timestamp") and isinstance(value, datetime.datetime):
+        plain = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
+        return (plain - _EPOCH_TIME) // _MICROSECOND
+    if is_numeric(kind):
+        return int(value)  # type: ignore[arg-type]
+    if kind.startswith("decimal"):
+        scale = int(kind.rstrip(")").split(",")[1])
+        return f"{Decimal(value):.{scale}f}"  # type: ignore[arg-type]
+    if kind == "binary":
+        assert isinstance(value, bytes)
+        return value.hex()
+    if kind == "boolean":
+        return "true" if value else "false"
+    return str(value)
+
+
+def plain(found: int | str | None, kind: str) -> Value:
+    """The value of a type that a domain knows as an integer or a text.
+
+    >>> plain(2, "date"), plain("1.50", "decimal(5,2)")
+    (datetime.date(1970, 1, 3), Decimal('1.50'))
+    """
+    if found is None:
+        return None
+    if kind == "date":
+        return _EPOCH + datetime.timedelta(days=int(found))
+    if kind == "timestamp":
+        return (_EPOCH_TIME + int(found) * _MICROSECOND).replace(tzinfo=datetime.UTC)
+    if kind == "timestamp_ntz":
+        return _EPOCH_TIME + int(found) * _MICROSECOND
+    if is_numeric(kind):
+        return int(found)
+    if kind.startswith("decimal"):
+        return Decimal(found)
+    if kind == "binary":
+        return bytes.fromhex(str(found))
+    if kind == "boolean":
+        return found == "true"
+    return str(found)
+
+
+def normal_column(
+    column: pa.ChunkedArray, kind: str
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """A column's values as their domain knows them, and which of them are NULL."""
+    nulls = column.is_null().to_numpy(zero_copy_only=False).astype(bool)
+    if is_numeric(kind):
+        whole = column.cast(pa.int32()) if kind == "date" else column
+        filled = pc.fill_null(whole.cast(pa.int64()), 0)
+        return filled.to_numpy(zero_copy_only=False).astype(np.int64), nulls
+    coded = column.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    texts = np.array([normal(v, kind) for v in coded.dictionary.to_pylist()] + [""], dtype=object)
+    places = pc.fill_null(coded.indices, len(texts) - 1).to_numpy(zero_copy_only=False)
+    return texts[places], nulls

@@ -1,0 +1,210 @@
+"""How many view rows an insertion would make, from the summary (Fig. 6 and 7).
+
+Step 1 looks in G⁺: every whole row reaches out to a view row in every direction, so a whole row
+that a segment joins with, other than its own, makes another view row as soon as something new
+lies on the segment's side. The row to be inserted itself is not counted here.
+
+Step 2 looks in G⁻: the segments become classes of their own, joined with their neighbours' classes
+by their keys, and the change of `est` is propagated to the root. Candidates, which are rows, are
+propagated one by one; where a change spreads over a larger class, its `reach` tells what becomes
+of it further up. With every row a candidate the count is exact.
+
+`estimate ≥ 1 + θ` declares side effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from belvedere.updating.base import Base, Row
+from belvedere.updating.classes import NONE, Summary
+from belvedere.updating.domains import Codes
+from belvedere.updating.graph import MOST, Counts, Graph
+
+THETA = 0.4
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The part of a view row at one position: its number if it is there, its key on each edge."""
+
+    number: int | None
+    keys: dict[int, int | None]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The view rows that an insertion would make, the asked one among them."""
+
+    rows: float
+    through: tuple[tuple[int, int, int], ...] = ()
+    """Edges, the position of a segment, and the whole rows beyond that it joins with."""
+
+    def declares(self, theta: float = THETA) -> bool:
+        """Whether side effects are declared."""
+        return self.rows >= 1 + theta
+
+
+def segments_of(
+    base: Base, rows: Sequence[Row | None], numbers: Sequence[int | None]
+) -> list[Segment]:
+    """The segments of a view row; a row of None has values that no table has."""
+    found = []
+    for p, (row, number) in enumerate(zip(rows, numbers, strict=True)):
+        keys = {e: None if row is None else base.key(p, e, row) for e in base.tree.around[p]}
+        found.append(Segment(number, keys))
+    return found
+
+
+def estimate_side_effects(
+    base: Base, graph: Graph, summary: Summary, segments: Sequence[Segment]
+) -> Estimate:
+    """How many view rows inserting the segments would make."""
+    beyond = _step_one(base, graph, segments)
+    inside = _Propagation(base, summary, segments).rows()
+    return Estimate(inside + sum(n for *_, n in beyond), tuple(beyond))
+
+
+def _step_one(base: Base, graph: Graph, segments: Sequence[Segment]) -> list[tuple[int, int, int]]:
+    tree = base.tree
+    new = frozenset(p for p, s in enumerate(segments) if s.number is None)
+    found = []
+    for e, edge in enumerate(tree.edges):
+        for p in (edge.one, edge.other):
+            key = segments[p].keys[e]
+            q = edge.across(p)
+            counts = graph.whole_by[q, e]
+            if key is None or not 0 <= key < len(counts) or not new & tree.side(e, p):
+                continue
+            number = segments[q].number
+            own = number is not None and number < len(graph.whole[q]) and graph.whole[q][number]
+            others = int(counts[key]) - int(own)
+            if others > 0:
+                found.append((e, p, others))
+    return found
+
+
+@dataclass(frozen=True)
+class _Touched:
+    """Classes of a position whose `est` changes, in order, and what it becomes."""
+
+    classes: Codes
+    est: Counts
+
+    def of(self, classes: Codes, est: Counts) -> Counts:
+        """The `est` of some classes with the changes."""
+        found = est[classes]
+        if len(self.classes) and len(classes):
+            at = np.minimum(np.searchsorted(self.classes, classes), len(self.classes) - 1)
+            found = np.where(self.classes[at] == classes, self.est[at], found)
+        return found
+
+
+_UNTOUCHED = _Touched(np.zeros(0, dtype=np.int64), np.zeros(0))
+
+
+class _Propagation:
+    """Changes of `est`, from the leaves to the root, of the classes that are touched."""
+
+    def __init__(self, base: Base, summary: Summary, segments: Sequence[Segment]) -> None:
+        self.tree, self.summary, self.segments = base.tree, summary, segments
+        n = len(segments)
+        self.own = [self._class_of(p) for p in range(n)]
+        self.before = [0.0] * n
+        self.after = [0.0] * n
+        self.touched = [_UNTOUCHED] * n
+        self.spread = 0.0
+
+    def _class_of(self, p: int) -> int:
+        number = self.segments[p].number
+        known = self.summary.of_row[p]
+        return NONE if number is None or number >= len(known) else int(known[number])
+
+    def rows(self) -> float:
+        """The new view rows."""
+        tree = self.tree
+        for p in reversed(tree.down):
+            self._segment(p)
+            self._classes(p)
+        root = tree.root
+        found, summary = self.touched[root], self.summary
+        more = found.est - summary.est[root][found.classes]
+        grown = float((summary.sizes[root][found.classes] * more).sum())
+        return min(grown + self.spread + self.after[root] - self.before[root], MOST)
+
+    def _segment(self, p: int) -> None:
+        """The `est` of a position's segment without and with the insertion."""
+        before, after = 1.0, 1.0
+        for e in self.tree.child_edges[p]:
+            child = self.tree.child(e)
+            classes, counts = self.summary.by_key[child, e].at(self.segments[p].keys[e])
+            others = counts - (classes == self.own[child])
+            was = float((others * self.summary.est[child][classes]).sum()) + self.before[child]
+            now = self.touched[child].of(classes, self.summary.est[child])
+            before *= was
+            after *= float((others * now).sum()) + self.after[child]
+        self.after[p] = min(after, MOST)
+        self.before[p] = 0.0 if self.segments[p].number is None else min(before, MOST)
+
+    def _classes(self, p: int) -> None:
+        """The classes of a position that children's changes touch, and their new `est`."""
+        edges = self.tree.child_edges[p]
+        grown = {e: self._grown(p, e) for e in edges}
+        every = [classes for classes, _ in grown.values() if len(classes)]
+        if not every:
+            return
+        classes = np.unique(np.concatenate(every))
+        sizes = self.summary.sizes[p][classes].astype(float)
+        value = np.ones(len(classes))
+        for e in edges:
+            more = np.zeros(len(classes))
+            np.add.at(more, np.searchsorted(classes, grown[e][0]), grown[e][1])
+            value = np.minimum(value * (self.summary.means[e][classes] + more / sizes), MOST)
+        was = self.summary.est[p][classes]
+        moved = value != was
+        self.touched[p] = _Touched(classes[moved], value[moved])
+        if p != self.tree.root:
+            wide = moved & (sizes > 1)
+            reach = self._reach(p, classes[wide])
+            self.spread += float((reach * (value - was)[wide]).sum())
+
+    def _grown(self, p: int, e: int) -> tuple[Codes, Counts]:
+        """By how much the partners of classes on one edge grew, all rows of a class together."""
+        child, found = self.tree.child(e), self.touched[self.tree.child(e)]
+        alone = self.summary.sizes[child][found.classes] == 1
+        below = found.classes[alone]
+        delta = (found.est - self.summary.est[child][found.classes])[alone]
+        of, above, weights = self.summary.links[e].over(below)
+        # The segment's own joins are counted with the segment.
+        own = above == self.own[p]
+        mine = np.where(own, self._joins(p, e, below)[of], 0) if own.any() else 0
+        more = (weights - mine) * delta[of]
+        change = self.after[child] - self.before[child]
+        classes, counts = self.summary.by_key[p, e].at(self.segments[child].keys[e])
+        others = (counts - (classes == self.own[p])) * change
+        both, values = np.concatenate([above, classes]), np.concatenate([more, others])
+        some = values != 0
+        return both[some], values[some]
+
+    def _joins(self, p: int, e: int, below: Codes) -> Codes:
+        """How many rows of classes below a position's segment joins with."""
+        classes, counts = self.summary.by_key[self.tree.child(e), e].at(self.segments[p].keys[e])
+        if not len(classes):
+            return np.zeros(len(below), dtype=np.int64)
+        at = np.minimum(np.searchsorted(classes, below), len(classes) - 1)
+        return np.where(classes[at] == below, counts[at], 0)
+
+    def _reach(self, p: int, classes: Codes) -> Counts:
+        """What changes of classes do at the root, without what goes through a segment above."""
+        e = self.tree.parent_edge[p]
+        above = self.tree.parent(e)
+        reach, own = self.summary.reach[p][classes], self.own[above]
+        if own == NONE or not len(classes):
+            return reach
+        rate = float(self.summary.reach[above][own]) / float(self.summary.sizes[above][own])
+        for f in self.tree.child_edges[above]:
+            rate *= 1.0 if f == e else float(self.summary.means[f][own])
+        return np.maximum(reach - self._joins(above, e, classes) * rate, 0.0)

@@ -1,0 +1,323 @@
+"""Updatable views as a kind of derivation: created, refreshed, checked and written through."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from belvedere.algebra.relations import Change, Distinct, Output, Project, Scan
+from belvedere.algebra.scalars import col
+from belvedere.derived import the_saves
+from belvedere.errors import BelvedereError, Invalid
+from belvedere.lake.names import quote
+from belvedere.lake.shelf import Tables
+from belvedere.sql.render import render
+from belvedere.sql.statements import WriteKind
+from belvedere.sql.updating_statements import (
+    CreateUpdatable,
+    DropUpdatable,
+    ExplainUpdatable,
+)
+from belvedere.updating.applying import Applying
+from belvedere.updating.base import held_columns
+from belvedere.updating.building import Built, build
+from belvedere.updating.checks import Check
+from belvedere.updating.state import (
+    KIND,
+    Brought,
+    Held,
+    best_root,
+    bring,
+    built,
+    compiled,
+    declared_keys,
+    load,
+    save,
+    shown_columns,
+)
+from belvedere.updating.trees import Tree, join_tree
+from belvedere.updating.updates import Update, done_through, run_check
+from belvedere.views.catalog import canonical_name, is_view
+from belvedere.views.status import Pending, Status
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from belvedere.lake.door import Door
+
+_ALLOWED = re.compile(r"(?is)\s+WITH\s+SIDE\s+EFFECTS\s+ALLOWED\s*;?\s*$")
+
+
+class UpdatableViews:
+    """The updatable views of a lake."""
+
+    word = "UPDATABLE VIEW"
+
+    def __init__(self, lake: Tables) -> None:
+        self._lake = lake
+        self._held: dict[str, Held] = {}
+        if hasattr(lake, "spark"):
+            for name in self.names():
+                # A view whose tables are gone must not keep the lake from opening.
+                with suppress(BelvedereError):
+                    self._settle(name)
+                    self._show(name, self._loaded(name))
+
+    def names(self) -> Collection[str]:
+        """The canonical names of all updatable views."""
+        saves = self._lake.saves
+        return () if saves is None else saves.names(KIND)
+
+    def reads(self, name: str) -> Mapping[str, Collection[str]]:
+        """The tables that a view reads, with the columns it uses."""
+        found: Mapping[str, Collection[str]] = self._definition(name)["reads"]
+        return found
+
+    def refresh(self, name: str, *, full: bool = False) -> Brought:
+        """Bring a view and its summary to the newest versions."""
+        began = time.perf_counter()
+        with the_saves(self._lake).locked(KIND, name):
+            self._settle(name)
+            if full:
+                held = built(self._lake, self._definition(name))
+                done = Brought(name, "rebuild", "asked for")
+                self._keep(name, held)
+            else:
+                done = self._bring(name, None)
+        return replace(done, seconds=time.perf_counter() - began)
+
+    def advance(self, name: str, tables: Sequence[str]) -> Brought:
+        """Apply only some tables' pending changes to a view's summary."""
+        with the_saves(self._lake).locked(KIND, name):
+            return self._bring(name, tables)
+
+    def explain(self, name: str) -> str:
+        """How a view's summary looks."""
+        held = self._loaded(name)
+        tree, summary = held.filter.base.tree, held.filter.summary
+        lines = [f"Updatable view {name}: {held.definition['query'].strip()}", "Join tree:"]
+        for p in tree.down:
+            at, rows = held.shape.positions[p], held.filter.base.present(p)
+            graph = held.filter.graph
+            lines.append(
+                f"  {at.table}: {int(rows.sum())} rows, {int(graph.whole[p].sum())} in view rows,"
+                f" {int(graph.extended[p].sum())} extended dangling in"
+                f" {int((summary.sizes[p] > 0).sum())} classes"
+            )
+        if tree.dropped:
+            lines.append("  cyclic: the estimate leaves out a join, the exact check does not")
+        lines.append(f"Summary: {summary.bytes} bytes; lookups: {held.filter.base.bytes} bytes")
+        return "\n".join(lines)
+
+    def status(self) -> list[Status]:
+        """Where each view stands."""
+        return [self._status(name) for name in self.names()]
+
+    def _status(self, name: str) -> Status:
+        head = the_saves(self._lake).head(KIND, name)
+        try:
+            pending = {}
+            for t, seen in head.vector.items():
+                now = self._lake.table(t)
+                moved = now.id == seen.id and now.version >= seen.version
+                pending[t] = Pending(now.version - seen.version if moved else None, None)
+        except BelvedereError as error:
+            return Status(name, "UPDATABLE", error=str(error))
+        vector = {t: p.version for t, p in head.vector.items()}
+        return Status(name, "UPDATABLE", vector, pending)
+
+    def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
+        """The statements on updatable views."""
+        return {
+            CreateUpdatable: self._create,
+            ExplainUpdatable: self._explain_create,
+            DropUpdatable: self._drop,
+        }
+
+    def close(self) -> None:
+        """Let go of what is held in memory."""
+        self._held.clear()
+
+    def check(
+        self,
+        name: str,
+        *,
+        insert: Any = None,
+        delete: Any = None,
+        update: Any = None,
+        mode: str = "AUTO",
+    ) -> Check:
+        """Whether rows can be inserted, deleted or replaced as asked."""
+        self._bring(name, None)
+        return run_check(self._lake, self._held[name], Update.of(insert, delete, update), mode)
+
+    def write(self, name: str, kind: WriteKind, text: str, *, explain: bool) -> DataFrame:
+        """Run a statement that writes through a view, or tell what it would do."""
+        allowed = bool(_ALLOWED.search(text))
+        plain = _ALLOWED.sub("", text)
+        with the_saves(self._lake).locked(KIND, name):
+            self._settle(name)
+            self._bring(name, None)
+            from belvedere.updating.requests import requested
+
+            update = requested(self._door, name, shown_columns(self._held[name].shape), kind, plain)
+            schema = "table string, deleted bigint, inserted bigint, extra_rows bigint"
+            if not update.delete and not update.insert:
+                return self._door.spark.createDataFrame([], schema)
+            if explain:
+                found = run_check(self._lake, self._held[name], update, "AUTO")
+                return self._door.spark.createDataFrame([(str(found),)], "plan string")
+            done = done_through(
+                self._lake, self._applying, name, lambda: self._fresh(name), update, allowed=allowed
+            )
+            self._bring(name, None)
+        rows = [(t, d, i, done.extra) for t, d, i in done.tables]
+        return self._door.spark.createDataFrame(rows, schema)
+
+    def _fresh(self, name: str) -> Held:
+        self._bring(name, None)
+        return self._held[name]
+
+    @property
+    def _door(self) -> Door:
+        return self._lake  # type: ignore[return-value]
+
+    @property
+    def _applying(self) -> Applying:
+        return Applying(self._lake, the_saves(self._lake).home)
+
+    def _create(self, statement: CreateUpdatable) -> DataFrame:
+        the_saves(self._lake)
+        name = canonical_name(self._lake, statement.name)
+        if name in self.names() or is_view(self._lake, name) or self._door.exists(name):
+            raise Invalid(
+                f"{statement.name!r} exists already",
+                hint="choose another name",
+                reason="NAME_TAKEN",
+            )
+        compiled(self._lake, statement.lead + statement.query, name)
+        root = None if statement.root is None else canonical_name(self._lake, statement.root)
+        definition = {
+            "name": name,
+            "query": statement.query,
+            "root": root,
+            "percent": statement.percent,
+        }
+        self._keep(name, built(self._lake, definition))
+        return self._nothing()
+
+    def _explain_create(self, statement: ExplainUpdatable) -> DataFrame:
+        """What the summary of a view would be, by aggregations on Spark; no rows come here."""
+        create = statement.create
+        _, shape = compiled(self._lake, create.lead + create.query, create.name)
+        keys = declared_keys(self._lake, shape)
+        root = best_root(shape, keys) if create.root is None else create.root
+        tree = join_tree(shape, root, keys)
+        with self._door.work() as work:
+
+            def run(query: exp.Query) -> str:
+                frame = work.keep(work.query(query.sql(dialect="spark")))
+                return quote(work.register("updating", frame))
+
+            def fetch(query: exp.Query) -> list[Any]:
+                return work.query(query.sql(dialect="spark")).collect()
+
+            held = held_columns(shape, keys)
+            found = build(tree, held, lambda t: self._lake.table(t).reference, run, fetch)
+        return self._door.spark.createDataFrame([(described(tree, found),)], "plan string")
+
+    def _drop(self, statement: DropUpdatable) -> DataFrame:
+        name = canonical_name(self._lake, statement.name)
+        if name not in self.names():
+            if statement.if_exists:
+                return self._nothing()
+            raise Invalid(f"no updatable view {statement.name!r}", reason="UNKNOWN_VIEW")
+        from belvedere.lake import catalog
+
+        self._settle(name)
+        catalog.drop_view(self._door, name)
+        self._held.pop(name, None)
+        the_saves(self._lake).drop(KIND, name)
+        return self._nothing()
+
+    def _nothing(self) -> DataFrame:
+        return self._door.spark.createDataFrame([], "result string")
+
+    def _definition(self, name: str) -> Mapping[str, Any]:
+        return the_saves(self._lake).head(KIND, name).definition
+
+    def _loaded(self, name: str) -> Held:
+        """A view in memory; what another process saved since is loaded again."""
+        head = the_saves(self._lake).head(KIND, name)
+        held = self._held.get(name)
+        if held is None or held.vector != head.vector:
+            held = load(self._lake, name)
+            self._held[name] = held
+        return held
+
+    def _bring(self, name: str, only: Collection[str] | None) -> Brought:
+        before = self._loaded(name)
+        held, done = bring(self._lake, before, only)
+        if held.vector != before.vector or done.strategy == "rebuild":
+            self._keep(name, held)
+        return done
+
+    def _keep(self, name: str, held: Held) -> None:
+        """Save a state and let readers see it."""
+        save(self._lake, name, held)
+        self._held[name] = held
+        self._show(name, held)
+
+    def _settle(self, name: str) -> None:
+        """Finish or undo what a killed update left."""
+        self._applying.settle(name)
+
+    def _show(self, name: str, held: Held) -> None:
+        """Put the view under its name: its rows at the versions of its vector."""
+        if not hasattr(self._lake, "spark"):
+            return
+        from belvedere.lake import catalog
+
+        catalog.create_view(self._door, name, read_sql(self._lake, held))
+
+
+def described(tree: Tree, found: Built) -> str:
+    """What a summary would be, as text."""
+    lines = ["Join tree:"]
+    for p in tree.down:
+        rows, whole, extended = found.rows[p]
+        classes = sum(q == p for q, *_ in found.sizes)
+        lines.append(
+            f"  {tree.shape.positions[p].table}: {rows} rows, {whole} in view rows,"
+            f" {extended} extended dangling in {classes} classes"
+        )
+    if tree.dropped:
+        lines.append("  cyclic: the estimate leaves out a join, the exact check does not")
+    lines.append(f"Summary without candidates: {found.bytes} bytes")
+    return "\n".join(lines)
+
+
+def read_sql(lake: Tables, held: Held) -> str:
+    """The query of the catalog view: the tables at the vector's versions, each row once."""
+
+    def source(leaf: Scan | Change) -> exp.Table:
+        table = lake.table(leaf.table)
+        pinned = exp.to_table(table.reference, dialect="spark")
+        pinned.set(
+            "version",
+            exp.Version(
+                this="VERSION",
+                kind="AS OF",
+                expression=exp.Literal.number(held.vector[leaf.table].version),
+            ),
+        )
+        return pinned
+
+    outputs = tuple(Output(shown, col(plan)) for shown, plan in held.bound.columns)
+    return render(Distinct(Project(held.bound.plan, outputs)), source).sql(dialect="spark")

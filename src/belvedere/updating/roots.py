@@ -1,0 +1,55 @@
+"""Which root: the join tree whose estimates err least on a sample of insertions (Sec. 9.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from belvedere.updating.estimate import THETA
+from belvedere.updating.filter import Filter
+
+Insertion = Any
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A root, its share of wrong estimates in the sample, and how far off that may be."""
+
+    root: int
+    error: float
+    bound: float
+    errors: dict[int, float]
+
+    @property
+    def clear(self) -> bool:
+        """Whether the sample tells the root from all others."""
+        return all(e - self.error >= self.bound for r, e in self.errors.items() if r != self.root)
+
+
+def error_bound(sample: int) -> float:
+    """How far a share found in a sample may be off, at the greatest variance.
+
+    >>> round(error_bound(400), 3), round(error_bound(1600), 3)
+    (0.1, 0.05)
+    """
+    return 4 * math.sqrt(0.25 / sample)
+
+
+def choose_root(
+    roots: Sequence[int],
+    filter_of: Callable[[int], Filter],
+    sample: Sequence[tuple[Insertion, bool]],
+    theta: float = THETA,
+) -> Choice:
+    """The root with the fewest wrong estimates on insertions whose side effects are known."""
+    errors = {}
+    for root in roots:
+        made = filter_of(root)
+        wrong = sum(
+            made.estimate(made.segments(row)).declares(theta) != real for row, real in sample
+        )
+        errors[root] = wrong / len(sample)
+    best = min(roots, key=lambda r: (errors[r], r))
+    return Choice(best, errors[best], error_bound(len(sample)), errors)

@@ -1,0 +1,286 @@
+"""The translator: base changes whose effect on the view is exactly what was asked for.
+
+A deletion takes base rows away and an insertion puts some in; neither does the other, so that no
+base row that the view does not show is lost for the sake of one that it shows. A replacement does
+both. Within that, the search is complete: of all translations it finds one that touches the
+fewest base rows, or that there is none.
+
+CP-SAT chooses (which rows of a view row's embeddings go; of each segment, an existing row or a new
+one; of what the view does not show, a value), and every choice is tried out exactly. What it did
+beyond the request, or against a constraint, comes back as a clause that forbids it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from belvedere.errors import Invalid
+from belvedere.updating.asked import Coder, Hidden, Options, ViewRow, options_of
+from belvedere.updating.base import Base
+from belvedere.updating.constraints import BaseRow, Source, TableRules
+from belvedere.updating.exact import Changes, Effect, Embedding, NewRow, Signature, State, effect
+from belvedere.updating.writing import Broken, completed, referring
+
+ROUNDS = 300
+MOST_EMBEDDINGS = 5_000
+SHOWN = 5
+
+Literal = tuple[Any, ...]
+"""A choice: ("gone", table, number), ("make", row, position), ("value", row, hidden, value)…"""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """Base changes with exactly the asked effect."""
+
+    changes: Changes
+    new: Mapping[str, list[BaseRow]]
+    """The rows to put in, with all their columns."""
+
+    @property
+    def touched(self) -> int:
+        """How many base rows are changed, copies not counted."""
+        gone = sum(map(len, self.changes.gone.values()))
+        return gone + sum(map(len, self.new.values()))
+
+
+@dataclass
+class Found:
+    """What a search came to: a translation, or why there is none."""
+
+    translation: Translation | None
+    exhausted: bool
+    """Whether every choice was tried or excluded."""
+    effect: Effect | None = None
+    """Of the last choice that did more than was asked: its extra rows."""
+    changes: Changes | None = None
+    attempt: Translation | None = None
+    broken: str = ""
+    """The constraint that the last choice broke."""
+
+
+@dataclass
+class Request:
+    """View rows to delete and to insert, and who knows about the tables."""
+
+    base: Base
+    rules: Mapping[str, TableRules]
+    source: Source
+    delete: Sequence[ViewRow] = ()
+    insert: Sequence[ViewRow] = ()
+    steps: int = 2_000_000
+    coder: Coder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.coder = Coder(self.base, self.source)
+
+
+def search(request: Request) -> Found:
+    """A translation of a request that touches the fewest base rows, if there is one."""
+    return _Search(request).run()
+
+
+class _Search:
+    def __init__(self, request: Request) -> None:
+        from ortools.sat.python import cp_model
+
+        self.request, self.base, self.coder = request, request.base, request.coder
+        self.old = State(self.base, Changes(), [request.steps])
+        self.model = cp_model.CpModel()
+        self.solver = cp_model.CpSolver()
+        self.solver.parameters.num_workers = 1
+        self.solver.parameters.random_seed = 1
+        self.literals: dict[Literal, Any] = {}
+        self.cost: list[Any] = []
+        self.capped = False
+        self.inserts: list[list[Options]] = []
+        self.deleted = [self.coder.signature(r) for r in request.delete]
+        self.inserted = [self.coder.signature(r) for r in request.insert]
+        self._deletions()
+        self._insertions()
+        self.model.minimize(sum(self.cost))
+
+    def _literal(self, literal: Literal) -> Any:
+        if literal not in self.literals:
+            self.literals[literal] = self.model.new_bool_var(str(literal))
+        return self.literals[literal]
+
+    def _deletions(self) -> None:
+        for row, signature in zip(self.request.delete, self.deleted, strict=True):
+            found = list(islice(self.old.showing(signature), MOST_EMBEDDINGS + 1))
+            if not found:
+                raise Invalid(f"the view has no row {row.text()}", reason="NO_SUCH_ROW")
+            self.capped |= len(found) > MOST_EMBEDDINGS
+            for embedding in found:
+                self.model.add_bool_or([self._gone(p, n) for p, n in enumerate(embedding)])
+
+    def _gone(self, p: int, number: int) -> Any:
+        table = self.base.shape.positions[p].table
+        literal = ("gone", table, number)
+        if literal not in self.literals:
+            count = int(self.base.tables[table].counts[number])
+            self.cost.append(count * self._literal(literal))
+        return self._literal(literal)
+
+    def _insertions(self) -> None:
+        for i, row in enumerate(self.request.insert):
+            options, capped = options_of(
+                self.coder, row, self.request.rules, self.request.source, len(self.request.insert)
+            )
+            self.capped |= capped
+            self.inserts.append(options)
+            for h in {h: None for o in options for h in o.hidden}:
+                values = {v for o in options for v in o.values.get(h, ())}
+                self.model.add_exactly_one([self._literal(("value", i, h, v)) for v in values])
+            for p, o in enumerate(options):
+                self._segment(i, p, o)
+
+    def _segment(self, i: int, p: int, o: Options) -> None:
+        """A segment is an existing row, which fixes what is hidden, or a new one."""
+        make = self._literal(("make", i, p))
+        self.cost.append(make)
+        uses = []
+        for number in o.existing:
+            use = self._literal(("use", i, p, number))
+            uses.append(use)
+            table = self.base.shape.positions[p].table
+            if ("gone", table, number) in self.literals:
+                self.model.add_bool_or([use.Not(), self._gone(p, number).Not()])
+            for h in o.hidden:
+                value = self.coder.hidden_code(p, number, h)
+                if value is not None:
+                    self.model.add_implication(use, self._literal(("value", i, h, value)))
+        self.model.add_exactly_one([make, *uses])
+        if o.must_exist:
+            self.model.add(make == 0)
+
+    def run(self) -> Found:
+        from ortools.sat.python import cp_model
+
+        last = Found(None, exhausted=False)
+        for _ in range(ROUNDS):
+            status = self.solver.solve(self.model)
+            if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+                last.exhausted = not self.capped and status == cp_model.INFEASIBLE
+                return last
+            chosen = {k for k, v in self.literals.items() if self.solver.value(v)}
+            last = self._tried(chosen, last)
+            if last.translation is not None:
+                return last
+        return last
+
+    def _tried(self, chosen: set[Literal], last: Found) -> Found:
+        """A choice tried out: a translation, or one clause more."""
+        try:
+            attempt, origin = self._attempt(chosen)
+        except Broken as broken:
+            self._forbid(chosen, broken.literals)
+            return Found(None, False, last.effect, last.changes, last.attempt, str(broken))
+        asked = [*self.deleted, *self.inserted]
+        found = effect(
+            self.base, attempt.changes, asked=asked, most=SHOWN, steps=self.request.steps
+        )
+        extra = self._extra(found)
+        if (
+            not extra
+            and found.added.keys() >= self._wanted()
+            and found.removed.keys() >= self._unwanted()
+        ):
+            return Found(attempt, True, found, attempt.changes)
+        self._learn(chosen, attempt.changes, origin, found)
+        return Found(None, False, found, attempt.changes, attempt, "")
+
+    def _wanted(self) -> set[Signature]:
+        """The view rows that must come; those that are there already and stay are not among them."""
+        return {s for s in self.inserted if self.old.shows(s) is None}
+
+    def _unwanted(self) -> set[Signature]:
+        return set(self.deleted) - set(self.inserted)
+
+    def _extra(self, found: Effect) -> set[Signature]:
+        added = found.added.keys() - set(self.inserted)
+        return added | (found.removed.keys() - self._unwanted())
+
+    def _attempt(
+        self, chosen: set[Literal]
+    ) -> tuple[Translation, dict[tuple[str, int], list[Literal]]]:
+        """The base changes of a choice, and which choices each new row comes from."""
+        gone: dict[str, set[int]] = {}
+        for kind, *rest in chosen:
+            if kind == "gone":
+                gone.setdefault(rest[0], set()).add(rest[1])
+        taken = {t: frozenset(n) for t, n in gone.items()}
+        new: dict[str, dict[NewRow, BaseRow]] = {}
+        origin: dict[tuple[str, int], list[Literal]] = {}
+        for i, options in enumerate(self.inserts):
+            values: dict[Hidden, Any] = {c[2]: c[3] for c in chosen if c[:2] == ("value", i)}
+            for p, o in enumerate(options):
+                if ("make", i, p) not in chosen:
+                    continue
+                why: list[Literal] = [
+                    ("make", i, p),
+                    *(("value", i, h, values[h]) for h in o.hidden),
+                ]
+                table = self.base.shape.positions[p].table
+                row, full = self.coder.new_row(p, o, values)
+                known = new.setdefault(table, {})
+                known.setdefault(row, full)
+                at = list(known).index(row)
+                origin[table, -1 - at] = why
+        changes = Changes(taken, {t: tuple(rows) for t, rows in new.items()})
+        full_rows = completed(
+            self.request, changes, {t: list(r.values()) for t, r in new.items()}, origin
+        )
+        referring(self.request, changes, full_rows)
+        return Translation(changes, full_rows), origin
+
+    def _learn(
+        self,
+        chosen: set[Literal],
+        changes: Changes,
+        origin: Mapping[tuple[str, int], list[Literal]],
+        found: Effect,
+    ) -> None:
+        """Clauses that exclude what a choice did wrong."""
+        learned = False
+        inserted, after = set(self.inserted), State(self.base, changes, [self.request.steps])
+        for signature, embedding in found.added.items():
+            if signature not in inserted:
+                self._never_together(embedding, origin)
+                learned = True
+        values = [c for c in chosen if c[0] in ("value", "make", "use")]
+        for signature in found.removed.keys() - self._unwanted():
+            hit = [
+                ("gone", self.base.shape.positions[p].table, n)
+                for e in self.old.showing(signature)
+                for p, n in enumerate(e)
+                if n in changes.gone.get(self.base.shape.positions[p].table, ())
+            ]
+            self._forbid(chosen, [*dict.fromkeys(hit), *values])
+            learned = True
+        for signature in self._unwanted():
+            left = after.shows(signature)
+            if left is not None:
+                self._never_together(left, origin)
+                learned = True
+        if not learned:
+            self._forbid(chosen, list(chosen))
+
+    def _never_together(
+        self, embedding: Embedding, origin: Mapping[tuple[str, int], list[Literal]]
+    ) -> None:
+        """The rows of an embedding do not all stay or come: one is not made, or one goes."""
+        clause = []
+        for p, number in enumerate(embedding):
+            table = self.base.shape.positions[p].table
+            if number < 0:
+                clause += [self._literal(c).Not() for c in origin[table, number]]
+            elif ("gone", table, number) in self.literals:
+                clause.append(self._literal(("gone", table, number)))
+        self.model.add_bool_or(clause)
+
+    def _forbid(self, chosen: set[Literal], literals: Sequence[Literal]) -> None:
+        self.model.add_bool_or([self._literal(c).Not() for c in literals if c in chosen])

@@ -1,0 +1,170 @@
+"""Updatable views of a lake: their definitions, and their filters brought to newer versions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from belvedere.derived import the_saves
+from belvedere.errors import Invalid, Unsupported
+from belvedere.lake.keys import key_of
+from belvedere.lake.saved import Corrupt
+from belvedere.lake.shelf import Tables
+from belvedere.lake.stamps import Vector
+from belvedere.sql.bind import Bound, bind
+from belvedere.updating.base import held_columns
+from belvedere.updating.filter import Filter, make_filter
+from belvedere.updating.normal import Shape, normal_form
+from belvedere.updating.reading import changes, signs_of, whole
+from belvedere.updating.storing import domain_groups, from_arrays, to_arrays
+from belvedere.updating.trees import join_tree
+from belvedere.views.catalog import Names
+
+KIND = "updating"
+
+
+@dataclass
+class Held:
+    """A view in memory: its definition, its filter, the versions it is of."""
+
+    definition: Mapping[str, Any]
+    bound: Bound
+    filter: Filter
+    vector: Vector
+
+    @property
+    def shape(self) -> Shape:
+        """The view in normal form."""
+        return self.filter.shape
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What bringing a view's summary to newer versions took."""
+
+    view: str
+    strategy: str
+    reason: str = ""
+    rows_changed: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        why = f" ({self.reason})" if self.reason else ""
+        return f"{self.view}: {self.strategy}{why}, {self.rows_changed} changed rows"
+
+
+def compiled(lake: Tables, query: str, name: str) -> tuple[Bound, Shape]:
+    """A view's query in normal form; `Unsupported` if it reads a view."""
+    names = Names(lake, (name,))
+    bound = bind(query, names)
+    if names.views:
+        raise Unsupported(
+            "an updatable view over a materialized view",
+            hint="name the tables that the view reads",
+            reason="OVER_A_VIEW",
+        )
+    return bound, normal_form(bound)
+
+
+def declared_keys(lake: Tables, shape: Shape) -> dict[str, tuple[str, ...]]:
+    """The declared keys of a view's tables."""
+    found = {t: key_of(lake.table(t)) for t in shape.tables}
+    return {t: key for t, key in found.items() if key is not None}
+
+
+def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
+    """A view's filter from its tables at their newest versions."""
+    bound, shape = compiled(lake, definition["query"], definition["name"])
+    keys = declared_keys(lake, shape)
+    tables = {t: lake.table(t) for t in shape.tables}
+    rows = {t: whole(lake, tables[t], tables[t].version, list(shape.used[t])) for t in shape.tables}
+    root = definition.get("root") or best_root(shape, keys)
+    made = make_filter(shape, rows, keys, root=root, share=definition["percent"] / 100)
+    vector = {t: table.position for t, table in tables.items()}
+    return Held(definition, bound, made, vector)
+
+
+def best_root(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> int:
+    """The position from which most joins lead to a key.
+
+    What a new row of it refers to is then unique, and what hangs on it is below, joined exactly.
+    """
+
+    def away(root: int) -> int:
+        tree = join_tree(shape, root, keys)
+        ends = [(tree.child(e), tree.columns(tree.child(e), e)) for e in range(len(tree.edges))]
+        tables = [(keys.get(shape.positions[p].table), columns) for p, columns in ends]
+        return sum(key is not None and set(key) <= set(columns) for key, columns in tables)
+
+    return max(range(len(shape.positions)), key=lambda p: (away(p), -p))
+
+
+def save(lake: Tables, name: str, held: Held) -> None:
+    """Save a view's state with its vector."""
+    definition = {
+        **held.definition,
+        "groups": domain_groups(held.filter.base),
+        "rooted": held.filter.base.tree.root,
+        "keys": {t: list(k) for t, k in held.filter.keys.items()},
+        "reads": {t: list(c) for t, c in held.shape.used.items()},
+    }
+    the_saves(lake).save(KIND, name, definition, held.vector, to_arrays(held.filter))
+
+
+def load(lake: Tables, name: str) -> Held:
+    """A view's saved state, or its filter built again if that cannot be used."""
+    saves = the_saves(lake)
+    try:
+        saved = saves.load(KIND, name)
+    except Corrupt:
+        return built(lake, saves.head(KIND, name).definition)
+    definition = saved.head.definition
+    bound, shape = compiled(lake, definition["query"], definition["name"])
+    keys = declared_keys(lake, shape)
+    if {t: list(k) for t, k in keys.items()} != definition["keys"]:
+        return built(lake, definition)
+    tree = join_tree(shape, int(definition["rooted"]), keys)
+    made = from_arrays(saved.arrays, tree, held_columns(shape, keys), definition["groups"], keys)
+    return Held(definition, bound, made, dict(saved.head.vector))
+
+
+def bring(lake: Tables, held: Held, only: Collection[str] | None = None) -> tuple[Held, Brought]:
+    """A view's filter at its tables' newest versions, or some tables' only."""
+    name = held.definition["name"]
+    found: dict[str, Any] = {}
+    vector = dict(held.vector)
+    for table in held.shape.tables if only is None else only:
+        now, known = lake.table(table), held.vector[table]
+        if now.position == known:
+            continue
+        moved = now.id == known.id and now.version >= known.version
+        net = changes(now, known.version, list(held.shape.used[table])) if moved else None
+        if net is None:
+            return _rebuilt(lake, held, table, only)
+        found[table] = net
+        vector[table] = now.position
+    rows = sum(net.num_rows for net in found.values())
+    if rows:
+        held.filter.advance(found, {t: signs_of(net) for t, net in found.items()})
+    return Held(held.definition, held.bound, held.filter, vector), Brought(
+        name, "advance", "", rows
+    )
+
+
+def _rebuilt(
+    lake: Tables, held: Held, table: str, only: Collection[str] | None
+) -> tuple[Held, Brought]:
+    if only is not None:
+        raise Invalid(
+            f"the changes of {table!r} cannot be read alone",
+            hint=f"refresh {held.definition['name']} as a whole",
+            reason="NO_CHANGES",
+        )
+    reason = f"the changes of {table} cannot be read from its log, or are large"
+    return built(lake, held.definition), Brought(held.definition["name"], "rebuild", reason)
+
+
+def shown_columns(shape: Shape) -> list[tuple[str, str]]:
+    """The view's columns with their types."""
+    return [(name, shape.positions[p].types[c]) for name, (p, c) in shape.outputs]

@@ -1,0 +1,180 @@
+"""Updates through a view: checked, translated, applied, and refused with their side effects named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from belvedere.errors import Invalid
+from belvedere.lake.shelf import Tables
+from belvedere.updating.applying import Applying, Intent, Overtaken, Part, next_number
+from belvedere.updating.asked import ViewRow
+from belvedere.updating.checks import Check, Checker, Mode
+from belvedere.updating.constraints import TableRules, rules_of
+from belvedere.updating.domains import plain
+from belvedere.updating.reading import LakeSource
+from belvedere.updating.state import Held, shown_columns
+
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Update:
+    """View rows to delete and to insert, all together."""
+
+    delete: tuple[Mapping[str, Any], ...] = ()
+    insert: tuple[Mapping[str, Any], ...] = ()
+
+    @staticmethod
+    def of(insert: Any, delete: Any, update: Any) -> Update:
+        """An update as a user gives it: rows, lists of rows, a pair of old and new."""
+        old, new = update if update is not None else ((), ())
+        found = Update((*_rows(delete), *_rows(old)), (*_rows(insert), *_rows(new)))
+        if not found.delete and not found.insert:
+            raise Invalid("nothing was asked for", hint="give insert=, delete= or update=")
+        return found
+
+
+@dataclass(frozen=True)
+class Done:
+    """What an update did: rows deleted and inserted in each table, and view rows besides."""
+
+    tables: tuple[tuple[str, int, int], ...]
+    extra: int
+
+
+def run_check(lake: Tables, held: Held, update: Update, mode: str) -> Check:
+    """Whether an update can be done as asked."""
+    try:
+        chosen = Mode(mode.upper())
+    except ValueError:
+        listed = ", ".join(m.value for m in Mode)
+        raise Invalid(f"no mode {mode!r}", hint=f"the modes are {listed}") from None
+    checker = checker_of(lake, held)
+    delete, insert = (typed_rows(held, rows) for rows in (update.delete, update.insert))
+    return checker.check(delete, insert, chosen)
+
+
+def checker_of(lake: Tables, held: Held) -> Checker:
+    """The checker of a view over a lake's tables."""
+    rules = {t: _rules(lake, t) for t in held.shape.tables}
+    return Checker(held.filter, rules, LakeSource(lake))
+
+
+def _rules(lake: Tables, name: str) -> TableRules:
+    from deltalake import DeltaTable
+
+    table = lake.table(name)
+    required: frozenset[str] = frozenset()
+    if table.root is not None:
+        fields = DeltaTable(str(table.root)).schema().fields
+        required = frozenset(f.name for f in fields if not f.nullable)
+    return rules_of(table, required)
+
+
+def typed_rows(held: Held, rows: Sequence[Mapping[str, Any]]) -> list[ViewRow]:
+    """Rows with all of the view's columns and values of their types; `Invalid` otherwise."""
+    columns = shown_columns(held.shape)
+    return [ViewRow(_typed(dict(columns), row)) for row in rows]
+
+
+def _typed(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name.lower(): value for name, value in row.items()}
+    spelled = {name.lower(): name for name in columns}
+    unknown = [name for name in row if name.lower() not in spelled]
+    missing = [name for name in columns if name.lower() not in given]
+    if unknown or missing:
+        wrong = f"has no column {unknown[0]!r}" if unknown else f"needs a value of {missing[0]!r}"
+        raise Invalid(
+            f"the view {wrong}", hint=f"its columns: {', '.join(columns)}", reason="COLUMNS"
+        )
+    return {name: _value(name, given[name.lower()], kind) for name, kind in columns.items()}
+
+
+def _value(name: str, value: Any, kind: str) -> Any:
+    """A value of a type; what Arrow does not take for one is refused."""
+    import pyarrow as pa
+
+    from belvedere.memory import kinds
+
+    if value is None:
+        return None
+    try:
+        found = pa.array([value], kinds.arrow(kind))[0].as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as why:
+        raise Invalid(
+            f"{value!r} is not a value of column {name!r}, which has type {kind}", reason="TYPE"
+        ) from why
+    return found
+
+
+def done_through(
+    lake: Tables,
+    applying: Applying,
+    name: str,
+    fresh: Callable[[], Held],
+    update: Update,
+    *,
+    allowed: bool,
+) -> Done:
+    """Do an update, all or nothing; refused if it would do more than was asked, unless allowed."""
+    for attempt in range(1, ATTEMPTS + 1):
+        held = fresh()
+        found = run_check(lake, held, update, "AUTO")
+        if found.possible != "yes" and not (allowed and found.translation is not None):
+            raise refusal(found)
+        parts = _parts(lake, held, found)
+        intent = Intent(name, next_number(lake, name, held.shape.tables), parts)
+        try:
+            applying.apply(intent)
+        except Overtaken:
+            if attempt == ATTEMPTS:
+                raise
+            continue
+        applying.forget(name)
+        done = tuple((p.table, len(p.delete), len(p.insert)) for p in parts)
+        return Done(done, int(found.extra_rows))
+    raise Invalid("the tables change too fast", reason="CONCURRENT_CHANGE")
+
+
+def refusal(found: Check) -> Invalid:
+    """The error of an update that would do more than was asked, or break a constraint."""
+    if found.reason and not found.rows:
+        return Invalid(f"the update cannot be made: {found.reason}", reason="NOT_TRANSLATABLE")
+    count = f"{found.extra_rows:g}"
+    rows = "; ".join("(" + ", ".join(f"{c}={v!r}" for c, v in r.items()) + ")" for r in found.rows)
+    which = "; ".join(
+        f"{t} (" + ", ".join(f"{c}={v!r}" for c, v in r.items()) + ")" for t, r in found.which
+    )
+    word = "could" if found.possible == "unknown" else "would"
+    return Invalid(
+        f"the update {word} change {count} or more view rows that it does not name",
+        detail=f"side effects: {rows}; through base rows: {which}",
+        hint="WITH SIDE EFFECTS ALLOWED makes it anyway",
+        reason="SIDE_EFFECTS",
+    )
+
+
+def _parts(lake: Tables, held: Held, found: Check) -> tuple[Part, ...]:
+    """What a translation does to each table: whole base rows, each copy."""
+    assert found.translation is not None
+    source = LakeSource(lake)
+    base, translation = held.filter.base, found.translation
+    parts = []
+    for table in sorted({*translation.changes.gone, *translation.new}):
+        types = held.shape.used[table]
+        gone = []
+        for number in sorted(translation.changes.gone.get(table, ())):
+            values = base.values(table, base.tables[table].row(number))
+            gone += source.where(table, {c: plain(v, types[c]) for c, v in values.items()})
+        new = tuple(translation.new.get(table, ()))
+        if gone or new:
+            parts.append(Part(table, held.vector[table].version, tuple(gone), new))
+    return tuple(parts)
+
+
+def _rows(given: Any) -> tuple[Mapping[str, Any], ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, Mapping) else tuple(given)

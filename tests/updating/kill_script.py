@@ -1,0 +1,53 @@
+"""The victim of the kill tests: inserts a row through the view and dies at a step.
+
+kill_script.py DIRECTORY STEP before|after
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from belvedere.updating import applying, updates
+from updating import shelf_lake
+
+STEPS: dict[str, tuple[Any, str]] = {
+    "write the intent": (applying.Applying, "write_intent"),
+    "first commit": (applying, "_merge"),
+    "second commit": (applying, "_merge"),
+    "forget": (applying.Applying, "forget"),
+    "check": (updates, "run_check"),
+    "undo": (applying.Applying, "_undo"),
+}
+ROW = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 200, "item": "q"}
+
+
+def main(directory: str, step: str, when: str) -> None:
+    owner, name = STEPS[step]
+    setattr(owner, name, _deadly(getattr(owner, name), step, when))
+    if step == "undo":
+        setattr(applying.Applying, "commit", lambda *_: False)  # noqa: B010
+    shelf_lake.update(Path(directory), insert=ROW)
+
+
+def _deadly(run: Callable[..., Any], step: str, when: str) -> Callable[..., Any]:
+    calls = [0]
+
+    def wrapped(*args: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] < (2 if step == "second commit" else 1):
+            return run(*args, **named)
+        if when == "after":
+            run(*args, **named)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return None
+
+    return wrapped
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

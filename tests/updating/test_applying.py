@@ -1,0 +1,201 @@
+"""Updates through a view on Delta tables: exactly what was asked, all or nothing, killed anywhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from belvedere.errors import Invalid
+from belvedere.lake.shelf import Shelf
+from belvedere.updating import applying as module
+from belvedere.updating.applying import Intent, Overtaken, Part
+from belvedere.updating.checks import Check
+from belvedere.updating.updates import Update, run_check
+from updating import shelf_lake
+from updating.kill_script import ROW
+from updating.shelf_lake import make, rows, update, view
+
+SCRIPT = Path(__file__).with_name("kill_script.py")
+NEW = tuple(ROW.values())
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    return make(tmp_path)
+
+
+def check(directory: Path, mode: str = "AUTO", **asked: Any) -> Check:
+    shelf = Shelf(directory)
+    wanted = Update.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
+    return run_check(shelf, shelf_lake.fresh(shelf), wanted, mode)
+
+
+def test_an_insertion_reuses_base_rows_that_are_there(lake: Path) -> None:
+    before = view(lake)
+    row = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 300, "item": "n"}
+    assert check(lake, insert=row).how == "schema"
+    assert update(lake, insert=row).tables == (("item", 0, 1),)
+    assert view(lake) == before | {tuple(row.values())}
+
+
+def test_an_insertion_with_side_effects_is_refused_with_the_rows_and_their_cause(
+    lake: Path,
+) -> None:
+    before = rows(lake)
+    row = {"customer": 9, "name": "new", "orders": 12, "day": 7, "line": 102, "item": "c"}
+    assert check(lake, insert=row).possible == "no"
+    with pytest.raises(Invalid, match="would change 1") as refused:
+        update(lake, insert=row)
+    assert refused.value.reason == "SIDE_EFFECTS"
+    assert "line=103" in refused.value.detail
+    assert rows(lake) == before
+
+
+def test_side_effects_that_are_allowed_are_made_and_counted(lake: Path) -> None:
+    row = {"customer": 9, "name": "new", "orders": 12, "day": 7, "line": 102, "item": "c"}
+    assert update(lake, insert=row, allowed=True).extra == 1
+    assert {r[4] for r in view(lake)} == {100, 101, 102, 103}
+
+
+def test_a_deletion_takes_a_row_that_shows_in_no_other(lake: Path) -> None:
+    before = view(lake)
+    row = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+    assert update(lake, delete=row).tables == (("item", 1, 0),)
+    assert view(lake) == before - {tuple(row.values())}
+
+
+def test_a_replacement_changes_one_row(lake: Path) -> None:
+    before = view(lake)
+    old = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+    new = {**old, "item": "z"}
+    assert update(lake, update=(old, new)).tables == (("item", 1, 1),)
+    assert view(lake) == before - {tuple(old.values())} | {tuple(new.values())}
+
+
+def test_a_replacement_of_what_several_rows_show_is_refused(lake: Path) -> None:
+    old = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+    assert check(lake, update=(old, {**old, "name": "anna"})).possible == "no"
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({**ROW, "line": 100}, "NOT_TRANSLATABLE"),
+        ({k: v for k, v in ROW.items() if k != "item"}, "COLUMNS"),
+        ({**ROW, "day": "monday"}, "TYPE"),
+        ({**ROW, "customer": None}, "NOT_TRANSLATABLE"),
+        (
+            {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"},
+            "ALREADY_THERE",
+        ),
+        (
+            {"customer": 1, "name": "other", "orders": 10, "day": 5, "line": 300, "item": "n"},
+            "NOT_TRANSLATABLE",
+        ),
+    ],
+)
+def test_bad_rows_are_refused_before_anything_is_written(
+    lake: Path, row: dict[str, Any], reason: str
+) -> None:
+    before = rows(lake)
+    with pytest.raises(Invalid) as refused:
+        update(lake, insert=row)
+    assert refused.value.reason == reason
+    assert rows(lake) == before
+
+
+def test_a_change_by_someone_else_is_noticed_and_the_update_made_on_it(lake: Path) -> None:
+    shelf = Shelf(lake)
+    held = shelf_lake.fresh(shelf)
+    write_deltalake(
+        str(lake / "item"), pa.table({"line": [7], "orders": [11], "item": ["s"]}), mode="append"
+    )
+    stale = Intent("contacts", 1, (Part("item", held.vector["item"].version, (), ({"line": 8},)),))
+    with pytest.raises(Overtaken):
+        shelf_lake.applying(shelf).apply(stale)
+    assert {r["line"] for r in rows(lake)["item"]} == {7, 100, 101, 102, 103}
+    assert (1, "ann", 11, 6, 7, "s") in view(lake)
+    update(lake, insert=ROW)
+    assert NEW in view(lake)
+
+
+def test_a_commit_that_someone_came_before_is_undone(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, merge, calls = rows(lake), module._merge, [0]
+
+    def overtaken(table: Any, part: Part, app: str, number: int) -> None:
+        calls[0] += 1
+        if calls[0] == 2:
+            name = part.table
+            other = DeltaTable(str(lake / name)).to_pyarrow_table().slice(0, 0)
+            write_deltalake(str(lake / name), other, mode="append")
+            DeltaTable(str(lake / name)).create_write_transaction(
+                [], mode="append", schema=DeltaTable(str(lake / name)).schema()
+            )
+        merge(table, part, app, number)
+
+    monkeypatch.setattr(module, "_merge", overtaken)
+    monkeypatch.setattr("belvedere.updating.updates.ATTEMPTS", 1)
+    with pytest.raises(Overtaken):
+        update(lake, insert=ROW)
+    assert rows(lake) == before
+    assert not shelf_lake.applying(Shelf(lake)).path("contacts").exists()
+
+
+KILLS = [
+    ("check", "after"),
+    ("write the intent", "before"),
+    ("write the intent", "after"),
+    ("first commit", "before"),
+    ("first commit", "after"),
+    ("second commit", "after"),
+    ("forget", "before"),
+    ("undo", "before"),
+]
+
+
+@pytest.mark.parametrize(("step", "when"), KILLS[:1] + KILLS[4:5])
+def test_killed_an_update_is_made_in_all_tables_or_in_none(
+    lake: Path, step: str, when: str
+) -> None:
+    kill(lake, step, when)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("step", "when"), KILLS)
+def test_killed_anywhere_an_update_is_made_in_all_tables_or_in_none(
+    lake: Path, step: str, when: str
+) -> None:
+    kill(lake, step, when)
+
+
+def kill(lake: Path, step: str, when: str) -> None:
+    before = view(lake), rows(lake)
+    ended = subprocess.run(
+        [sys.executable, str(SCRIPT), str(lake), step, when],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+        capture_output=True,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    shelf_lake.applying(Shelf(lake)).settle("contacts")
+    whole = {n: len(r) for n, r in rows(lake).items()}
+    assert (view(lake), rows(lake)) == before or (
+        view(lake) == before[0] | {NEW} and whole == {"customer": 4, "orders": 4, "item": 5}
+    )
+    assert not shelf_lake.applying(Shelf(lake)).path("contacts").exists()
+    if NEW not in view(lake):
+        update(lake, insert=ROW)
+        assert NEW in view(lake)
+    row = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 201, "item": "r"}
+    update(lake, insert=row)
+    assert tuple(row.values()) in view(lake)

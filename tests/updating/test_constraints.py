@@ -1,0 +1,120 @@
+"""Keys, foreign keys, CHECKs and hidden values: fillings respect them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belvedere.lake.keys import ForeignKey
+from belvedere.updating.asked import Coder, options_of
+from belvedere.updating.checks import Check, Checker, Mode
+from belvedere.updating.constraints import TableRules, check
+from belvedere.updating.fillings import Order, fillings
+from updating.cases import Case
+from updating.test_estimate import estimated
+from updating.test_filter import filter_of
+from updating.test_search import Lists, view_row
+
+
+def courses(course: list[int]) -> Case:
+    """Example 8.1: the view hides the course on which library, teaching and enrolment meet."""
+    return Case(
+        "SELECT e.student, t.department, l.book FROM library l, teaching t, enrolment e"
+        " WHERE l.course = t.course AND e.course = t.course",
+        {
+            "library": ("course", "book"),
+            "teaching": ("course", "department"),
+            "enrolment": ("student", "course"),
+        },
+        {
+            "library": [(1, 1), (2, 2)],
+            "teaching": [(c, 1) for c in course],
+            "enrolment": [(1, 1), (1, 2), (2, 1)],
+        },
+        {"teaching": ("course",)},
+    )
+
+
+def asked(case: Case, row: tuple[int, ...], mode: Mode = Mode.AUTO, **rules: Any) -> Check:
+    table_rules = {
+        t: TableRules(dict.fromkeys(c, "int"), case.keys.get(t), **rules.get(t, {}))
+        for t, c in case.columns.items()
+    }
+    return Checker(filter_of(case), table_rules, Lists(case)).check([], [view_row(case, row)], mode)
+
+
+def test_a_hidden_join_value_is_new_where_it_may_be() -> None:
+    found = asked(courses([1, 2]), (9, 9, 9))
+    assert found.possible == "yes"
+    assert found.translation is not None
+    courses_put_in = {r["course"] for r in found.translation.new["teaching"]}
+    assert courses_put_in.isdisjoint({1, 2})
+
+
+def test_a_finite_domain_leaves_only_its_values() -> None:
+    listed = {"teaching": {"checks": {"known": check("course IN (1, 2)")}}}
+    case = courses([1, 2])
+    found = asked(case, (9, 9, 9), **listed)
+    assert found.possible == "no"
+    assert "key" in found.reason or found.rows
+    free = asked(courses([1]), (9, 9, 9), teaching={"checks": {"known": check("course IN (1, 3)")}})
+    assert free.possible == "yes"
+    assert free.translation is not None
+    assert free.translation.new["teaching"] == [{"course": 3, "department": 9}]
+
+
+def test_a_foreign_key_needs_its_parent() -> None:
+    case = Case(
+        "SELECT a.k, a.p, b.k AS other FROM a, b WHERE a.j = b.k",
+        {"a": ("k", "j", "p"), "b": ("k",), "parent": ("id",)},
+        {"a": [], "b": [(1,)], "parent": [(5,)]},
+        {"a": ("k",), "b": ("k",)},
+    )
+    rules = {"a": {"foreign": (ForeignKey(("p",), "parent", ("id",)),)}}
+    assert asked(case, (1, 5, 1), **rules).possible == "yes"
+    refused = asked(case, (1, 6, 1), **rules)
+    assert refused.possible == "no"
+    assert "'parent'" in refused.reason
+
+
+@pytest.mark.parametrize(("text", "row", "broken"), [
+    ("n > 0", {"n": 0}, True), ("n > 0", {"n": 1}, False), ("n > 0", {"n": None}, False),
+])  # fmt: skip
+def test_a_check_is_broken_by_false_not_by_null(
+    text: str, row: dict[str, Any], broken: bool
+) -> None:
+    rules = TableRules({"n": "int"}, checks={"positive": check(text)})
+    assert (rules.broken(row) is not None) == broken
+
+
+def test_fillings_with_few_joining_rows_come_first() -> None:
+    case = courses([1, 2])
+    made = filter_of(case)
+    coder = Coder(made.base, Lists(case))
+    rules = {
+        t: TableRules(dict.fromkeys(c, "int"), case.keys.get(t)) for t, c in case.columns.items()
+    }
+    options, _ = options_of(coder, view_row(case, (1, 1, 1)), rules, Lists(case), 1)
+    greedy = [next(iter(f.values())) for f in fillings(coder, options, Order.GREEDY, 10)]
+    assert greedy.index(2) < greedy.index(1)
+    assert greedy[0] not in (1, 2)
+    assert len(list(fillings(coder, options, Order.RANDOM, 3))) == 3
+
+
+def test_a_table_listed_twice_is_one_table_for_the_exact_check_alone() -> None:
+    """A new nation is the supplier's and the customer's: the estimate knows it as one of them."""
+    case = Case(
+        "SELECT s.k, n.k AS n, c.k AS c, m.k AS m FROM s, nation n, c, nation m"
+        " WHERE s.n = n.k AND c.s = s.k AND c.n = m.k",
+        {"s": ("k", "n"), "nation": ("k",), "c": ("k", "s", "n")},
+        {"s": [(1, 7)], "nation": [(8,)], "c": [(1, 1, 7), (2, 1, 8)]},
+        {"s": ("k",), "nation": ("k",), "c": ("k",)},
+    )
+    # Nation 7 is put in for the supplier; with it, customer 1 of nation 7 joins as well.
+    row = (1, 7, 2, 8)
+    found = asked(case, row, Mode.EXACT)
+    assert found.possible == "no"
+    assert {"k": 1, "n": 7, "c": 1, "m": 7}.items() <= found.rows[0].items()
+    pick = ((1, 7), (7,), (2, 1, 8), (8,))
+    assert not estimated(case, case.base(), 1.0, pick).declares()

@@ -1,0 +1,67 @@
+"""What changes do to a view, found through changed rows only, against the view computed twice."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from belvedere.updating.base import Base
+from belvedere.updating.exact import Changes, NewRow, Signature, effect, tagged, told
+from updating.cases import Case, Row, random_case
+
+KINDS = [{}, {"project": True}, {"cyclic": True}, {"twice": True, "project": True}, {"keyed": True}]
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_the_effect_of_base_changes_is_that_of_brute_force(seed: int) -> None:
+    case = random_case(seed, positions=1 + seed % 4, **KINDS[seed % 5])  # type: ignore[arg-type]
+    dice = random.Random(seed)
+    base = case.base()
+    after = {t: list(rows) for t, rows in case.tables.items()}
+    gone: dict[str, frozenset[int]] = {}
+    new: dict[str, tuple[NewRow, ...]] = {}
+    for table, columns in case.columns.items():
+        numbers = range(base.tables[table].size)
+        dropped = frozenset(n for n in numbers if dice.random() < 0.25)
+        gone[table] = dropped
+        lost = {values(base, table, n) for n in dropped}
+        after[table] = [r for r in after[table] if held(base, case, table, r) not in lost]
+        fresh = [tuple(dice.randrange(4) for _ in columns) for _ in range(dice.randint(0, 2))]
+        if case.keys:
+            fresh = [(10 + i, *r[1:]) for i, r in enumerate(fresh)]
+        fresh = [r for r in dict.fromkeys(fresh) if r not in case.tables[table]]
+        new[table] = tuple(new_row(base, case, table, r) for r in fresh)
+        after[table] += fresh
+    found = effect(base, Changes(gone, new))
+    before, then = case.view(), case.view(after)
+    assert set(found.added) == {signature(base, case, r) for r in then - before}
+    assert set(found.removed) == {signature(base, case, r) for r in before - then}
+
+
+def held(base: Base, case: Case, table: str, row: Row) -> Row:
+    at = dict(zip(case.columns[table], row, strict=True))
+    return tuple(at[c] for c in base.held[table])
+
+
+def values(base: Base, table: str, number: int) -> Row:
+    row = base.tables[table].row(number)
+    return tuple(base.values(table, row).values())  # type: ignore[return-value]
+
+
+def new_row(base: Base, case: Case, table: str, row: Row) -> NewRow:
+    at = dict(zip(case.columns[table], row, strict=True))
+    code = base.encoded(table, at, new=True)
+    assert code is not None
+    members = frozenset(p for p in base.shape.at(table) if case._selected(p, at))
+    return NewRow(code, members)
+
+
+def signature(base: Base, case: Case, row: Row) -> Signature:
+    at = dict(zip((place for _, place in base.shape.outputs), row, strict=True))
+    codes = []
+    for p, c in told(base):
+        code = base.domains[base.shape.positions[p].table, c].code(at[p, c])
+        assert code is not None
+        codes.append(code)
+    return (*codes, *(0 for _ in tagged(base)))

@@ -1,0 +1,239 @@
+"""The filter: kept current it is the one built anew; saved and loaded it is the same."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from belvedere.updating.candidates import best_candidates, counted_candidates
+from belvedere.updating.checks import Checker, Mode, decided_by_schema
+from belvedere.updating.constraints import TableRules
+from belvedere.updating.filter import Filter
+from belvedere.updating.flows import flow_candidates
+from belvedere.updating.full import FullPropagation, everything
+from belvedere.updating.graph import graph_of
+from belvedere.updating.roots import choose_root
+from belvedere.updating.storing import domain_groups, from_arrays, to_arrays
+from updating.cases import Case, Row, Tables, random_case
+from updating.test_estimate import real, rows_to_insert, shop
+from updating.test_search import Lists, view_row
+
+assert shop
+
+
+def filter_of(case: Case, share: float = 0.2, tables: Tables | None = None) -> Filter:
+    made = Filter(
+        case.base(tables), case.keys, [np.zeros(0, np.int64) for _ in case.shape.positions]
+    )
+    made.candidates_of(share)
+    return made
+
+
+def described(made: Filter, own: set[tuple[Any, ...]]) -> dict[str, Any]:
+    """A summary in terms of rows, for comparison: classes as sets, links by classes."""
+    base, summary, names = made.base, made.summary, {}
+    for p, of_row in enumerate(summary.of_row):
+        for c in set(of_row.tolist()) - {-1}:
+            rows = np.flatnonzero(of_row == c)
+            table = base.shape.positions[p].table
+            names[p, c] = (
+                p,
+                frozenset(
+                    tuple(base.values(table, base.tables[table].row(int(n))).values()) for n in rows
+                ),
+            )
+    tree = base.tree
+    links = {
+        (names[tree.parent(e), a], names[tree.child(e), b]): w
+        for e, found in summary.links.items()
+        for a, b, w in zip(
+            found.above.tolist(), found.below.tolist(), found.weights.tolist(), strict=True
+        )
+    }
+    est = {names[p, c]: round(float(summary.est[p][c]), 9) for p, c in names}
+    reach = {names[p, c]: round(float(summary.reach[p][c]), 9) for p, c in names}
+    alone = {n for n in names.values() if len(n[1]) == 1 and (n[0], *next(iter(n[1]))) in own}
+    return {
+        "classes": set(names.values()),
+        "links": links,
+        "est": est,
+        "reach": reach,
+        "own": alone,
+    }
+
+
+def owners(made: Filter) -> set[tuple[Any, ...]]:
+    base = made.base
+    found = set()
+    for p, own in enumerate(made.candidates):
+        table = base.shape.positions[p].table
+        found |= {(p, *base.values(table, base.tables[table].row(int(n))).values()) for n in own}
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_filter_kept_current_is_the_one_built_anew(seed: int) -> None:
+    kinds: list[dict[str, Any]] = [{}, {"project": True}, {"twice": True}, {"cyclic": True}]
+    case = random_case(3000 + seed, positions=1 + seed % 4, rows=6, **kinds[seed % 4])
+    made, dice = filter_of(case), random.Random(seed)
+    own = owners(made)
+    now = {t: list(rows) for t, rows in case.tables.items()}
+    for _ in range(3):
+        nets, signs = {}, {}
+        for table, columns in case.columns.items():
+            gone = [r for r in now[table] if dice.random() < 0.3]
+            new = [tuple(dice.randrange(5) for _ in columns) for _ in range(dice.randint(0, 3))]
+            net = Counter(new)
+            net.subtract(gone)
+            now[table] = [*(Counter(now[table]) + Counter(new) - Counter(gone)).elements()]
+            rows = [r for r, n in net.items() if n]
+            nets[table] = case.arrow({table: rows})[table]
+            signs[table] = [net[r] for r in rows]
+        used = made.shape.used
+        made.advance({t: net.select(list(used[t])) for t, net in nets.items()}, signs)
+    anew = Filter(case.base(now), case.keys, [np.zeros(0, np.int64) for _ in case.shape.positions])
+    anew.candidates = [
+        np.array(sorted(n for n in _numbers(anew, p, own)), dtype=np.int64)
+        for p in range(len(case.shape.positions))
+    ]
+    anew.summary = anew._summarized()
+    assert described(made, own) == described(anew, own)
+
+
+def _numbers(made: Filter, p: int, own: set[tuple[Any, ...]]) -> list[int]:
+    base, table = made.base, made.shape.positions[p].table
+    rows = base.tables[table]
+    return [n for n in range(rows.size) if (p, *base.values(table, rows.row(n)).values()) in own]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_saved_filter_comes_back_the_same(seed: int) -> None:
+    case = random_case(4000 + seed, positions=3, rows=6, project=seed % 2 == 0)
+    made = filter_of(case)
+    base = made.base
+    back = from_arrays(to_arrays(made), base.tree, base.held, domain_groups(base), case.keys)
+    assert described(back, owners(made)) == described(made, owners(made))
+
+
+def rules(case: Case) -> dict[str, TableRules]:
+    return {
+        t: TableRules(dict.fromkeys(c, "int"), case.keys.get(t)) for t, c in case.columns.items()
+    }
+
+
+@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.EXACT])
+def test_checks_that_answer_exactly_agree_with_brute_force(mode: Mode) -> None:
+    answers: Counter[str] = Counter()
+    for seed in range(60):
+        keyed = seed % 2 == 0
+        case = random_case(5000 + seed, positions=2 + seed % 2, values=4, keyed=keyed)
+        checker = Checker(filter_of(case), rules(case), Lists(case))
+        for pick in rows_to_insert(case, random.Random(seed), 3):
+            row = case.shown(pick)
+            if row in case.view() or (keyed and _breaks_a_key(case, pick)):
+                continue
+            found = checker.check([], [view_row(case, row)], mode)
+            answers[found.how] += 1
+            assert found.possible == ("no" if real(case, pick) > 1 else "yes"), (case, pick, found)
+            if found.possible == "no":
+                assert found.rows
+    assert sum(answers.values()) > 50
+
+
+def _breaks_a_key(case: Case, pick: tuple[Row, ...]) -> bool:
+    pairs = {(p.table, r[0]): r for p, r in zip(case.shape.positions, pick, strict=True)}
+    there = {(t, r[0]): r for t, rows in case.tables.items() for r in rows}
+    return any(there.get(k, r) != r for k, r in pairs.items()) or any(k[1] is None for k in pairs)
+
+
+def test_the_schema_decides_where_new_rows_only_refer_by_key() -> None:
+    case = Case(
+        "SELECT l.k, o.k AS o, c.k AS c FROM l, o, c WHERE l.a = o.k AND o.a = c.k",
+        {"l": ("k", "a"), "o": ("k", "a"), "c": ("k",)},
+        {"l": [(0, 0)], "o": [(0, 0)], "c": [(0,)]},
+        {"l": ("k",), "o": ("k",), "c": ("k",)},
+    )
+    tree = case.base().tree
+    assert decided_by_schema(tree, case.keys, [0])
+    assert not decided_by_schema(tree, case.keys, [1])
+    assert not decided_by_schema(tree, {"o": ("k",)}, [0])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_full_propagation_finds_what_the_estimate_with_all_candidates_finds(seed: int) -> None:
+    case = random_case(6000 + seed, positions=2 + seed % 3, values=4)
+    made = filter_of(case, 1.0)
+    slow, all_rows = FullPropagation(made), everything(made)
+    for pick in rows_to_insert(case, random.Random(seed), 3):
+        segments = made.segments_known(_known(case, pick), _coder(made))
+        assert slow.estimate(segments).rows == made.estimate(segments).rows
+        found = all_rows._total(segments) - all_rows.without
+        assert found == real(case, pick)
+
+
+def _known(case: Case, pick: tuple[Row, ...]) -> list[dict[str, Any]]:
+    tables = [p.table for p in case.shape.positions]
+    return [dict(zip(case.columns[t], r, strict=True)) for t, r in zip(tables, pick, strict=True)]
+
+
+def _coder(made: Filter) -> Any:
+    from belvedere.updating.asked import Coder
+
+    return Coder(made.base)
+
+
+def test_candidates_miss_the_fewest_segments(shop: Case) -> None:
+    """Example 5.8: {s1, p2, o2} and {o4, p5, a2} miss one segment, all others two."""
+    base = shop.base()
+    graph = graph_of(base)
+    best = {(0, 0), (1, 1), (2, 1)}, {(2, 3), (1, 4), (3, 1)}
+    one = counted_candidates(base, graph, 1)
+    assert {(p, int(n)) for p, some in enumerate(one) for n in some} in best
+    two = best_candidates(base, graph, 6 / 11)
+    assert {(p, int(n)) for p, some in enumerate(two) for n in some} == best[0] | best[1]
+    assert flow_candidates(base, graph, 1)[0] in best
+
+
+def test_the_root_with_the_fewest_errors_is_chosen() -> None:
+    case = Case(
+        "SELECT * FROM r, s, t WHERE r.a = s.d AND s.e = t.b",
+        {"r": ("a",), "s": ("d", "e", "f"), "t": ("b",)},
+        {"r": [], "s": [(i, i, 9) for i in range(4)], "t": []},
+    )
+    sample = [({"a": i, "d": i, "e": i, "f": 5, "b": i}, True) for i in range(4)]
+
+    def rooted(root: int) -> Filter:
+        """With all rows candidates from one root, so that it alone makes no error."""
+        return filter_of(replace(case, root=root), 1.0 if root == 2 else 0.0)
+
+    found = choose_root([1, 0, 2], rooted, sample)
+    assert found.errors == {1: 1.0, 0: 1.0, 2: 0.0}
+    assert (found.root, found.error, found.clear) == (2, 0.0, True)
+
+
+def test_a_row_that_is_there_is_refused(shop: Case) -> None:
+    from belvedere.errors import Invalid
+
+    checker = Checker(filter_of(shop), rules(shop), Lists(shop))
+    there = view_row(shop, sorted(shop.view())[0])
+    with pytest.raises(Invalid, match="already"):
+        checker.check([], [there])
+
+
+def test_rows_inserted_together_are_checked_together() -> None:
+    """Each alone has a side effect that is the other: together they have none."""
+    case = Case(
+        "SELECT a.x, b.y FROM a, b WHERE a.j = b.j",
+        {"a": ("x", "j"), "b": ("y", "j")},
+        {"a": [], "b": [(1, 0), (2, 0)]},
+    )
+    case = Case("SELECT a.x, a.j, b.y FROM a, b WHERE a.j = b.j", case.columns, case.tables)
+    checker = Checker(filter_of(case), rules(case), Lists(case))
+    one, two = view_row(case, (7, 0, 1)), view_row(case, (7, 0, 2))
+    assert checker.check([], [one]).possible == "no"
+    assert checker.check([], [one, two]).possible == "yes"

@@ -1,0 +1,145 @@
+"""Updatable views as a user has them: SQL in, refused or applied, visible at once, killed and reopened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import belvedere as bv
+from belvedere.errors import Invalid, Unsupported
+from belvedere.updating import applying
+
+pytestmark = pytest.mark.spark
+
+FEED = "USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+QUERY = """SELECT c.id AS customer, c.name, o.id AS orders, o.day, i.line, i.item
+FROM customer c JOIN orders o ON o.customer = c.id JOIN item i ON i.orders = o.id
+WHERE o.day > DATE '2020-01-01'"""
+
+
+def fill(lake: bv.Lake) -> None:
+    lake.sql(f"CREATE TABLE customer (id BIGINT, name STRING, note STRING) {FEED}")
+    lake.sql(f"CREATE TABLE orders (id BIGINT, customer BIGINT, day DATE) {FEED}")
+    lake.sql(f"CREATE TABLE item (line INT, orders BIGINT, item STRING) {FEED}")
+    lake.sql("INSERT INTO customer VALUES (1, 'ann', 'x'), (2, 'bob', NULL)")
+    lake.sql(
+        "INSERT INTO orders VALUES (10, 1, DATE '2021-01-01'), (11, 2, DATE '2021-01-02'),"
+        " (12, 9, DATE '2021-01-03'), (13, 1, DATE '2019-01-01')"
+    )
+    lake.sql(
+        "INSERT INTO item VALUES (100, 10, 'a'), (101, 10, 'b'), (102, 12, 'c'), (103, 12, 'd')"
+    )
+    for table, key in (("customer", "id"), ("orders", "id"), ("item", "line")):
+        lake.declare_key(table, [key])
+    lake.declare_foreign_key("item", ["orders"], "orders", ["id"])
+    lake.sql("ALTER TABLE item ADD CONSTRAINT short CHECK (item IN ('a', 'b', 'c', 'd', 'e'))")
+
+
+def rows(lake: bv.Lake) -> set[tuple[object, ...]]:
+    return {tuple(r) for r in lake.sql("SELECT line, item, name FROM contacts").collect()}
+
+
+def test_a_view_is_created_checked_written_through_and_reopened(
+    tmp_path: Path, spark: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert spark is not None
+    with bv.connect(tmp_path / "lake") as lake:
+        fill(lake)
+        with pytest.raises(Unsupported, match="computed"):
+            lake.sql("CREATE UPDATABLE VIEW bad AS SELECT id + 1 AS n FROM customer")
+        with pytest.raises(Unsupported, match="Aggregate"):
+            lake.sql("CREATE UPDATABLE VIEW bad AS SELECT count(*) AS n FROM customer")
+        told = lake.sql(f"EXPLAIN CREATE UPDATABLE VIEW contacts AS {QUERY}").collect()[0][0]
+        assert "orders: 3 rows, 1 in view rows, 2 extended dangling" in told
+        lake.sql(f"CREATE UPDATABLE VIEW contacts CANDIDATES 20 PERCENT AS {QUERY}")
+        before = rows(lake)
+        assert before == {(100, "a", "ann"), (101, "b", "ann")}
+        _refuses(lake)
+        plan = lake.sql(
+            "EXPLAIN INSERT INTO contacts VALUES (2, 'bob', 11, DATE '2021-01-02', 110, 'e')"
+        ).collect()[0][0]
+        assert "possible: yes (found by schema)" in plan
+        assert "insert into item" in plan
+        assert rows(lake) == before
+        lake.sql("INSERT INTO contacts VALUES (2, 'bob', 11, DATE '2021-01-02', 110, 'e')")
+        assert rows(lake) == before | {(110, "e", "bob")}
+        lake.sql("UPDATE contacts SET item = 'd' WHERE line = 110")
+        assert rows(lake) == before | {(110, "d", "bob")}
+        lake.sql("DELETE FROM contacts WHERE line = 110")
+        assert rows(lake) == before
+        assert lake.sql("SELECT * FROM orders WHERE id = 11").count() == 1
+        found = lake.sql(
+            "INSERT INTO contacts VALUES (9, 'new', 12, DATE '2021-01-03', 102, 'c') WITH SIDE EFFECTS ALLOWED"
+        ).collect()
+        assert [(r["table"], r["inserted"], r["extra_rows"]) for r in found] == [("customer", 1, 1)]
+        assert (103, "d", "new") in rows(lake)
+        _changed_by_others(lake)
+        _killed(lake, monkeypatch)
+    with bv.connect(tmp_path / "lake") as lake:
+        assert (120, "a", "ann") in rows(lake)
+        assert lake.sql("SELECT * FROM item WHERE line IN (130, 131)").count() in (0, 1)
+        with pytest.raises(Invalid, match="needed"):
+            lake.sql("DROP TABLE item")
+        lake.sql("DROP UPDATABLE VIEW contacts")
+        lake.sql("DROP TABLE item")
+
+
+def _refuses(lake: bv.Lake) -> None:
+    c = lake.check(
+        "contacts",
+        insert={
+            "customer": 9, "name": "new", "orders": 12, "day": _day(3), "line": 102, "item": "c",
+        },
+    )  # fmt: skip
+    assert (c.possible, c.extra_rows) == ("no", 1)
+    assert ("item", 103) in {(t, r.get("line")) for t, r in c.which}
+    for statement, match in {
+        "INSERT INTO contacts VALUES (9, 'new', 12, DATE '2021-01-03', 102, 'c')": "does not name",
+        "INSERT INTO contacts VALUES (1, 'ann', 10, DATE '2021-01-01', 100, 'a')": "already",
+        "INSERT INTO contacts VALUES (2, 'bob', 11, DATE '2021-01-02', 110, 'z')": "short",
+        "INSERT INTO contacts VALUES (1, 'ann', 13, DATE '2019-01-01', 110, 'a')": "WHERE",
+        "INSERT INTO contacts VALUES (2, 'bobby', 11, DATE '2021-01-02', 110, 'a')": "key of 'customer'",
+        "INSERT INTO contacts (customer) VALUES (2)": "needs a value",
+        "UPDATE contacts SET name = 'anna' WHERE line = 100": "does not name",
+    }.items():
+        with pytest.raises(Invalid, match=match):
+            lake.sql(statement)
+
+    assert lake.sql("DELETE FROM contacts WHERE line = 7").collect() == []
+
+
+def _day(n: int) -> object:
+    import datetime
+
+    return datetime.date(2021, 1, n)
+
+
+def _changed_by_others(lake: bv.Lake) -> None:
+    lake.sql("INSERT INTO item VALUES (120, 10, 'a')")
+    assert (120, "a", "ann") not in rows(lake)
+    assert next(s for s in lake.status() if s.name == "contacts").pending["item"].versions == 1
+    assert str(lake.refresh("contacts")) == "contacts: advance, 1 changed rows"
+    assert (120, "a", "ann") in rows(lake)
+    assert "Join tree" in lake.explain("contacts")
+
+
+def _killed(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update that ends between its commits is settled by the next that looks."""
+    merge, calls = applying._merge, [0]
+
+    def once(*args: object) -> None:
+        calls[0] += 1
+        if calls[0] == 2:
+            raise KeyboardInterrupt
+        merge(*args)  # type: ignore[arg-type]
+
+    before = rows(lake)
+    insert = "INSERT INTO contacts VALUES (5, 'eve', 30, DATE '2022-01-01', 130, 'e')"
+    with monkeypatch.context() as patch:
+        patch.setattr(applying, "_merge", once)
+        with pytest.raises(KeyboardInterrupt):
+            lake.sql(insert)
+    assert rows(lake) == before
+    lake.refresh("contacts")
+    assert rows(lake) == before | {(130, "e", "eve")}
