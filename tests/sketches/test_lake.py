@@ -57,7 +57,9 @@ def same(lake: Lake, text: str, through: str | None) -> Any:
 def test_a_query_is_answered_through_its_sketch_before_and_after_changes(lake: Lake) -> None:
     answer = same(lake, HOT.format(60000), "hot")
     assert 0 < answer.kept < answer.fragments / 2
-    lake.sql("INSERT INTO sales VALUES (9001, 'b3', 900.00, 400, 1.0, DATE '2026-03-01')")
+    lake.sql(
+        "INSERT INTO sales SELECT id + 9000, 'b3', 900.00, 8, 1.0, DATE '2026-03-01' FROM range(20)"
+    )
     lake.sql("DELETE FROM sales WHERE brand = 'b39' AND id < 2000")
     lake.sql("UPDATE sales SET sold = sold + 1 WHERE brand IN ('b38', 'b20')")
     after = same(lake, HOT.format(60000), "hot")
@@ -74,6 +76,7 @@ def test_other_constants_are_answered_where_that_is_sound(lake: Lake) -> None:
 
 
 def test_a_refresh_says_what_it_did_and_a_second_one_finds_nothing(lake: Lake) -> None:
+    lake.refresh("hot")
     lake.sql("INSERT INTO sales VALUES (9002, 'b7', 70.00, 1, NULL, NULL)")
     done = lake.refresh("hot")
     assert (done.strategy, done.rows) == ("maintain", 1)

@@ -118,7 +118,7 @@ def test_what_is_relied_on_leaves_room_for_growth_and_none_below_zero() -> None:
     evidence = Evidence(lambda _table, column: ENDS[column])
     found = aggregate("SELECT g, sum(v) AS x FROM r GROUP BY g")
     assert evidence.nonnegative(Scalar(parse_one("`v`", dialect="spark")), found.child)
-    assert evidence.watched() == (Watched("r", "v", "0", "100"),)
+    assert evidence.watched() == (Watched("r", "v", "0", "400"),)
     assert Fraction(evidence.watched()[0].low) == 0
 
 

@@ -15,6 +15,9 @@ from belvedere.analyses.origins import Origin, origin
 from belvedere.memory.kinds import is_decimal, is_integer
 from belvedere.sketches.definition import Watched
 
+_ROOM = 8
+"""How far above its greatest value a column may grow before safety is proved again."""
+
 Ends = Callable[[str, str], tuple[Any, Any]]
 """The least and the greatest value of a table's column; None where it has none."""
 
@@ -77,7 +80,7 @@ def _roomy(high: Fraction, kind: str) -> Fraction:
     """The greatest value with room above it; that of a decimal is never above one more digit."""
     if is_decimal(kind) and high <= 1:
         return max(high, Fraction(1))
-    return max(high * 2, Fraction(1))
+    return max(high * _ROOM, Fraction(1))
 
 
 def _most(origins: Iterable[Origin]) -> int:
