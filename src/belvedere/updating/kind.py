@@ -154,8 +154,9 @@ class UpdatableViews:
         mode: str = "AUTO",
     ) -> Check:
         """Whether rows can be inserted, deleted or replaced as asked."""
-        self._bring(name, None)
-        return run_check(self._lake, self._held[name], Update.of(insert, delete, update), mode)
+        with the_saves(self._lake).locked(KIND, name):
+            self._bring(name, None)
+            return run_check(self._lake, self._held[name], Update.of(insert, delete, update), mode)
 
     def write(self, name: str, kind: WriteKind, text: str, *, explain: bool) -> DataFrame:
         """Run a statement that writes through a view, or tell what it would do."""
@@ -263,9 +264,14 @@ class UpdatableViews:
 
     def _bring(self, name: str, only: Collection[str] | None) -> Brought:
         before = self._loaded(name)
-        held, done = bring(self._lake, before, only)
-        if held.vector != before.vector or done.strategy == "rebuild":
-            self._keep(name, held)
+        try:
+            held, done = bring(self._lake, before, only)
+            if held.vector != before.vector or done.strategy == "rebuild":
+                self._keep(name, held)
+        except BaseException:
+            # Its rows may be ahead of its vector.
+            self._held.pop(name, None)
+            raise
         return done
 
     def _keep(self, name: str, held: Held) -> None:
