@@ -7,6 +7,7 @@ from belvedere.errors import BelvedereError, Internal, Invalid, Unable, Unsuppor
 
 if TYPE_CHECKING:
     from belvedere.connection import Lake, ViewHandle, connect
+    from belvedere.synopses.stream import Synopsis
     from belvedere.views.refresh import Refreshed
 
 __version__ = "0.1.0"
@@ -17,6 +18,7 @@ __all__ = [
     "Invalid",
     "Lake",
     "Refreshed",
+    "Synopsis",
     "Unable",
     "Unsupported",
     "ViewHandle",
@@ -27,6 +29,7 @@ __all__ = [
 _LATER = {
     "Lake": "belvedere.connection",
     "Refreshed": "belvedere.views.refresh",
+    "Synopsis": "belvedere.synopses.stream",
     "ViewHandle": "belvedere.connection",
     "connect": "belvedere.connection",
 }

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belvedere import __version__
+from belvedere.commands import estimate, serving, sketches, synopsis
 from belvedere.commands.calling import (
     INTERNAL,
     INTERRUPTED,
@@ -35,7 +36,12 @@ if TYPE_CHECKING:
     from belvedere.connection import Lake
     from belvedere.lake.shelf import Shelf
 
-COMMANDS: tuple[Callable[[Adder], None], ...] = ()
+COMMANDS: tuple[Callable[[Adder], None], ...] = (
+    estimate.add,
+    serving.add_commands,
+    sketches.add,
+    synopsis.add,
+)
 """The commands of each kind of derivation, in a file of its own under `commands/`."""
 
 _EPILOG = """\

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from belvedere.cleaning.answers import Answer
+from belvedere.cleaning.cleaned import Cleaned
+from belvedere.cleaning.create import no_sample, samples_of
+from belvedere.cleaning.estimating import estimate
+from belvedere.cleaning.selecting import Selected
 from belvedere.derived import Kind, Writable, everything, readers, refuse_if_taken
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.kinds import kinds
@@ -16,7 +20,12 @@ from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
 from belvedere.lake.machine import blaming_the_machine
+from belvedere.scheduling.limits import Limits
+from belvedere.sketches.asking import ask
+from belvedere.sketches.kind import Sketches
+from belvedere.sql.sample_statements import CleanSample, Estimate
 from belvedere.sql.statements import (
+    AlterLimit,
     AlterPolicy,
     CreateTable,
     CreateView,
@@ -31,34 +40,34 @@ from belvedere.sql.statements import (
     Write,
     parse_statement,
 )
+from belvedere.synopses.kind import Synopses
 from belvedere.views import create as creation
+from belvedere.views.calls import Calls, refuse_broken
 from belvedere.views.catalog import (
-    Broken,
     all_views,
     canonical_name,
     is_view,
-    sound_and_broken,
     stored_of,
     the_view,
 )
-from belvedere.views.costs import learn
 from belvedere.views.definition import View
 from belvedere.views.describe import describe, show
 from belvedere.views.explain import Explanation, explain
 from belvedere.views.guard import Reader, guard, refuse_if_needed, view_readers
 from belvedere.views.history import History
-from belvedere.views.ledger import Ledger, readable
-from belvedere.views.pins import Pins
+from belvedere.views.ledger import readable
 from belvedere.views.references import told
-from belvedere.views.refresh import Refreshed, refresh
+from belvedere.views.refresh import Refreshed
 from belvedere.views.status import Statuses, history
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-
-SIDE_BY_SIDE = 2
-"""How many views refresh at once: most of a small refresh is waiting for the driver."""
+    from belvedere.scheduling.arrivals import Arrival
+    from belvedere.scheduling.planning import Outlook
+    from belvedere.scheduling.schedules import Calibration
+    from belvedere.scheduling.service import Service
+    from belvedere.synopses.handle import SynopsisHandle
 
 
 def connect(where: str | Path | SparkSession, state: str | Path | None = None) -> Lake:
@@ -79,12 +88,14 @@ class Lake:
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self._last: dict[str, Refreshed] = {}
         self._kinds = kinds(door)
         for view in all_views(door):
             # What cannot be read is for status() to tell: the other views must still open.
             with suppress(BelvedereError):
                 creation.show(door, view)
+        self._limits = Limits(door)
+        self._limits.show_consistent()
+        self._calls = Calls(door, after=self._limits.show_consistent)
 
     @property
     def spark(self) -> SparkSession:
@@ -105,8 +116,31 @@ class Lake:
                 if written is not None:
                     return written
             guard(self._door, statement, self._readers)
+            self._limits.show_consistent()
             with readable(self._door, text):
                 return self._door.sql(text)
+
+    def query(self, text: str, versions: Mapping[str, int] | None = None) -> DataFrame:
+        """Run a query, through a sketch where one is safe, up to date and worth it.
+
+        `versions` asks for earlier versions of its tables; without a sketch that is kept at these,
+        the tables are read at them.
+        """
+        with blaming_the_machine():
+            return ask(self._door, self._sketches, text, versions)
+
+    def explain_query(self, text: str, versions: Mapping[str, int] | None = None) -> Any:
+        """Which sketch would answer a query, why that is safe, what is skipped; or why none would."""
+        with blaming_the_machine():
+            return self._sketches.answer(text, versions)
+
+    def auto_sketches(self, on: bool = True) -> None:
+        """Watch queries from now on: create sketches where they pay, drop those that do not."""
+        self._sketches.watch(on)
+
+    @property
+    def _sketches(self) -> Sketches:
+        return next(k for k in self._kinds if isinstance(k, Sketches))
 
     def refresh(self, name: str | None = None, *, full: bool = False) -> Any:
         """Bring what is derived, and the views it reads, to the newest versions.
@@ -117,32 +151,22 @@ class Lake:
             return self._refresh_all(full=full)
         kind = self._kind(name)
         if kind is None:
-            return self._refresh_view(name, full=full)
+            return self._calls.fresh(the_view(self._door, name), full=full)
         canonical = canonical_name(self._door, name)
         for view in all_views(self._door):
             if view.stored in kind.reads(canonical):
-                self._refresh_view(view.name)
+                self._calls.fresh(view)
         with blaming_the_machine(), self._door.one_call():
             return kind.refresh(canonical, full=full)
 
     def _refresh_all(self, *, full: bool) -> list[Any]:
-        with self._refreshing() as ledger:
-            views, broken = sound_and_broken(self._door)
-            with Pins(self._door, views) as pins:
-                done: list[Any] = list(self._bring_all(views, pins, ledger, full=full))
+        views, broken = self._calls.everything(full=full)
+        done: list[Any] = list(views)
+        with blaming_the_machine(), self._door.one_call():
             for kind in self._kinds:
                 done += [kind.refresh(name, full=full) for name in kind.names()]
-        _refuse_broken(broken)
+        refuse_broken(broken)
         return done
-
-    def _refresh_view(self, name: str, *, full: bool = False) -> Refreshed:
-        with self._refreshing() as ledger:
-            view = the_view(self._door, name)
-            below = self._below(view)
-            with Pins(self._door, [*below, view]) as pins:
-                for needed in below:
-                    self._bring(needed, pins, ledger)
-                return self._bring(view, pins, ledger, full=full)
 
     def advance(self, name: str, *tables: str) -> Any:
         """Apply only some tables' pending changes to what is derived; the others' stay pending."""
@@ -153,12 +177,10 @@ class Lake:
             _refuse_none(others, kind.reads(canonical))
             with blaming_the_machine(), self._door.one_call():
                 return kind.advance(canonical, others)
-        with self._refreshing() as ledger:
-            view = the_view(self._door, name)
-            only = [self._input(name, view.inputs, t) for t in tables]
-            _refuse_none(only, view.inputs)
-            with Pins(self._door) as pins:
-                return self._bring(view, pins, ledger, only=only)
+        view = the_view(self._door, name)
+        only = [self._input(name, view.inputs, t) for t in tables]
+        _refuse_none(only, view.inputs)
+        return self._calls.advance(view, only)
 
     def check(self, name: str, **asked: Any) -> Any:
         """Whether an update through a view can be done as asked: insert=, delete= or update=.
@@ -181,7 +203,7 @@ class Lake:
 
     def _explained(self, name: str) -> Explanation:
         view = the_view(self._door, name)
-        keys, last = told(self._door, view), self._last.get(view.stored)
+        keys, last = told(self._door, view), self._calls.last.get(view.stored)
         if last is None:
             return explain(view, keys)
         ran = [("SQL that ran", sql) for sql in last.sql]
@@ -192,13 +214,56 @@ class Lake:
         with self._door.one_call():
             return everything(self._door, self._kinds)
 
+    def calibrate(self, name: str, tables: Collection[str] | None = None) -> Calibration:
+        """Measure on a scratch copy what changes of a view's tables cost it; saved with the view."""
+        with blaming_the_machine():
+            return self._limits.calibrate(name, tables=tables)
+
+    def plan(self, name: str, arrivals: str | Path | Sequence[Arrival] = "observed") -> Outlook:
+        """What the service would do for a view on a stream of arrivals, and what it would cost."""
+        return self._limits.plan(name, arrivals)
+
+    def serve(self, **options: Any) -> Service:
+        """A service that keeps the response limits of views; its `run` works until `stop`."""
+        return self._limits.service(self, **options)
+
     def history(self, name: str, limit: int | None = None) -> History:
         """The refreshes of a view, newest first, all or only the last ones."""
         return history(self._door, name, limit)
 
+    def clean(self, name: str) -> Cleaned:
+        """Bring a view's sample and its outliers, not the view, to the newest versions."""
+        view = the_view(self._door, name)
+        samples = samples_of(self._door, view.name)
+        if not samples:
+            raise no_sample(view.name)
+        return Cleaned(view.name, tuple(self._calls.samples(view, samples)))
+
+    def estimate(
+        self,
+        query: str,
+        *,
+        confidence: float = 0.95,
+        method: str = "AUTO",
+        clean: bool = True,
+        at: Mapping[str, int] | None = None,
+    ) -> Answer | Selected:
+        """Answer a query on a sampled view as of now, with intervals, without refreshing the view.
+
+        `clean=False` answers as of the sample's versions; `at` says which versions these must be.
+        """
+        first = self.clean if clean and at is None else str
+        with blaming_the_machine():
+            return estimate(self._door, first, query, confidence, method, at or {})
+
     def view(self, name: str) -> ViewHandle:
         """A view by name."""
         return ViewHandle(self, the_view(self._door, name))
+
+    def synopsis(self, name: str) -> SynopsisHandle:
+        """A synopsis by name."""
+        kept = next(kind for kind in self._kinds if isinstance(kind, Synopses))
+        return kept.handle(canonical_name(self._door, name))
 
     def enable_change_feed(self, table: str) -> None:
         """Record a table's changes from now on, so that views over it can be refreshed from them."""
@@ -243,8 +308,11 @@ class Lake:
             ShowViews: self._show,
             DescribeView: self._describe,
             AlterPolicy: self._alter,
+            AlterLimit: self._limit,
             DropView: self._drop,
             DropTable: self._drop_table,
+            CleanSample: self._clean,
+            Estimate: self._estimate,
         }
         for kind in self._kinds:
             own |= kind.statements()
@@ -280,6 +348,15 @@ class Lake:
         stored = stored_of(canonical_name(self._door, view))
         refuse_if_needed(view, self._readers(stored))
 
+    def _refuse_sampled(self, name: str) -> None:
+        """Invalid if a view that is to be replaced has a sample, which would be of another."""
+        if is_view(self._door, canonical_name(self._door, name)) and samples_of(self._door, name):
+            raise Invalid(
+                f"{name!r} has a sample, which would not fit another definition",
+                hint=f"DROP SAMPLE ON {name} first",
+                reason="NEEDED",
+            )
+
     def _refuse_taken(self, name: str) -> None:
         refuse_if_taken(self._kinds, canonical_name(self._door, name), name)
 
@@ -287,7 +364,10 @@ class Lake:
         self._refuse_taken(statement.name)
         if statement.replace:
             self._refuse_others(statement.name)
-        creation.create_view(self._door, statement)
+            self._refuse_sampled(statement.name)
+        made = creation.create_view(self._door, statement)
+        if made is not None:
+            self._limits.forget(statement.name)
         return self._nothing()
 
     def _refresh(self, statement: Refresh) -> DataFrame:
@@ -315,10 +395,42 @@ class Lake:
         creation.alter_policy(self._door, statement.name, statement.policy)
         return self._nothing()
 
+    def _clean(self, statement: CleanSample) -> DataFrame:
+        done = self.clean(statement.view)
+        return self.spark.createDataFrame([(str(done),)], "result string")
+
+    def _estimate(self, statement: Estimate) -> DataFrame:
+        return self.estimate(
+            statement.query,
+            confidence=statement.confidence,
+            method=statement.method,
+            clean=statement.clean,
+        ).df()
+
+    def _limit(self, statement: AlterLimit) -> DataFrame:
+        self._limits.alter(statement)
+        return self._nothing()
+
     def _drop(self, statement: DropView) -> DataFrame:
         self._refuse_others(statement.name)
+        samples = self._own_samples(statement.name)
+        for sample in samples:
+            creation.drop_view(self._door, sample.name)
         creation.drop_view(self._door, statement.name, if_exists=statement.if_exists)
-        return self._nothing()
+        self._limits.forget(statement.name)
+        said = [(f"dropped its sample {sample.name}",) for sample in samples]
+        return self.spark.createDataFrame(said, "result string")
+
+    def _own_samples(self, name: str) -> list[View]:
+        """The samples of a view that is to go, if nothing else needs it."""
+        if not is_view(self._door, canonical_name(self._door, name)):
+            return []
+        samples = samples_of(self._door, name)
+        own = {sample.name for sample in samples}
+        for table in (stored_of(canonical_name(self._door, name)), *(s.stored for s in samples)):
+            others = [r for r in view_readers(self._door, table) if r.name not in own]
+            refuse_if_needed(name, others)
+        return samples
 
     def _drop_table(self, statement: DropTable) -> DataFrame:
         name = canonical_name(self._door, statement.name)
@@ -337,61 +449,8 @@ class Lake:
             lake_catalog.drop_table(self._door, name)
         return self._nothing()
 
-    @contextmanager
-    def _refreshing(self) -> Iterator[Ledger]:
-        """One call that refreshes views, and records what it did."""
-        with blaming_the_machine(), self._door.one_call(), Ledger(self._door.journal) as ledger:
-            yield ledger
-
-    def _bring_all(
-        self, views: list[View], pins: Pins, ledger: Ledger, *, full: bool
-    ) -> list[Refreshed]:
-        """Refresh views side by side, each after those it reads; `views` has these first."""
-        running: dict[str, Future[Refreshed]] = {}
-
-        def after(view: View, below: list[Future[Refreshed]]) -> Refreshed:
-            for input_refresh in below:
-                input_refresh.result()
-            return self._bring(view, pins, ledger, full=full)
-
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            for view in views:
-                below = [running[t] for t in view.inputs if t in running]
-                running[view.stored] = pool.submit(after, view, below)
-        return [done.result() for done in running.values()]
-
-    def _bring(
-        self,
-        view: View,
-        pins: Pins,
-        ledger: Ledger,
-        *,
-        full: bool = False,
-        only: list[str] | None = None,
-    ) -> Refreshed:
-        done = refresh(self._door, view.name, full=full, only=only, pins=pins)
-        for each in (*done.parts, done):
-            ledger.add(each.record)
-            learn(self._door, each.record)
-        self._last[view.stored] = done
-        return done
-
     def _text(self, explanation: Explanation) -> DataFrame:
         return self.spark.createDataFrame([(str(explanation),)], "plan string")
-
-    def _below(self, view: View) -> list[View]:
-        """The views that a view reads, directly or not, in the order to refresh them."""
-        wanted: set[str] = set()
-        every = {v.stored: v for v in all_views(self._door)}
-
-        def visit(v: View) -> None:
-            for table in v.inputs:
-                if table in every and table not in wanted:
-                    wanted.add(table)
-                    visit(every[table])
-
-        visit(view)
-        return [v for stored, v in every.items() if stored in wanted]
 
     def _input(self, name: str, inputs: Collection[str], table: str) -> str:
         """The table of a plan that a user's name means: a view stands for its state."""
@@ -410,19 +469,6 @@ def _refuse_none(tables: list[str], inputs: Collection[str]) -> None:
         raise Invalid("advance needs a table", hint=f"it reads {', '.join(inputs)}")
 
 
-def _refuse_broken(broken: list[Broken]) -> None:
-    """An error for views that cannot be compiled, when the others are fresh."""
-    if broken:
-        names = ", ".join(repr(view.name) for view in broken)
-        first = broken[0].error
-        raise Invalid(
-            f"every view is fresh but {names}: {first.message}",
-            detail=first.detail,
-            hint=first.hint,
-            reason=first.reason,
-        ) from first
-
-
 class ViewHandle:
     """A view of a lake."""
 
@@ -439,9 +485,15 @@ class ViewHandle:
         """The declared columns with their types."""
         return self._view.definition.columns
 
-    def df(self) -> DataFrame:
-        """The view's rows as of its vector: exactly the declared columns."""
-        return self._lake.spark.sql(creation.read_sql(self._lake._door, self._view))
+    def df(self, *, between: bool = False) -> DataFrame:
+        """The view's rows: exactly the declared columns.
+
+        Of a view with a response limit those of its last state in which all tables were at one
+        point, or if asked for the newest, which may be in between.
+        """
+        lake = self._lake
+        version = None if between else lake._limits.version(self._view)
+        return lake.spark.sql(creation.read_sql(lake._door, self._view, version))
 
     def refresh(self, *, full: bool = False) -> Refreshed:
         """Bring it to the newest versions."""

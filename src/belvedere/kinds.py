@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from belvedere.cleaning.statements import Samples
 from belvedere.derived import Kind
 from belvedere.lake.shelf import Tables
+from belvedere.sketches.kind import Sketches
+from belvedere.synopses.kind import Synopses
 from belvedere.updating.kind import UpdatableViews
 
-KINDS: tuple[Callable[[Tables], Kind], ...] = (UpdatableViews,)
+KINDS: tuple[Callable[[Tables], Kind], ...] = (Samples, Sketches, Synopses, UpdatableViews)
 
 
 def kinds(lake: Tables) -> tuple[Kind, ...]:

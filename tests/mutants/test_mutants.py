@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from mutants import memory, rules, writes
+from mutants import memory, rules, samples, sketches, writes
 from mutants.hunt import Hunt, Mutant
 
-MUTANTS = [*rules.MUTANTS, *memory.MUTANTS, *writes.MUTANTS]
+MUTANTS = [
+    *rules.MUTANTS,
+    *memory.MUTANTS,
+    *writes.MUTANTS,
+    *samples.MUTANTS,
+    *sketches.MUTANTS,
+]
 # A search that stops at its first find may be given longer than one that must go to its end.
 PATIENCE = 50
 HUNTS = list(dict.fromkeys(m.hunt for m in MUTANTS))

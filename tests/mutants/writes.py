@@ -162,13 +162,13 @@ def groups_of_as_many_rows_are_left_alone(patch: Patch) -> None:
 
 @caught_by(hunts.having)
 def having_is_not_applied_at_read(patch: Patch) -> None:
-    right = state._split
+    right = state.split
 
     def split(plan: Rel) -> Any:
         core, above = right(plan)
         return core, above if not isinstance(plan, Filter) else lambda stored: stored
 
-    patch.setattr(state, "_split", split)
+    patch.setattr(state, "split", split)
 
 
 @caught_by(hunts.bags)

@@ -103,7 +103,7 @@ class Database:
                 rows = ordered(expanded(self.bag(q.child)), q.child.columns, q.order)
                 return Counter(rows[q.offset : q.offset + q.limit])
             case Restrict():
-                keys = positive(self.bag(q.by.rel))
+                keys = positive(self.bag(q.among))
                 place = [q.child.columns.index(k) for k in q.key]
                 rows = self.bag(q.child).items()
                 return Counter({r: m for r, m in rows if tuple(r[i] for i in place) in keys})

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp, parse_one
 
+from belvedere.algebra.hashing import bound, digest
 from belvedere.algebra.relations import (
     Agg,
     Aggregate,
@@ -18,6 +19,7 @@ from belvedere.algebra.relations import (
     Empty,
     Field,
     Filter,
+    Hash,
     Keys,
     Output,
     Project,
@@ -27,6 +29,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, call, col, lit
 from belvedere.algebra.walks import at, bottom_up, each_once, nodes
+from belvedere.analyses.keys import Declared, fewest, key
 from belvedere.analyses.sizes import Column, Sizes, Statistics
 from belvedere.analyses.spans import Spans, together
 from belvedere.analyses.types import types
@@ -40,14 +43,16 @@ from belvedere.rules.lookups import LookUp, filled, look_ups
 from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
+from belvedere.rules.sample import sample
 from belvedere.sql.bind import Bound
 from belvedere.sql.render import SIGN, is_signed, render
 from belvedere.views import maintenance
 from belvedere.views.choice import Strategy, choose
 from belvedere.views.definition import Definition
-from belvedere.views.parts import _called, assembled
+from belvedere.views.parts import assembled, called
+from belvedere.views.sampling import Sampling, sampled_plan
 from belvedere.views.state import Bag as BagState
-from belvedere.views.state import Combine, Grouped, State, state_of, stored_scan
+from belvedere.views.state import Combine, Grouped, State, physical, state_of, stored_scan
 from reference.engine import Engine, source
 from reference.interpreter import Bag, Database, minus, net, plus
 
@@ -248,7 +253,7 @@ def as_bag(rows: Rows) -> Bag:
 def parts_hold_their_groups(q: Rel, db: Database) -> None:
     """A plan over its aggregates as parts, each filled from those inside it = the plan"""
     places = inner_aggregates(q)
-    found = tuple((i, _called(each_once(q)[i])) for i in reversed(places))
+    found = tuple((i, called(each_once(q)[i])) for i in reversed(places))
     columns = tuple((c, c) for c in q.columns)
     definition = Definition("v", "v", "", "AUTO", {}, (), types(q, ask), parts=found)
     view, engine = assembled(definition, Bound(q, columns), "__bv_v"), Engine(db)
@@ -338,3 +343,66 @@ def _comparable(state: State, rows: list[tuple[Any, ...]]) -> Bag:
     return Counter(
         tuple(0 if s and v is None else v for s, v in zip(places, row, strict=True)) for row in rows
     )
+
+
+def sampling_keeps_the_rows(q: Rel, db: Database, key: tuple[str, ...], by: Hash) -> None:
+    """η(Q) pushed down = the rows of Q whose digest is below the bound, in DuckDB too"""
+    sampled = sample(q, key, by, dict.fromkeys(q.columns, "int") | types(q, ask)).plan
+    place = [q.columns.index(k) for k in key]
+    below = bound(by.ratio)
+    kept = {r: m for r, m in db.bag(q).items() if digest([r[i] for i in place], by.seed) < below}
+    assert db.bag(sampled) == Counter(kept)
+    the_sql_means_the_plan(sampled, db)
+
+
+def a_key_has_no_duplicates(q: Rel, db: Database, declared: Declared) -> bool:
+    """No two rows agree on the key that the analysis claims; whether it claims one"""
+    found = key(q, declared)
+    if found is None:
+        return False
+    place = [q.columns.index(k) for k in found.columns]
+    rows = list(db.bag(q).elements())
+    values = [tuple(r[i] for i in place) for r in rows]
+    assert len(set(values)) == len(values), (found, rows)
+    if found.solid:
+        assert not any(all(v is None for v in row) for row in values)
+    return True
+
+
+def fewer_columns_tell_as_many_rows_apart(
+    q: Rel, db: Database, columns: tuple[str, ...], declared: Declared
+) -> bool:
+    """Columns and those of them that determine the others have as many values; whether fewer do"""
+    fewer = fewest(q, columns, declared)
+    assert set(fewer) <= set(columns)
+
+    def values(names: tuple[str, ...]) -> int:
+        place = [q.columns.index(c) for c in names]
+        return len({tuple(r[i] for i in place) for r in db.bag(q)})
+
+    assert values(fewer) == values(columns)
+    return len(fewer) < len(columns)
+
+
+def cleaning_is_the_refresh_of_the_sample(q: Rel, db: Database, moving: set[str], by: Hash) -> None:
+    """push(η(M)) = the M of the sampled view, for every way a refresh can take"""
+    db, known = db.moving(moving), types(q, ask)
+    state = state_of(q, known)
+    key_columns = state.keys if isinstance(state, Grouped) else state.columns
+    if not key_columns:
+        return
+    sampled = state_of(
+        sampled_plan(q, Sampling("v", key_columns, True, by.ratio, by.seed), known), known
+    )
+    assert type(sampled) is type(state)
+    names = physical(state)
+    stored = {**dict.fromkeys((*names.values(), *(f"__k{i}" for i in range(9))), "int"), **known}
+    for strategy in (Strategy.MERGE, Strategy.REPLACE):
+        merges = not isinstance(state, Grouped) or state.adds(inserts_only=False)
+        if strategy is Strategy.MERGE and not merges:
+            continue
+        sizes = large_tables(db, moving)
+        full, own = (maintenance.move(s, strategy, moving, known, sizes) for s in (state, sampled))
+        cleaned = sample(full.plan, tuple(names[k] for k in key_columns), by, stored).plan
+        assert db.bag(cleaned) == db.bag(own.plan)
+        assert full.merge == own.merge

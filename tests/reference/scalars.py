@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -55,6 +56,12 @@ def value(e: exp.Expr, row: Row) -> Value:
         case exp.Coalesce():
             parts = (value(p, row) for p in (e.this, *e.expressions))
             return next((p for p in parts if p is not None), None)
+        case exp.Anonymous(this="concat"):
+            texts = [value(p, row) for p in e.expressions]
+            return None if None in texts else "".join(str(text) for text in texts)
+        case exp.Anonymous(this="md5"):
+            text = value(e.expressions[0], row)
+            return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
         case exp.Case():
             for branch in e.args["ifs"]:
                 if value(branch.this, row) is True:

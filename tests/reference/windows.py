@@ -37,14 +37,14 @@ def window_column(w: exp.Expr, names: tuple[str, ...], rows: list[Row]) -> list[
 
 
 def _sort_key(order: list[exp.Expr], row: dict[str, Any]) -> list[tuple[bool, Any]]:
-    """Ascending with NULLs first, or descending with NULLs last, over integers."""
+    """By integers; unless it is said otherwise, NULLs come first ascending and last descending."""
     key = []
     for o in order:
-        v = value(o.this, row)
-        if o.args.get("desc"):
-            key.append((v is None, 0 if v is None else -v))
-        else:
-            key.append((v is not None, 0 if v is None else v))
+        v, down, first = value(o.this, row), bool(o.args.get("desc")), o.args.get("nulls_first")
+        at_the_end = (not first) if first is not None else down
+        present = v is not None
+        number = 0 if v is None else -v if down else v
+        key.append((present != at_the_end, number))
     return key
 
 

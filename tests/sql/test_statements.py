@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from belvedere.errors import Invalid
 from belvedere.sql.statements import (
+    AlterLimit,
     AlterPolicy,
     ChangeKind,
     CreateSchema,
@@ -317,3 +318,27 @@ def test_a_script_with_an_open_quote_is_refused_where_it_opens() -> None:
         split_statements("SELECT 1;\nSELECT 'x; SELECT 2")
     assert "not closed" in caught.value.message
     assert "line 2, column 8" in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5 SECONDS", 5.0),
+        ("1 second", 1.0),
+        ("500 MILLISECONDS", 0.5),
+        ("1.5 minutes", 90.0),
+        ("NONE", None),
+    ],
+)
+def test_a_response_limit_is_a_time_or_none(text: str, seconds: float | None) -> None:
+    found = parse_statement(f"ALTER MATERIALIZED VIEW v SET RESPONSE LIMIT {text}")
+    assert found == AlterLimit("v", seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["5", "soon", "-5 SECONDS", "0 SECONDS", "5 FORTNIGHTS", "5 SECONDS x"]
+)
+def test_a_response_limit_that_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        parse_statement(f"ALTER MATERIALIZED VIEW v SET RESPONSE LIMIT {text}")
+    assert caught.value.detail.startswith("line 1")

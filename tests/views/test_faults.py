@@ -169,12 +169,14 @@ def recovered(lake: bv.Lake) -> None:
 
 def kept_up(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """The upkeep that comes every so many refreshes, with nothing to be kept for readers of old versions."""
-    for stored in lake._door.stored():
+    assert lake._door.directory is not None
+    for stored in lake._door.directory.glob("__bv*"):
         lake.spark.sql(
-            f"ALTER TABLE {stored} SET TBLPROPERTIES"
+            f"ALTER TABLE delta.`{stored}` SET TBLPROPERTIES"
             " ('delta.deletedFileRetentionDuration' = 'interval 0 seconds')"
         )
     lake.sql(MORE)
+    lake.sql("INSERT INTO s SELECT * FROM s LIMIT 5")
     with monkeypatch.context() as patch:
         patch.setattr(upkeep, "EVERY", 1)
         lake.refresh()

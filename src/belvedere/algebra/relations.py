@@ -281,12 +281,23 @@ class Keys:
     rel: Rel
 
 
-By: TypeAlias = Keys
+@dataclass(frozen=True)
+class Hash:
+    """A share of all key values: those whose seeded hash is below a bound (SVC's η)."""
+
+    seed: int
+    ratio: float
+
+
+By: TypeAlias = Keys | Hash
 
 
 @dataclass(frozen=True)
 class Restrict:
-    """The rows whose key is among those of `by`, by position, NULL equal to NULL."""
+    """The rows whose key is among those of `by`, by position, NULL equal to NULL.
+
+    By a hash it stands only while it is pushed down: `rules/sample.py` makes filters of it.
+    """
 
     child: Rel
     key: tuple[str, ...]
@@ -294,12 +305,19 @@ class Restrict:
 
     def __post_init__(self) -> None:
         _has(self, self.key, self.child)
-        if len(self.by.rel.columns) != len(self.key):
+        if isinstance(self.by, Keys) and len(self.by.rel.columns) != len(self.key):
             raise Internal(f"restrict by {self.by.rel.columns} on {self.key}")
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self.child.columns
+
+    @property
+    def among(self) -> Rel:
+        """The key values that are kept."""
+        if isinstance(self.by, Hash):
+            raise Internal("a restriction by a hash is a filter by now")
+        return self.by.rel
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,10 @@ def children(q: Rel) -> tuple[Rel, ...]:
             return (q.left, q.right)
         case Union():
             return q.children
+        case Restrict(by=Keys(rel)):
+            return (q.child, rel)
         case Restrict():
-            return (q.child, q.by.rel)
+            return (q.child,)
         case _:
             assert_never(q)
 
@@ -63,8 +65,10 @@ def with_children(q: Rel, new: Sequence[Rel]) -> Rel:
             return replace(q, left=new[0], right=new[1])
         case Union():
             return replace(q, children=tuple(new))
-        case Restrict():
+        case Restrict(by=Keys()):
             return replace(q, child=new[0], by=Keys(new[1]))
+        case Restrict():
+            return replace(q, child=new[0])
         case _:
             assert_never(q)
 

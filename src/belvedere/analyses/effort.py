@@ -47,7 +47,7 @@ def effort(q: Rel, sizes: Sizes, small: float) -> float:
             case Join():
                 return meeting(sizes.rows(node.left), sizes.rows(node.right))
             case Restrict():
-                return meeting(sizes.rows(node.child), sizes.rows(node.by.rel))
+                return meeting(sizes.rows(node.child), sizes.rows(node.among))
             case Aggregate() | Distinct() | Support() | Unsigned() | Net() | Window() | TopK():
                 return _GROUP * sizes.rows(node.child)
             case Except() | Intersect():

@@ -100,8 +100,8 @@ class Sizes:
             case Except() | Intersect():
                 return self.rows(q.left)
             case Restrict():
-                pairs = zip(q.key, q.by.rel.columns, strict=True)
-                return min(self.rows(q.child), self._matched(q.child, q.by.rel, pairs))
+                pairs = zip(q.key, q.among.columns, strict=True)
+                return min(self.rows(q.child), self._matched(q.child, q.among, pairs))
             case Join():
                 return self._joined(q)
             case Empty():

@@ -54,8 +54,8 @@ def sources(q: Rel, column: str, known: Known) -> Sources | None:
         case Filter() | Distinct() | Support() | Unsigned() | Net() | Negate() | TopK():
             return sources(q.child, column, known)
         case Restrict():
-            keys = dict(zip(q.key, q.by.rel.columns, strict=True))
-            by = sources(q.by.rel, keys[column], known) if column in keys else None
+            keys = dict(zip(q.key, q.among.columns, strict=True))
+            by = sources(q.among, keys[column], known) if column in keys else None
             return by or sources(q.child, column, known)
         case Join():
             return _joined(q, column, known)

@@ -106,14 +106,18 @@ class Work:
 
         None if they are too many, or of types that Arrow does not hold as Spark does.
         """
-        frame = self.query(sql)
+        found = self._fetched(self.query(sql).limit(most + 1))
+        return None if found is None or found.table.num_rows > most else found
+
+    def all(self, sql: str) -> Rows | None:
+        """The rows of a query, however many, computed now; None if Arrow does not hold their types."""
+        return self._fetched(self.query(sql))
+
+    def _fetched(self, frame: DataFrame) -> Rows | None:
         kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}
         if not all(map(is_exact, kinds.values())):
             return None
-        found = frame.limit(most + 1).toArrow()
-        if found.num_rows > most:
-            return None
-        rows = Rows(found, {name: kind for name, kind in kinds.items() if name != SIGN})
+        rows = Rows(frame.toArrow(), {name: kind for name, kind in kinds.items() if name != SIGN})
         return rows.with_signs(rows.signs) if rows.signed else rows
 
     def hold(self, label: str, rows: pa.Table, kinds: Mapping[str, str]) -> str:

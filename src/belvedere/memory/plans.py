@@ -117,7 +117,7 @@ class Memory:
             case Join():
                 return self._join(q, self.rows(q.left), self.rows(q.right))
             case Restrict():
-                return self._restrict(q, self.rows(q.child), self.rows(q.by.rel))
+                return self._restrict(q, self.rows(q.child), self.rows(q.among))
             case Union():
                 return _union(q, [self.rows(c) for c in q.children])
             case Negate():
@@ -171,7 +171,7 @@ class Memory:
             return (
                 rows if keys.table.num_rows else rows.where(pa.repeat(False, rows.table.num_rows))
             )
-        left, right = numbered(rows.columns(q.key), keys.columns(q.by.rel.columns))
+        left, right = numbered(rows.columns(q.key), keys.columns(q.among.columns))
         return rows.where(pa.array(np.isin(left, right)))
 
     def _join(self, q: Join, left: Rows, right: Rows) -> Rows:

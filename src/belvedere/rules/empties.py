@@ -53,7 +53,7 @@ def _node(q: Rel) -> Rel:
             return Empty(q.columns) if _none(q.child) and q.keys else q
         # E2
         case Restrict():
-            return Empty(q.columns) if _none(q.child) or _none(q.by.rel) else q
+            return Empty(q.columns) if _none(q.child) or _none(q.among) else q
         case Intersect():
             return Empty(q.columns) if _none(q.left) or _none(q.right) else q
         case Join(kind=Kind.INNER | Kind.SEMI):

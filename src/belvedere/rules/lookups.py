@@ -86,12 +86,11 @@ class _Places:
                 return q
             # U3
             case Restrict():
-                keys = zip(q.key, q.by.rel.columns, strict=True)
+                keys = zip(q.key, q.among.columns, strict=True)
                 asked = (
-                    (k, self._leaf(q.child, k, self._of(q.by.rel, by), nulls=True))
-                    for k, by in keys
+                    (k, self._leaf(q.child, k, self._of(q.among, by), nulls=True)) for k, by in keys
                 )
-                return _over(q, self._within(q.child, asked), q.by.rel)
+                return _over(q, self._within(q.child, asked), q.among)
             case _:
                 return q
 
@@ -161,7 +160,7 @@ def _onto(q: Rel, column: str, place: Scan) -> Rel:
             (below,) = (o.value.column for o in q.outputs if o.name == column)
             return _over(q, _onto(q.child, below or "", place))
         case Restrict():
-            return _over(q, _onto(q.child, column, place), q.by.rel)
+            return _over(q, _onto(q.child, column, place), q.among)
         case Join() if _owner(q, column) is q.left:
             return _over(q, _onto(q.left, column, place), q.right)
         case Join():

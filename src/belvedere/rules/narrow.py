@@ -86,8 +86,8 @@ class _Narrow:
 
     def _restricted(self, q: Restrict) -> Rel:
         parts = []
-        for k, key in zip(q.key, q.by.rel.columns, strict=True):
-            at = self.of(q.by.rel, key)
+        for k, key in zip(q.key, q.among.columns, strict=True):
+            at = self.of(q.among, key)
             if at is not None and self._pays(q.child, k, at):
                 null = exp.Is(this=col(k).expr, expression=exp.null())
                 parts.append(Scalar(exp.or_(_between(col(k), at).expr, null)))

@@ -1,5 +1,7 @@
 """Push a key restriction down: `Restrict(Q, key, by)` keeps the rows of Q whose key is among `by`.
 
+`by` is a relation of key values, or a hash: a share of all key values (SVC's η).
+
 Law: the pushed plan equals the restricted one, row for row (SVC Def. 3). K is the restriction;
 π K its projection on some of its columns, which keeps a superset.
 
@@ -12,10 +14,12 @@ Law: the pushed plan equals the restricted one, row for row (SVC Def. 3). K is t
                              = L ⋈ K(R)              key within the right side, inner only
     R7  equality  K(L ⋈ R)   = K(L) ⋈ K(R)           key columns equated with the other side's
     R8  part      K(Q)       = K((π K)(Q))           some key columns pass where not all do
-    stop          a scan, top-k, ⟗, an empty key
+    stop          a scan, top-k, ⟗, an empty key; for a hash also where R8 would apply, since a
+                  part of a key says nothing about the hash of all of it
 
 R6 and R7 for semi, anti and left joins: a right row that matches no kept left row is not needed.
-R7 asks for columns of the same type, so that one K serves both sides.
+R7 asks for columns of the same type, so that one K serves both sides; a hash, which is the same
+for equal values of different types, for columns that can be hashed alike.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from belvedere.algebra.hashing import family
 from belvedere.algebra.relations import (
     Aggregate,
     By,
@@ -32,6 +37,7 @@ from belvedere.algebra.relations import (
     Empty,
     Except,
     Filter,
+    Hash,
     Intersect,
     Join,
     Keys,
@@ -50,7 +56,7 @@ from belvedere.algebra.relations import (
     Window,
 )
 from belvedere.algebra.scalars import col
-from belvedere.analyses.equalities import equalities
+from belvedere.analyses.equalities import equalities, same_type
 
 
 def push(q: Restrict) -> Rel:
@@ -90,7 +96,7 @@ def _through(q: Restrict, names: Mapping[str, str]) -> Rel:
     child = q.child
     assert isinstance(child, Project | Aggregate | Window)
     passing = [k for k in q.key if k in names]
-    if not passing:
+    if not passing or (isinstance(q.by, Hash) and len(passing) < len(q.key)):
         return q
     inner = Restrict(child.child, tuple(names[k] for k in passing), _part(q, passing))
     pushed = replace(child, child=push(inner))
@@ -109,13 +115,17 @@ def _join(q: Restrict, join: Join) -> Rel:
         return q
     left = {c: c for c in join.left.columns}
     right = {c: c for c in join.right.columns} if join.kind is Kind.INNER else {}
-    for a, b in equalities(join):
+    for a, b in equalities(join, alike=_hash_alike if isinstance(q.by, Hash) else same_type):
         if a in q.key:
             right.setdefault(a, b)
         if b in q.key and join.kind is Kind.INNER:
             left.setdefault(b, a)
     on_left = [k for k in q.key if k in left]
     on_right = [k for k in q.key if k in right]
+    if isinstance(q.by, Hash):
+        on_left, on_right = (on if len(on) == len(q.key) else [] for on in (on_left, on_right))
+    if not on_left and not on_right:
+        return q
     pushed = replace(
         join,
         left=_reduced(q, join.left, on_left, left),
@@ -135,5 +145,9 @@ def _part(q: Restrict, keys: list[str]) -> By:
     """π K: the restriction by some of the key's columns."""
     if tuple(keys) == q.key:
         return q.by
-    names = dict(zip(q.key, q.by.rel.columns, strict=True))
-    return Keys(Distinct(Project(q.by.rel, tuple(Output(names[k], col(names[k])) for k in keys))))
+    names = dict(zip(q.key, q.among.columns, strict=True))
+    return Keys(Distinct(Project(q.among, tuple(Output(names[k], col(names[k])) for k in keys))))
+
+
+def _hash_alike(left: str, right: str) -> bool:
+    return family(left) is not None and family(left) == family(right)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
 
 from belvedere.algebra.relations import Rel
 from belvedere.errors import Invalid
-from belvedere.sql.context import Catalog, Context, Env, Query, Relation
+from belvedere.sql.context import Catalog, Context, Env, Item, Query, Relation
 from belvedere.sql.expressions import refuse_hidden
+from belvedere.sql.froms import bind_from
 from belvedere.sql.parse import parse_query
 from belvedere.sql.prune import pruned
-from belvedere.sql.queries import bind_query
+from belvedere.sql.queries import bind_query, with_common
 from belvedere.sql.reduce import reduced
 
-__all__ = ["Bound", "Catalog", "Relation", "bind"]
+__all__ = ["Bound", "Catalog", "Relation", "bind", "bind_qualified"]
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,36 @@ def bind(text: str, catalog: Catalog) -> Bound:
     """The plan of a query's text."""
     ctx = Context(text, catalog, bind_query)
     query = bind_query(ctx, parse_query(text), Env())
+    return _bound(ctx, query)
+
+
+def bind_qualified(text: str, catalog: Catalog) -> Bound:
+    """The plan of a query's text where columns of one name get that of their table before it: c1.id, c2.id."""
+    ctx = Context(text, catalog, bind_query)
+    tree = parse_query(text)
+    query = bind_query(ctx, tree, Env())
+    names = [i.name.lower() for i in query.items]
+    if isinstance(tree, exp.Select) and len(set(names)) < len(names):
+        # FROM is bound first, so that a second binding gives its columns the same names.
+        again = Context(text, catalog, bind_query)
+        source = bind_from(again, tree, with_common(again, tree, Env()))
+        owner = {v.column: ".".join(v.qualifier) for v in source.scope.columns}
+        query = replace(query, items=tuple(_qualified(i, names, owner) for i in query.items))
+    return _bound(ctx, query)
+
+
+def _bound(ctx: Context, query: Query) -> Bound:
     _check_names(query)
     query = ctx.close(query)
     columns = tuple((i.name, i.value.column or "") for i in query.items)
     return Bound(reduced(pruned(query.plan), ctx.names), columns, tuple(ctx.notes))
+
+
+def _qualified(item: Item, names: list[str], owner: dict[str, str]) -> Item:
+    under = owner.get(item.value.column or "", "")
+    if item.aliased or not under or names.count(item.name.lower()) == 1:
+        return item
+    return replace(item, name=f"{under}.{item.name}", aliased=True)
 
 
 def _check_names(query: Query) -> None:

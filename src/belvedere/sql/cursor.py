@@ -162,6 +162,15 @@ class Cursor:
             return token.text + self._source(token)[-1] + self.string()
         return token.text
 
+    def number(self, what: str = "a number") -> float:
+        """A number, with its sign."""
+        sign = -1.0 if self.take("-") else 1.0
+        if self.done or self._tokens[self._at].token_type != TokenType.NUMBER:
+            raise self.wrong(f"expected {what}")
+        text = self._tokens[self._at].text
+        self.skip()
+        return sign * float(text)
+
     def at_string(self) -> bool:
         """Whether a string literal comes next."""
         return not self.done and self._tokens[self._at].token_type in _STRINGS

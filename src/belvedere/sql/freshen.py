@@ -87,7 +87,7 @@ class _Renaming:
                 order = tuple(replace(o, column=self._name(o.column)) for o in q.order)
                 return TopK(self.turn(q.child), order, q.limit, q.offset)
             case Restrict():
-                return Restrict(self.turn(q.child), self._all(q.key), Keys(self.turn(q.by.rel)))
+                return Restrict(self.turn(q.child), self._all(q.key), Keys(self.turn(q.among)))
             case Empty():
                 return Empty(self._all(q.columns))
             case _:

@@ -72,7 +72,7 @@ def _keep(q: Rel, needed: Set[str]) -> Rel:
         case Negate():
             return replace(q, child=_keep(q.child, needed))
         case Restrict():
-            by = Keys(_keep(q.by.rel, frozenset(q.by.rel.columns)))
+            by = Keys(_keep(q.among, frozenset(q.among.columns)))
             return Restrict(_keep(q.child, needed | set(q.key)), q.key, by)
         case _:
             assert_never(q)

@@ -21,7 +21,7 @@ from belvedere.sql.selects import bind_select, is_all
 
 def bind_query(ctx: Context, node: exp.Expr, env: Env) -> Query:
     """Any query as a plan."""
-    env = _with(ctx, node, env)
+    env = with_common(ctx, node, env)
     match node:
         case exp.Select():
             return bind_select(ctx, node, env)
@@ -36,7 +36,8 @@ def bind_query(ctx: Context, node: exp.Expr, env: Env) -> Query:
             raise ctx.unsupported(f"{node.key.upper()} as a query", node, "write SELECT … FROM")
 
 
-def _with(ctx: Context, node: exp.Expr, env: Env) -> Env:
+def with_common(ctx: Context, node: exp.Expr, env: Env) -> Env:
+    """The names around a query with those of its own WITH."""
     clause = node.args.get("with_")
     if clause is None:
         return env

@@ -274,12 +274,12 @@ class _Renderer:
         return "" if right is None else "right"
 
     def _restrict(self, q: Restrict) -> _Block:
-        left, keys = self.block(q.child), self._unsigned(q.by.rel)
+        left, keys = self.block(q.child), self._unsigned(q.among)
         if not keys.bare:
-            keys = self._closed(q.by.rel, keys)
-        if self.small(q.by.rel) is not None:
+            keys = self._closed(q.among, keys)
+        if self.small(q.among) is not None:
             left = _handing_out(left, keys)
-        pairs = zip(q.key, q.by.rel.columns, strict=True)
+        pairs = zip(q.key, q.among.columns, strict=True)
         on = every(same(Scalar(left.columns[a]), Scalar(keys.columns[b])) for a, b in pairs)
         return replace(left, items=(*left.items, _join_item(keys.items[0], Kind.SEMI, on.expr)))
 

@@ -17,6 +17,8 @@ from functools import partial
 
 from belvedere.errors import Invalid
 from belvedere.sql.cursor import Cursor, Properties, dotted, name_parts, nearest, tokenize
+from belvedere.sql.sample_statements import SAMPLES, SampleStatement
+from belvedere.sql.sketch_statements import SKETCHES, SketchStatement
 from belvedere.sql.spark_statements import (
     SPARKS,
     ChangeKind,
@@ -29,6 +31,7 @@ from belvedere.sql.spark_statements import (
     Write,
     WriteKind,
 )
+from belvedere.sql.synopsis_statements import SYNOPSES, SynopsisStatement
 from belvedere.sql.updating_statements import (
     EXPLAINED,
     UPDATING,
@@ -39,6 +42,7 @@ from belvedere.sql.updating_statements import (
 )
 
 __all__ = [
+    "AlterLimit",
     "AlterPolicy",
     "ChangeKind",
     "CreateSchema",
@@ -143,6 +147,14 @@ class AlterPolicy:
 
 
 @dataclass(frozen=True)
+class AlterLimit:
+    """ALTER MATERIALIZED VIEW … SET RESPONSE LIMIT; None is no limit."""
+
+    name: str
+    seconds: float | None
+
+
+@dataclass(frozen=True)
 class Other:
     """Anything else, for Spark."""
 
@@ -158,6 +170,10 @@ Statement = (
     | DescribeView
     | DropView
     | AlterPolicy
+    | SampleStatement
+    | SketchStatement
+    | AlterLimit
+    | SynopsisStatement
     | CreateUpdatable
     | DropUpdatable
     | ExplainUpdatable
@@ -291,12 +307,32 @@ def _last_name(c: Cursor) -> str:
     return name
 
 
-def _alter_policy(c: Cursor) -> AlterPolicy:
+def _alter(c: Cursor) -> AlterPolicy | AlterLimit:
     name = c.name("a view's name")
-    c.expect("SET REFRESH POLICY")
-    policy = _policy(c)
+    limited = c.take("SET RESPONSE LIMIT")
+    if not limited and not c.take("SET REFRESH POLICY"):
+        raise c.wrong("expected SET REFRESH POLICY or SET RESPONSE LIMIT")
+    made = AlterLimit(name, _limit(c)) if limited else AlterPolicy(name, _policy(c))
     c.end()
-    return AlterPolicy(name, policy)
+    return made
+
+
+def _limit(c: Cursor) -> float | None:
+    """A time with its unit, or NONE."""
+    if c.take("NONE"):
+        return None
+    hint = "write SET RESPONSE LIMIT 5 SECONDS, 500 MILLISECONDS, 2 MINUTES, or NONE"
+    try:
+        number = float(c.word())
+    except ValueError:
+        raise c.wrong("expected a number, or NONE", hint) from None
+    if not 0 < number < float("inf"):
+        raise c.wrong("a limit is longer than nothing", hint)
+    c.skip()
+    for unit, seconds in _UNITS.items():
+        if c.take(unit) or c.take(f"{unit}S"):
+            return number * seconds
+    raise c.wrong("expected a unit of time", hint)
 
 
 def _if_understood(parse: Callable[[Cursor], Statement], c: Cursor) -> Statement:
@@ -312,7 +348,11 @@ def _refuse_near_miss(c: Cursor) -> None:
     for ahead in range(4):
         word, following = c.word(ahead), c.word(ahead + 1)
         if nearest(word, ["MATERIALIZED"]) and following and following != ".":
-            hint = "write one of: " + ", ".join(f"{phrase} …" for phrase in _OURS)
+            own = (phrase for phrase in _OURS if "MATERIALIZED" in phrase)
+            hint = "write one of: " + ", ".join(f"{phrase} …" for phrase in own)
+            hint = "write one of: " + ", ".join(
+                f"{phrase} …" for phrase in _OURS if "MATERIALIZED" in phrase
+            )
             raise c.wrong("not a statement on materialized views", hint)
         if word not in _LEADING:
             return
@@ -340,8 +380,13 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     "DESCRIBE MATERIALIZED VIEW": _describe,
     "DESC MATERIALIZED VIEW": _describe,
     "DROP MATERIALIZED VIEW": _drop_view,
-    "ALTER MATERIALIZED VIEW": _alter_policy,
+    "ALTER MATERIALIZED VIEW": _alter,
+    **SAMPLES,
+    **SKETCHES,
+    **SYNOPSES,
     **UPDATING,
 }
+
+_UNITS = {"MILLISECOND": 0.001, "SECOND": 1.0, "MINUTE": 60.0, "HOUR": 3600.0}
 
 _LEADING = {word for phrase in _OURS for word in phrase.split()} - {"MATERIALIZED"}

@@ -111,10 +111,15 @@ def create_view(door: Door, statement: CreateView) -> View | None:
         # What reads it was compiled against the columns and the state it has now.
         refuse_if_needed(statement.name, view_readers(door, view.stored))
         _drop(door, name)
-    _drop_parts(door, name)  # left by a creation that was cut off
+    fill_view(door, view)
+    return view
+
+
+def fill_view(door: Door, view: View) -> None:
+    """Compute a view that was planned, and show it under its name."""
+    _drop_parts(door, canonical_name(door, view.name))  # left by a creation that was cut off
     _fill(door, view)
     show(door, view)
-    return view
 
 
 def drop_view(door: Door, name: str, *, if_exists: bool = False) -> bool:
@@ -140,18 +145,18 @@ def alter_policy(door: Door, name: str, policy: Policy) -> None:
     door.set_properties(stored, {VIEW_PROPERTY: definition.to_json()})
 
 
-def show(door: Door, view: View) -> None:
+def show(door: Door, view: View, version: int | None = None) -> None:
     """Put the view under its name: exactly the declared columns, read from the stored table."""
-    lake_catalog.create_view(door, canonical_name(door, view.name), read_sql(door, view))
+    lake_catalog.create_view(door, canonical_name(door, view.name), read_sql(door, view, version))
 
 
-def read_sql(door: Door, view: View) -> str:
-    """The query of the catalog view."""
+def read_sql(door: Door, view: View, version: int | None = None) -> str:
+    """The query of the catalog view, over the newest version of the stored table or another."""
     declared = (
         Output(name, col(plan))
         for (name, _), (_, plan) in zip(view.definition.columns, view.bound.columns, strict=True)
     )
-    stored = reference(door.table(view.stored))
+    stored = reference(door.table(view.stored), version)
     return render(Project(view.read, tuple(declared)), lambda _: stored.copy()).sql(dialect="spark")
 
 

@@ -21,6 +21,7 @@ from belvedere.errors import Invalid
 from belvedere.lake.shelf import VIEW_PROPERTY
 from belvedere.sql.bind import Bound
 from belvedere.sql.statements import Policy
+from belvedere.views.sampling import Sampling
 from belvedere.views.state import Bag, State, cast, state_of, stored_scan
 
 FORMAT = 1
@@ -47,6 +48,13 @@ class Definition:
     """Where in the plan its parts are, and what stands there: see `views/parts.py`."""
     part: int = 0
     """Which of them this is; 0 is the view itself."""
+    sample: Mapping[str, Any] | None = None
+    """Of a sample or outliers, of which view and which rows: see `views/sampling.py`."""
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """What of a view is kept, if not all of it."""
+        return None if self.sample is None else Sampling.from_dict(self.sample)
 
     def to_json(self) -> str:
         """The record."""

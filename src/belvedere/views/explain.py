@@ -16,6 +16,7 @@ from belvedere.algebra.relations import At, Change, Rel, Scan
 from belvedere.algebra.walks import children
 from belvedere.analyses.families import Family, passage
 from belvedere.rules.delta import delta
+from belvedere.rules.sample import placed
 from belvedere.views.choice import REASONS, Choice, Strategy, blocked, choose
 from belvedere.views.definition import View
 from belvedere.views.maintenance import move
@@ -52,6 +53,9 @@ def explain(view: View, more: Iterable[tuple[str, str]] = ()) -> Explanation:
         ("Incremental", _verdict(view)),
         ("Change, when every table changes", tree(delta(_core(view), None, _types(view)))),
     ]
+    sampling = view.definition.sampling
+    if sampling is not None:
+        parts.insert(1, (f"Of {sampling.of}", sampled(view)))
     for part in view.every_part:
         kept = f"{_stored(part)}\n\n{_passages(part)}"
         parts.append((f"Part {part.definition.part}, kept and refreshed before the view", kept))
@@ -59,6 +63,21 @@ def explain(view: View, more: Iterable[tuple[str, str]] = ()) -> Explanation:
     if view.bound.notes:
         parts.append(("Notes", "\n".join(view.bound.notes)))
     return Explanation(view.name, (*parts, *more))
+
+
+def sampled(view: View) -> str:
+    """Of a sample, which rows it keeps, where η went and what kept it from going lower."""
+    sampling = view.definition.sampling
+    assert sampling is not None
+    if sampling.table:
+        return f"every row of outlier keys: OUTLIERS {sampling.asked}"
+    unique = "" if sampling.unique else ", which is not unique: rows are sampled together"
+    lines = [f"{sampling.ratio:.4g} of ({', '.join(sampling.key)}){unique}, seed {sampling.seed}"]
+    stops, whole = placed(view.plan, *(part.plan for part in view.every_part))
+    lines += [str(stop) for stop in stops]
+    own = {part.stored for part in view.every_part}
+    others = [t for t in whole if t not in own]
+    return "\n".join([*lines, f"read whole: {', '.join(others)}"] if others else lines)
 
 
 def _query(view: View) -> str:

@@ -17,6 +17,9 @@ from belvedere.lake.tables import Table
 from belvedere.listing import Listing
 from belvedere.views.ledger import Candidate, Record
 
+BEHIND = "behind"
+"""In a note, the tables that had newer versions and were left where they were."""
+
 
 @dataclass(frozen=True)
 class PastRefresh:

@@ -26,6 +26,7 @@ from belvedere.sql.bind import Bound
 from belvedere.sql.freshen import rename
 from belvedere.views.choice import blocked
 from belvedere.views.definition import Definition, View
+from belvedere.views.sampling import sampled_plan
 from belvedere.views.state import Bag, state_of
 
 LARGE = 50_000
@@ -48,12 +49,15 @@ def chosen(view: View, sizes: Sizes) -> tuple[tuple[int, str], ...]:
         and REDUCES * sizes.groups(node) <= sizes.rows(node.child)
         and not blocked(state_of(node, types), types, tables(node))
     ]
-    return tuple((at, _called(order[at])) for at in sorted(found, reverse=True))
+    return tuple((at, called(order[at])) for at in sorted(found, reverse=True))
 
 
 def assembled(definition: Definition, bound: Bound, stored: str) -> View:
     """A view over its parts, or the part that the definition says."""
     owner = whole(definition)
+    sampling = definition.sampling
+    if sampling is not None:
+        bound = replace(bound, plan=sampled_plan(bound.plan, sampling, definition.types))
     order = each_once(bound.plan)
     kept: dict[int, Rel] = {}
     made: list[View] = []
@@ -63,12 +67,12 @@ def assembled(definition: Definition, bound: Bound, stored: str) -> View:
         below = tuple(part for part in made if part.stored in read)
         return View(own, replace(bound, plan=plan, columns=columns), where, below)
 
-    for place, called in definition.parts:
+    for place, name in definition.parts:
         node = order[place] if place < len(order) else bound.plan
-        if _called(node) != called:
+        if called(node) != name:
             raise Invalid(
                 f"the definition of {owner.name!r} is not understood as it was",
-                detail=f"a part of it was {called}",
+                detail=f"a part of it was {name}",
                 hint=f"CREATE OR REPLACE MATERIALIZED VIEW {owner.name}",
                 reason="SCHEMA_CHANGED",
             )
@@ -101,7 +105,7 @@ def _under(part: View, columns: tuple[str, ...]) -> Rel:
     return part.read if columns == part.read.columns else Project(part.read, outputs)
 
 
-def _called(node: Rel) -> str:
+def called(node: Rel) -> str:
     """What tells an aggregate from others of its plan."""
     return f"{', '.join(node.columns)} of {', '.join(tables(node))}"
 

@@ -35,7 +35,7 @@ from belvedere.views.create import show
 from belvedere.views.definition import View
 from belvedere.views.foreign import checked, verified
 from belvedere.views.held import Held
-from belvedere.views.history import note
+from belvedere.views.history import BEHIND, note
 from belvedere.views.ledger import Record
 from belvedere.views.lookups import LookUps
 from belvedere.views.maintenance import Move, fill, move, rebuilding
@@ -362,7 +362,12 @@ class _Refresh:
         return free and cheaper(rebuild, ours)
 
     def _noted(self, stamp: Stamp, choice: Choice) -> Stamp:
-        return replace(stamp, note=note(choice.strategy.value, choice.reason, self.meter.began))
+        how = note(choice.strategy.value, choice.reason, self.meter.began)
+        newest = {t: self.pins.table(t) for t in self.view.inputs}
+        at = {t: (p.id, p.version) for t, p in stamp.vector.items()}
+        behind = [t for t, table in newest.items() if at[t] != (table.id, table.version)]
+        more = {BEHIND: ", ".join(behind)} if behind else {}
+        return replace(stamp, note={**how, **more})
 
     def _changes(self, work: Work, name: str, old: Position, new: Position) -> Changes:
         columns = list(self.view.used(name))

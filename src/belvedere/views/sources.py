@@ -43,6 +43,10 @@ class Versions:
         return self.pins.table(leaf.table), version
 
 
-def reference(table: Table) -> exp.Table:
-    """A table as SQL names it."""
-    return exp.to_table(table.reference, dialect="spark")
+def reference(table: Table, version: int | None = None) -> exp.Table:
+    """A table as SQL names it, or one version of it."""
+    named = exp.to_table(table.reference, dialect="spark")
+    if version is not None:
+        at = exp.Version(this="VERSION", kind="AS OF", expression=exp.Literal.number(version))
+        named.set("version", at)
+    return named

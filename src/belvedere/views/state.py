@@ -114,7 +114,7 @@ State: TypeAlias = Grouped | Bag
 
 def state_of(plan: Rel, types: Types) -> State:
     """How a definition is stored."""
-    core, above = _split(plan)
+    core, above = split(plan)
     match core:
         case Aggregate():
             return _grouped(core, above, types)
@@ -151,7 +151,7 @@ def physical(state: State) -> dict[str, str]:
     return names
 
 
-def _split(plan: Rel) -> tuple[Rel, Callable[[Rel], Rel]]:
+def split(plan: Rel) -> tuple[Rel, Callable[[Rel], Rel]]:
     """The core, and the operators above it as a function of what stands in for it."""
     chain: list[Project | Filter | TopK] = []
     node = plan

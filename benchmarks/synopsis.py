@@ -1,0 +1,349 @@
+"""Samples of joins: inserts and deletes per second, against a symmetric join and the paper's figures.
+
+    python -m benchmarks.synopsis --quick     scale 1, a few minutes
+    python -m benchmarks.synopsis             scale 10
+    python -m benchmarks.synopsis --only qy   one workload
+
+The last line is JSON. Each workload runs in a process of its own on one core; time is that of the calls
+of the synopsis alone, reading its input and compiling are not in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.synopsis_workloads import (
+    BATCH,
+    KEYS,
+    QX,
+    QY,
+    QZ,
+    Event,
+    Road,
+    Workload,
+    interleaved,
+    rows_of,
+    schemas,
+    whole,
+    with_deletions,
+)
+
+SAMPLE = 10_000
+READ_EVERY = 50_000
+WINDOW = 5.0
+WORKLOADS = {w.name: w for w in (QX, QY, QZ)}
+KINDS = {
+    "without": [{"rows": n} for n in (1000, 10_000, 100_000, 1_000_000)],
+    "with": [{"rows": n, "replacement": True} for n in (1000, 10_000, 100_000, 1_000_000)],
+    "bernoulli": [{"rate": p} for p in (1e-7, 1e-6, 1e-5, 1e-4)],
+}
+
+
+def synopsis(workload: Workload, scale: int, *, collapse: bool = True, **kind: Any) -> Any:
+    """A synopsis of a workload with its dimensions loaded."""
+    from belvedere.synopses.stream import Synopsis
+
+    tables = workload.preloaded | workload.streamed
+    keys = {t: KEYS[s] for t, s in tables.items() if s in KEYS}
+    kind = kind or {"rows": SAMPLE}
+    made = Synopsis(
+        workload.query, schemas(workload, scale), keys=keys, seed=1, collapse=collapse, **kind
+    )
+    for table, source in workload.preloaded.items():
+        made.insert(table, whole(source, scale))
+    return made
+
+
+class Clock:
+    """Applies events, and remembers how fast at which progress."""
+
+    def __init__(self, made: Any, total: int) -> None:
+        self.made, self.total = made, total
+        self.changes, self.seconds, self.read_at, self.reads = 0, 0.0, 0, 0.0
+        self.curve: list[tuple[float, float]] = []
+        self._mark = (0, 0.0)
+
+    def run(self, events: Iterator[Event]) -> Clock:
+        for table, rows, gone in events:
+            started = time.perf_counter()
+            if gone:
+                self.made.delete(table, rows)
+            else:
+                self.made.insert(table, rows)
+            self.changes += rows.num_rows
+            if self.changes - self.read_at >= READ_EVERY:
+                self.read()
+            self.seconds += time.perf_counter() - started
+            if self.changes - self._mark[0] >= self.total / 40:
+                self._window()
+        return self
+
+    def read(self) -> None:
+        """A request for the synopsis: its results and the size of the join."""
+        self.made.results.slots().copy()
+        self.reads += float(self.made.results.keeper.size > 0)
+        self.read_at = self.changes
+
+    def _window(self) -> None:
+        changes, seconds = self._mark
+        rate = (self.changes - changes) / (self.seconds - seconds)
+        self.curve.append((round(self.changes / self.total, 3), round(rate)))
+        self._mark = self.changes, self.seconds
+
+    @property
+    def rate(self) -> float:
+        return self.changes / self.seconds
+
+
+def warmed(workload: Workload, scale: int, **kind: Any) -> None:
+    """Everything compiled: a little of each kind of change."""
+    made = synopsis(workload, scale, **kind)
+    for table, rows, _ in interleaved(workload, scale, most=60_000):
+        made.insert(table, rows)
+        made.delete(table, rows.slice(0, 10))
+    made.sample()
+
+
+def inserts(name: str, scale: int) -> dict[str, Any]:
+    """A workload of inserts."""
+    workload = WORKLOADS[name]
+    before = _resident()
+    warmed(workload, scale)
+    made = synopsis(workload, scale)
+    total = sum(rows_of(s, scale) for s in workload.streamed.values())
+    clock = Clock(made, total).run(interleaved(workload, scale))
+    peak = (_resident() - before) / 1e6
+    started = time.perf_counter()
+    made.sample()
+    shown = time.perf_counter() - started
+    singles = synopsis(workload, scale)
+    one = Clock(singles, 20_000).run(interleaved(workload, scale, 1, most=20_000))
+    return {
+        "rate": round(clock.rate), "changes": clock.changes, "seconds": round(clock.seconds, 2),
+        "join_size": made.join_size, "peak_gb": round(peak, 2), "curve": clock.curve,
+        "batch_1": round(one.rate), "sample_as_arrow_seconds": round(shown, 4),
+    }  # fmt: skip
+
+
+def deletes(scale: int) -> dict[str, Any]:
+    """QY with a fifth of its rows deleted, the oldest first."""
+    before = _resident()
+    warmed(QY, scale)
+    made = synopsis(QY, scale)
+    total = int(1.2 * sum(rows_of(s, scale) for s in QY.streamed.values()))
+    clock = Clock(made, total).run(with_deletions(QY, scale))
+    peak = (_resident() - before) / 1e6
+    return {
+        "rate": round(clock.rate), "changes": clock.changes, "seconds": round(clock.seconds, 2),
+        "join_size": made.join_size, "peak_gb": round(peak, 2), "curve": clock.curve,
+    }  # fmt: skip
+
+
+def road(quick: bool) -> dict[str, Any]:
+    """QB with several d: each second its reports come and those of a minute ago go."""
+    from belvedere.synopses.stream import Synopsis
+
+    found: dict[str, Any] = {}
+    before = _resident()
+    cars = Road(seconds=240 if quick else 900)
+    for d in (50, 300, 1000):
+        for again in (False, True):
+            made = Synopsis(cars.query(d), cars.schemas(), rows=SAMPLE, seed=1)
+            changes, seconds = 0, 0.0
+            for now, lanes in enumerate(
+                Road(seconds=90).seconds_of() if not again else cars.seconds_of()
+            ):
+                started = time.perf_counter()
+                for lane, new, old in lanes:
+                    made.change(lane, deletes=old, inserts=new)
+                if now >= cars.window:
+                    seconds += time.perf_counter() - started
+                    changes += sum(new.num_rows + old.num_rows for _, new, old in lanes)
+        found[f"d_{d}"] = {"rate": round(changes / seconds), "join_size": made.join_size}
+    found["peak_gb"] = round((_resident() - before) / 1e6, 3)
+    found["cars"], found["rows_per_lane"] = cars.cars, 2 * cars.cars // 3
+    return found
+
+
+def against_symmetric(name: str, scale: int) -> dict[str, Any]:
+    """Instant throughput of both, from states loaded to some share."""
+    from benchmarks.symmetric import SymmetricJoin
+
+    workload = WORKLOADS[name]
+    total = sum(rows_of(s, scale) for s in workload.streamed.values())
+    found: dict[str, Any] = {}
+    for share in (0.01, 0.1, 1.0):
+        made = synopsis(workload, scale)
+        plain = synopsis(workload, scale, collapse=False)
+        other = SymmetricJoin(plain.results.keeper.plan, SAMPLE)
+        for table, source in workload.preloaded.items():
+            other.load(table, whole(source, scale))
+        until = int(share * total * 0.98)
+        loaded = 0
+        rest: list[Event] = []
+        for table, rows, _ in interleaved(workload, scale):
+            if loaded < until:
+                made.insert(table, rows)
+                other.load(table, rows)
+                loaded += rows.num_rows
+                continue
+            rest.append((table, rows, False))
+            if len(rest) > 40:
+                break
+        other.results = made.results.keeper.size
+        clock = Clock(made, 10**12).run(iter(rest))
+        done, spent = _slow(other, rest)
+        rate = done / spent if spent else 0.0
+        found[f"{share:.0%}"] = {
+            "ours": round(clock.rate), "symmetric": round(rate, 2), "ratio": round(clock.rate / rate),
+        }  # fmt: skip
+    return found
+
+
+def _slow(other: Any, events: list[Event]) -> tuple[int, float]:
+    """Rows of every table in the proportion they come in, until the window is over."""
+    ids: dict[str, list[tuple[int, int]]] = {}
+    for table, rows, _ in events:
+        ids.setdefault(table, []).extend(other.load(table, rows))
+    largest = max(map(len, ids.values()))
+    steps = {t: largest / len(rows) for t, rows in ids.items() if rows}
+    due, done, spent = dict.fromkeys(ids, 0.0), 0, 0.0
+    while spent < WINDOW and any(ids.values()):
+        table = min((t for t in ids if ids[t]), key=lambda t: due[t] + steps[t])
+        due[table] += steps[table]
+        started = time.perf_counter()
+        other.join(*ids[table].pop(0))
+        spent += time.perf_counter() - started
+        done += 1
+    return done, spent
+
+
+def without_collapse(name: str, scale: int) -> dict[str, Any]:
+    """The same without collapsing foreign keys, for as long as it lasts."""
+    made = synopsis(WORKLOADS[name], scale, collapse=False)
+    clock = Clock(made, 10**9)
+    for event in interleaved(WORKLOADS[name], scale):
+        clock.run(iter([event]))
+        if clock.seconds > 4 * WINDOW:
+            break
+    return {"rate": round(clock.rate), "changes": clock.changes}
+
+
+def kinds(scale: int) -> dict[str, Any]:
+    """QY with every kind of sample at four sizes."""
+    found: dict[str, Any] = {}
+    total = sum(rows_of(s, scale) for s in QY.streamed.values())
+    for name, sizes in KINDS.items():
+        for kind in sizes:
+            warmed(QY, scale, **kind)
+            clock = Clock(synopsis(QY, scale, **kind), total).run(interleaved(QY, scale))
+            found.setdefault(name, []).append(
+                [kind.get("rows", kind.get("rate")), round(clock.rate)]
+            )
+    return found
+
+
+def loading(scale: int) -> dict[str, Any]:
+    """Saving the state of QY, and having it again."""
+    from belvedere.lake.saved import Saves
+    from belvedere.synopses.keeper import Keeper
+    from belvedere.synopses.saving import from_arrays, to_arrays
+
+    made = synopsis(QY, scale)
+    for table, rows, _ in interleaved(QY, scale):
+        made.insert(table, rows)
+    keeper = made.results.keeper
+    with tempfile.TemporaryDirectory() as home:
+        saves = Saves(Path(home))
+        started = time.perf_counter()
+        saves.save("synopsis", "qy", {}, {}, to_arrays(keeper))
+        saved = time.perf_counter() - started
+        started = time.perf_counter()
+        found = saves.load("synopsis", "qy")
+        again = from_arrays(Keeper(keeper.plan, keeper.kind, seed=2), found.arrays)
+        loaded = time.perf_counter() - started
+        assert again.size == keeper.size
+        return {
+            "load_seconds": round(loaded, 2), "save_seconds": round(saved, 2),
+            "bytes": found.head.bytes,
+        }  # fmt: skip
+
+
+def _resident() -> float:
+    """The most memory so far, in kilobytes."""
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def part(name: str, scale: int, quick: bool) -> dict[str, Any]:
+    """One part of the benchmark, in this process."""
+    if name in WORKLOADS:
+        return inserts(name, scale)
+    if name.startswith("vs_"):
+        return against_symmetric(name.removeprefix("vs_"), scale)
+    if name.startswith("no_collapse_"):
+        return without_collapse(name.removeprefix("no_collapse_"), scale)
+    return {
+        "qy_delete": lambda: deletes(scale),
+        "qb": lambda: road(quick),
+        "kinds": lambda: kinds(scale),
+        "load": lambda: loading(scale),
+    }[name]()
+
+
+PARTS = (
+    "qx qy qz qy_delete qb vs_qx vs_qy vs_qz no_collapse_qx no_collapse_qy no_collapse_qz kinds load"
+).split()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="scale 1 instead of 10")
+    parser.add_argument("--scale", type=int, help="another scale")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--here", help=argparse.SUPPRESS)
+    parser.add_argument("--plots", type=Path, help="a directory for pictures")
+    options = parser.parse_args()
+    scale = options.scale or (1 if options.quick else 10)
+    if options.here:
+        print(json.dumps(part(options.here, scale, options.quick)))
+        return
+    found: dict[str, Any] = {"scale": scale, "sample": SAMPLE, "batch": BATCH}
+    for name in options.only:
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.synopsis",
+            "--scale",
+            str(scale),
+            "--here",
+            name,
+        ]
+        if options.quick:
+            command.append("--quick")
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            print(ran.stderr, file=sys.stderr)
+            raise SystemExit(f"{name} failed")
+        found[name] = json.loads(ran.stdout.splitlines()[-1])
+        shown = {k: v for k, v in found[name].items() if k != "curve"}
+        print(f"{name}: {shown}", flush=True)
+    if options.plots:
+        from benchmarks.synopsis_plots import draw
+
+        draw(found, options.plots)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

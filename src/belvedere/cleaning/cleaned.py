@@ -1,0 +1,23 @@
+"""What a cleaning did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from belvedere.views.refresh import Refreshed
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """The refreshes of a view's sample and of its outliers."""
+
+    view: str
+    refreshes: tuple[Refreshed, ...]
+
+    @property
+    def seconds(self) -> float:
+        """What it took."""
+        return sum(r.seconds for r in self.refreshes)
+
+    def __str__(self) -> str:
+        return "\n".join(str(r) for r in self.refreshes)

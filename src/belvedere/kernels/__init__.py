@@ -1,0 +1,1 @@
+"""Compiled loops, each beside a plain twin that defines it; imported only where they are used."""

@@ -1,0 +1,129 @@
+"""Response limits, as a lake has them: set, measured, planned, served, and what is shown meanwhile.
+
+A view with a limit is advanced table by table. Under its name stands its last state in which all
+tables were at one point; the one in between is for those who ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from belvedere.errors import BelvedereError
+from belvedere.lake import log
+from belvedere.lake.door import Door
+from belvedere.lake.names import hidden
+from belvedere.lake.tables import table_directories
+from belvedere.scheduling.arrivals import Arrival
+from belvedere.scheduling.calibration import SIZES, calibrate
+from belvedere.scheduling.planning import Outlook, plan
+from belvedere.scheduling.schedules import (
+    Calibration,
+    calibrated,
+    forget,
+    schedules,
+    set_limit,
+    the_schedule,
+)
+from belvedere.scheduling.service import Answer, Served, Service
+from belvedere.scheduling.subscriptions import Desk
+from belvedere.scheduling.watching import consistent_version
+from belvedere.sql.statements import AlterLimit
+from belvedere.views.catalog import the_view
+from belvedere.views.create import show
+from belvedere.views.definition import View
+
+
+class Lakelike(Served, Protocol):
+    """What a lake does for the service and its subscriptions."""
+
+    def sql(self, text: str) -> Any: ...
+
+
+@dataclass
+class Limits:
+    """The limits of one lake."""
+
+    door: Door
+    shown: dict[str, int | None] = field(default_factory=dict)
+
+    def alter(self, statement: AlterLimit) -> None:
+        """Set a limit, or take it away."""
+        set_limit(self.door, statement.name, statement.seconds)
+        if statement.seconds is None:
+            view = the_view(self.door, statement.name)
+            self.shown.pop(view.stored, None)
+            show(self.door, view)
+        self.show_consistent()
+
+    def calibrate(
+        self, name: str, *, tables: Collection[str] | None = None, sizes: Sequence[int] = SIZES
+    ) -> Calibration:
+        """Measure what changes cost, and save it with the view."""
+        found = calibrate(self.door, name, tables=tables, sizes=sizes)
+        schedule = calibrated(self.door, name, found)
+        if schedule.limit is not None:
+            set_limit(self.door, name, schedule.limit)  # refused if it cannot be kept
+        return found
+
+    def plan(self, name: str, arrivals: str | Path | Sequence[Arrival]) -> Outlook:
+        """What the service would do."""
+        return plan(self.door, name, arrivals)
+
+    def forget(self, name: str) -> None:
+        """A view is dropped or replaced."""
+        forget(self.door, name)
+
+    def version(self, view: View) -> int | None:
+        """The version of a view's state to show; None is the newest."""
+        limited = the_schedule(self.door, view.name).limit is not None
+        return consistent_version(self.door, view) if limited else None
+
+    def show_consistent(self) -> None:
+        """Put the last state at one point of every view with a limit under its name."""
+        for schedule in schedules(self.door):
+            try:
+                view = the_view(self.door, schedule.view)
+                version = consistent_version(self.door, view)
+                if self.shown.get(view.stored, -1) != version:
+                    show(self.door, view, version)
+                    self.shown[view.stored] = version
+            except BelvedereError:
+                # What cannot be read is for status() to tell.
+                continue
+
+    def service(
+        self,
+        lake: Lakelike,
+        *,
+        allowed: Sequence[str] = (),
+        told: Callable[[str], None] = lambda _: None,
+        **options: Any,
+    ) -> Service:
+        """A service that keeps the limits and looks after subscriptions; `run` starts it."""
+        service = Service(lake, self.door, told=told, **options)
+        desk = Desk(self.door, _Asking(lake, service, self.door), allowed, told=told)
+        service.between = desk.turn
+        return service
+
+
+@dataclass(frozen=True)
+class _Asking:
+    lake: Lakelike
+    service: Service
+    door: Door
+
+    def ask(self, view: str) -> Answer:
+        return self.service.ask(view)
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        return [row.asDict(recursive=True) for row in self.lake.sql(query).collect()]
+
+    def versions(self) -> Mapping[str, int]:
+        """The newest version of every table, from the logs."""
+        if self.door.directory is None:
+            return {}
+        found = table_directories(self.door.directory)
+        return {name: log.newest_version(root) for name, root in found.items() if not hidden(name)}

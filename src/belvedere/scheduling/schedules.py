@@ -1,0 +1,246 @@
+"""Schedules: the response limit of a view and what its tables' changes cost, saved with the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from belvedere.derived import the_saves
+from belvedere.errors import Invalid, Unsupported
+from belvedere.lake.shelf import Tables
+from belvedere.listing import table
+from belvedere.scheduling.costs import (
+    Block,
+    Cost,
+    Curve,
+    Linear,
+    Listed,
+    Prices,
+    from_record,
+    to_record,
+)
+from belvedere.scheduling.fitting import Fit, Measured, fit, priced
+from belvedere.scheduling.keeping import refuse_too_tight
+from belvedere.scheduling.model import State, Terms
+from belvedere.sql.statements import Policy
+from belvedere.views.catalog import canonical_name, shown_name, the_view
+from belvedere.views.choice import REASONS, blocked
+from belvedere.views.definition import View
+
+KIND = "schedule"
+REMEMBERED = 5
+"""Measurements that are kept for batches of about one size."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured of a view's tables, each alone and all together."""
+
+    tables: tuple[str, ...]
+    fits: tuple[Fit, ...]
+    joint: tuple[tuple[State, float], ...] = ()
+    at: str = ""
+
+    @property
+    def prices(self) -> Prices:
+        """What batches take."""
+        return priced(self.fits, dict(self.joint))
+
+    def with_measured(self, action: State, seconds: float) -> Calibration:
+        """The calibration after one more batch was timed; of about its size the oldest goes."""
+        moved = [i for i, k in enumerate(action) if k]
+        if len(moved) == 1:
+            (i,) = moved
+            new = Measured(action[i], seconds)
+            near = [m for m in self.fits[i].measured if _size(m.changes) == _size(new.changes)]
+            others = [m for m in self.fits[i].measured if m not in near]
+            fitted = fit([*others, *near[-REMEMBERED + 1 :], new])
+            return replace(self, fits=(*self.fits[:i], fitted, *self.fits[i + 1 :]))
+        if len(moved) > 1:
+            return replace(self, joint=(*self.joint, (action, seconds))[-4 * REMEMBERED :])
+        return self
+
+    def __str__(self) -> str:
+        """The curves and how well they fit."""
+        rows = [
+            (name, _shown(f.cost), f"{f.residual:.0%}", _points(f), "; ".join(f.notes))
+            for name, f in zip(self.tables, self.fits, strict=True)
+        ]
+        text = table(("table", "cost in seconds of k changes", "off by", "measured", "notes"), rows)
+        return f"{text}\na joint refresh saves {self.prices.shared:.3g} s for each further table"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The limit of a view in seconds, if it has one, and its costs, if they were measured."""
+
+    view: str
+    limit: float | None = None
+    calibration: Calibration | None = None
+    policy: str = "AUTO"
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def terms(self) -> Terms:
+        """The terms to keep; Invalid if they are not known."""
+        if self.limit is None:
+            raise Invalid(
+                f"{self.view!r} has no response limit",
+                hint=f"ALTER MATERIALIZED VIEW {self.view} SET RESPONSE LIMIT 5 SECONDS",
+                reason="NO_LIMIT",
+            )
+        if self.calibration is None:
+            raise Invalid(
+                f"what changes of the tables of {self.view!r} cost was not measured",
+                hint=f"lake.calibrate({self.view!r}), or belvedere calibrate {self.view}",
+                reason="NOT_CALIBRATED",
+            )
+        return Terms(self.calibration.prices, self.limit)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that were calibrated."""
+        return self.calibration.tables if self.calibration else ()
+
+
+def the_schedule(lake: Tables, name: str) -> Schedule:
+    """The schedule of a view, empty if it has none."""
+    view, saves = the_view(lake, name), lake.saves
+    key = canonical_name(lake, name)
+    if saves is None or not saves.has(KIND, key):
+        return Schedule(view.name)
+    return _schedule(saves.head(KIND, key).definition)
+
+
+def schedules(lake: Tables) -> list[Schedule]:
+    """The schedules of all views that have a limit."""
+    saves = lake.saves
+    if saves is None:
+        return []
+    found = [_schedule(saves.head(KIND, key).definition) for key in saves.names(KIND)]
+    return [s for s in found if s.limit is not None]
+
+
+def save(lake: Tables, schedule: Schedule) -> None:
+    """Put a schedule in the place of the one before."""
+    key = canonical_name(lake, schedule.view)
+    the_saves(lake).save(KIND, key, _record(schedule), {}, {})
+
+
+def forget(lake: Tables, name: str) -> None:
+    """A view that is dropped has no schedule."""
+    if lake.saves is not None and lake.saves.has(KIND, canonical_name(lake, name)):
+        lake.saves.drop(KIND, canonical_name(lake, name))
+
+
+def set_limit(lake: Tables, name: str, seconds: float | None) -> Schedule:
+    """Give a view another limit, or none; refused if it could not be kept."""
+    view = the_view(lake, name)
+    found = replace(the_schedule(lake, name), limit=seconds)
+    if seconds is not None:
+        refuse_without_plan(lake, view)
+        if found.calibration is not None:
+            refuse_too_tight(view.name, found.tables, found.terms)
+    save(lake, found)
+    return found
+
+
+def calibrated(lake: Tables, name: str, calibration: Calibration) -> Schedule:
+    """Save what was measured."""
+    found = replace(the_schedule(lake, name), calibration=calibration)
+    save(lake, found)
+    return found
+
+
+def refuse_without_plan(lake: Tables, view: View) -> None:
+    """Unsupported if changes cannot be applied to a view, so that it has nothing to schedule."""
+    below = [shown_name(lake, t) for t in view.inputs if t in lake.stored()]
+    if below:
+        raise Unsupported(
+            f"a response limit for {view.name!r}, which reads the view {below[0]!r}",
+            hint="define it on the tables themselves",
+            reason="VIEW_OVER_VIEW",
+        )
+    reason = "POLICY_FULL" if Policy(view.definition.policy) is Policy.FULL else ""
+    reason = reason or blocked(view.state, view.definition.types, view.tables)
+    if reason:
+        raise Unsupported(
+            f"{view.name!r} has no incremental plan to schedule: {REASONS[reason]}",
+            hint="a response limit needs a view that can be refreshed from its changes",
+            reason=reason,
+        )
+
+
+def now() -> str:
+    """When something was measured."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _record(schedule: Schedule) -> dict[str, Any]:
+    calibration = schedule.calibration
+    record: dict[str, Any] = {
+        "view": schedule.view,
+        "limit": schedule.limit,
+        "policy": schedule.policy,
+    }
+    if calibration is not None:
+        record["calibration"] = {
+            "tables": list(calibration.tables),
+            "fits": [_fit_record(f) for f in calibration.fits],
+            "joint": [[list(amounts), seconds] for amounts, seconds in calibration.joint],
+            "at": calibration.at,
+        }
+    return record
+
+
+def _fit_record(fitted: Fit) -> dict[str, Any]:
+    return {
+        "cost": to_record(fitted.cost),
+        "residual": fitted.residual,
+        "measured": [[m.changes, m.seconds] for m in fitted.measured],
+        "notes": list(fitted.notes),
+    }
+
+
+def _schedule(record: Any) -> Schedule:
+    found = record.get("calibration")
+    calibration = None
+    if found is not None:
+        calibration = Calibration(
+            tuple(found["tables"]),
+            tuple(_fit(f) for f in found["fits"]),
+            tuple((tuple(amounts), seconds) for amounts, seconds in found["joint"]),
+            found["at"],
+        )
+    return Schedule(record["view"], record["limit"], calibration, record["policy"])
+
+
+def _fit(record: Any) -> Fit:
+    measured = tuple(Measured(k, seconds) for k, seconds in record["measured"])
+    return Fit(from_record(record["cost"]), record["residual"], measured, tuple(record["notes"]))
+
+
+def _size(changes: int) -> int:
+    return changes.bit_length()
+
+
+def _shown(cost: Cost) -> str:
+    match cost:
+        case Linear(slope, fixed):
+            return f"{fixed:.3g} + {slope:.3g} k"
+        case Block(size, price):
+            return f"{price:.3g} for every {size} begun"
+        case Curve(points):
+            return "through " + _pairs(points)
+        case Listed(values):
+            return "through " + _pairs(list(enumerate(values, 1)))
+
+
+def _points(fitted: Fit) -> str:
+    return _pairs([(m.changes, m.seconds) for m in fitted.measured])
+
+
+def _pairs(points: Sequence[tuple[int, float]]) -> str:
+    return ", ".join(f"{k}: {seconds:.2g}" for k, seconds in points[:8])

@@ -1,0 +1,298 @@
+"""Subscriptions: what to tell (a query on a view), when (a condition that does not need the view),
+and to whom (a webhook, a command, a file of JSON lines).
+
+When the condition holds the view is refreshed within its limit, and the notification carries the
+content and how it differs from the last one. It is saved before it is sent, under a number of its
+own: killed in between, the same notification is sent again under the same identifier. A line of a
+file that is there already is not written again, so files have each notification once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
+
+from belvedere.derived import the_saves
+from belvedere.errors import BelvedereError, Invalid
+from belvedere.lake.shelf import Tables
+from belvedere.scheduling.delivery import Undelivered, deliver
+from belvedere.views.catalog import the_view
+
+SUBSCRIPTION, NOTICE = "subscription", "notice"
+PATIENCE = 5.0
+"""Seconds before a delivery that failed is tried again; doubled each time, up to five minutes."""
+_TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d)\s*")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """Exactly one of `every` and `when`, and one of `webhook`, `command` and `jsonl`, is given."""
+
+    id: str
+    view: str
+    query: str
+    every: float | None = None
+    when: str = ""
+    changed: float | None = None
+    webhook: str = ""
+    command: tuple[str, ...] = ()
+    jsonl: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.every is None) == (not self.when):
+            raise Invalid(
+                "a subscription needs a schedule or a condition", hint="--every, or --when"
+            )
+        if self.changed is not None and (not self.when or not self.changed > 0):
+            raise Invalid(
+                "a change in percent is one of a value",
+                hint='--when "SELECT value FROM …" --changed 10%',
+            )
+        if sum(map(bool, (self.webhook, self.command, self.jsonl))) != 1:
+            raise Invalid(
+                "a subscription has one receiver", hint="one of --webhook, --exec and --jsonl"
+            )
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Where a subscription stands: what was told last, and what waits to be sent."""
+
+    number: int = 0
+    content: tuple[Row, ...] = ()
+    value: float | None = None
+    held: bool = False
+    due: float = 0.0
+    waiting: Mapping[str, Any] | None = None
+
+
+class Asked(Protocol):
+    """What the service does for subscriptions."""
+
+    def ask(self, view: str) -> Any: ...
+
+    def rows(self, query: str) -> list[Row]: ...
+
+    def versions(self) -> Mapping[str, int]: ...
+
+
+@dataclass
+class Desk:
+    """Checks conditions and sends notifications."""
+
+    lake: Tables
+    service: Asked
+    allowed: Sequence[str] = ()
+    wall: Callable[[], float] = time.time
+    told: Callable[[str], None] = lambda _: None
+    seen: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    retries: dict[str, tuple[float, float]] = field(default_factory=dict)
+    recovered: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.recovered = {s.id for s in subscriptions(self.lake)}
+
+    def turn(self) -> int:
+        """Look after every subscription; how many notifications were sent."""
+        return sum(self._one(subscription) for subscription in subscriptions(self.lake))
+
+    def _one(self, subscription: Subscription) -> bool:
+        try:
+            notice = _notice(self.lake, subscription.id)
+            if notice.waiting is None:
+                notice = self._checked(subscription, notice)
+            return notice.waiting is not None and self._sent(subscription, notice)
+        except Exception as error:
+            # One that cannot be served must not hold up the others.
+            message = error.message if isinstance(error, BelvedereError) else str(error)
+            self.told(f"subscription {subscription.id}: {message.partition(chr(10))[0]}")
+            return False
+
+    def _checked(self, subscription: Subscription, notice: Notice) -> Notice:
+        """The notice after its condition was looked at, with a notification if it holds."""
+        if subscription.every is not None:
+            now = self.wall()
+            if now < notice.due:
+                return notice
+            periods = max(int((now - notice.due) // subscription.every), 0) + 1
+            first = notice.due == 0.0
+            due = now + subscription.every if first else notice.due + periods * subscription.every
+            return self._composed(subscription, replace(notice, due=due))
+        versions = self.service.versions()
+        if self.seen.get(subscription.id) == versions:
+            return notice
+        self.seen[subscription.id] = versions
+        value = _number(subscription, self.service.rows(subscription.when))
+        if subscription.changed is None:
+            holds = bool(value)
+            news = replace(notice, held=holds)
+            return (
+                self._composed(subscription, news)
+                if holds and not notice.held
+                else _saved_if(self.lake, subscription, notice, news)
+            )
+        if notice.value is None:
+            return _saved_if(self.lake, subscription, notice, replace(notice, value=value))
+        if abs(value - notice.value) < subscription.changed * abs(notice.value) or (
+            value == notice.value
+        ):
+            return notice
+        return self._composed(subscription, replace(notice, value=value))
+
+    def _composed(self, subscription: Subscription, notice: Notice) -> Notice:
+        """Refresh the view, and put down what is to be sent before it is sent."""
+        answer = self.service.ask(subscription.view)
+        content = [_plain(row) for row in self.service.rows(subscription.query)]
+        number = notice.number + 1
+        added, removed = _difference(notice.content, content)
+        message = {
+            "id": f"{subscription.id}-{number}",
+            "subscription": subscription.id,
+            "view": subscription.view,
+            "number": number,
+            "content": content,
+            "added": added,
+            "removed": removed,
+            "vector": dict(answer.vector),
+            "seconds": round(answer.seconds, 3),
+            "late": answer.violation,
+        }
+        composed = replace(notice, number=number, content=tuple(content), waiting=message)
+        _save(self.lake, subscription.id, composed)
+        self.recovered.discard(subscription.id)
+        return composed
+
+    def _sent(self, subscription: Subscription, notice: Notice) -> bool:
+        now = self.wall()
+        at, pause = self.retries.get(subscription.id, (0.0, PATIENCE))
+        if now < at or notice.waiting is None:
+            return False
+        try:
+            again = subscription.id in self.recovered
+            deliver(subscription, notice.waiting, allowed=self.allowed, again=again)
+        except Undelivered as error:
+            self.retries[subscription.id] = now + pause, min(2 * pause, 300.0)
+            # It may have arrived all the same: a file is looked through before the next try.
+            self.recovered.add(subscription.id)
+            self.told(f"subscription {subscription.id}: not delivered: {error}")
+            return False
+        self.retries.pop(subscription.id, None)
+        self.recovered.discard(subscription.id)
+        _save(self.lake, subscription.id, replace(notice, waiting=None))
+        return True
+
+
+def subscribe(lake: Tables, subscription: Subscription) -> Subscription:
+    """Save a subscription; its view must exist."""
+    the_view(lake, subscription.view)
+    the_saves(lake).save(SUBSCRIPTION, subscription.id, asdict(subscription), {}, {})
+    return subscription
+
+
+def unsubscribe(lake: Tables, name: str) -> None:
+    """Take a subscription away with what it told last."""
+    saves = the_saves(lake)
+    if not saves.has(SUBSCRIPTION, name):
+        known = ", ".join(saves.names(SUBSCRIPTION)) or "none"
+        raise Invalid(f"no subscription {name!r}", hint=f"there are: {known}")
+    saves.drop(SUBSCRIPTION, name)
+    saves.drop(NOTICE, name)
+
+
+def subscriptions(lake: Tables) -> list[Subscription]:
+    """All of them, in order of their identifiers."""
+    saves = lake.saves
+    if saves is None:
+        return []
+    found = [dict(saves.head(SUBSCRIPTION, n).definition) for n in saves.names(SUBSCRIPTION)]
+    return [Subscription(**{**record, "command": tuple(record["command"])}) for record in found]
+
+
+def new_id() -> str:
+    """An identifier for a subscription that was given none."""
+    return uuid.uuid4().hex[:12]
+
+
+def seconds(text: str) -> float:
+    """A time such as 30s, 5m, 1h, 1d.
+
+    >>> seconds("1.5h")
+    5400.0
+    """
+    match = _TIME.fullmatch(text)
+    if match is None or float(match[1]) == 0:
+        raise Invalid(f"{text!r} is not a time", hint="write 30s, 5m, 1h or 1d")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def percent(text: str) -> float:
+    """A part such as 10%.
+
+    >>> percent("10%")
+    0.1
+    """
+    try:
+        found = float(text.removesuffix("%")) / 100
+    except ValueError:
+        found = -1.0
+    if not text.endswith("%") or not 0 < found < float("inf"):
+        raise Invalid(f"{text!r} is not a change in percent", hint="write 10%")
+    return found
+
+
+def _notice(lake: Tables, name: str) -> Notice:
+    saves = the_saves(lake)
+    if not saves.has(NOTICE, name):
+        return Notice()
+    record = dict(saves.head(NOTICE, name).definition)
+    return Notice(**{**record, "content": tuple(record["content"])})
+
+
+def _save(lake: Tables, name: str, notice: Notice) -> None:
+    the_saves(lake).save(NOTICE, name, asdict(notice), {}, {})
+
+
+def _saved_if(lake: Tables, subscription: Subscription, old: Notice, new: Notice) -> Notice:
+    if new != old:
+        _save(lake, subscription.id, new)
+    return new
+
+
+def _number(subscription: Subscription, rows: list[Row]) -> float:
+    """The one value of a condition; nothing is 0."""
+    value = next(iter(rows[0].values()), None) if rows else None
+    try:
+        return 0.0 if value is None else float(value)
+    except (TypeError, ValueError):
+        raise Invalid(
+            f"the condition of subscription {subscription.id} gives {value!r}",
+            hint="it must give one number, or true or false",
+        ) from None
+
+
+def _plain(row: Row) -> Row:
+    """A row in JSON's types, so that it reads back as it was written."""
+    found: Row = json.loads(json.dumps(row, default=str))
+    return found
+
+
+def _difference(old: Sequence[Row], new: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """The rows that came and those that went, with repetition.
+
+    >>> _difference([{"a": 1}, {"a": 1}], [{"a": 1}, {"a": 2}])
+    ([{'a': 2}], [{'a': 1}])
+    """
+    before, after = (
+        Counter(json.dumps(row, sort_keys=True) for row in rows) for rows in (old, new)
+    )
+    came, went = after - before, before - after
+    return [json.loads(t) for t in came.elements()], [json.loads(t) for t in went.elements()]

@@ -1,0 +1,47 @@
+"""Asking: a query is run, through a sketch or not; never an error because of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from belvedere.errors import BelvedereError, Invalid
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from belvedere.lake.door import Door
+    from belvedere.sketches.kind import Sketches
+
+
+def ask(door: Door, sketches: Sketches, text: str, versions: Mapping[str, int] | None) -> DataFrame:
+    """The rows of a query."""
+    if not versions and not sketches.names() and not sketches.watching:
+        return door.sql(text)
+    answer = sketches.answer(text, versions)
+    if answer.sketch is None:
+        return door.sql(_at(door, text, versions) if versions else text)
+    try:
+        return door.sql(answer.sql)
+    except BelvedereError:
+        if versions:
+            raise
+        # Spark reads the query otherwise than it was rewritten for: as it is, then.
+        return door.sql(text)
+
+
+def _at(door: Door, text: str, versions: Mapping[str, int]) -> str:
+    """The query over earlier versions of its tables."""
+    from belvedere.algebra.walks import tables
+    from belvedere.lake.stamps import Position
+    from belvedere.sketches.definition import Version
+    from belvedere.sketches.live import plan_of
+    from belvedere.sketches.use import rewritten
+    from belvedere.views.catalog import canonical_name
+
+    wanted = {canonical_name(door, t): v for t, v in versions.items()}
+    read = {t: door.table(t) for t in tables(plan_of(door, text))}
+    for name in wanted.keys() - read.keys():
+        raise Invalid(f"the query does not read {name!r}", hint=f"it reads {', '.join(read)}")
+    vector = {t: Position(f.id, wanted.get(t, f.version)) for t, f in read.items()}
+    return rewritten(door, text, Version(vector, ()), {}, read)

@@ -1,0 +1,41 @@
+"""Sketches as people read them."""
+
+from __future__ import annotations
+
+from belvedere.lake.shelf import Tables
+from belvedere.sketches.costs import Costs
+from belvedere.sketches.live import Live
+from belvedere.views.catalog import shown_name
+
+
+def described(live: Live) -> list[tuple[str, str]]:
+    """The facts about a sketch."""
+    d, costs = live.definition, Costs.of(live.definition.costs)
+    engine = live.engine
+    facts = {
+        "query": d.query,
+        "cut": "; ".join(p.told for p in d.partitions),
+        "fragments kept": f"{live.kept} of {live.fragments}",
+        "at": ", ".join(f"{t} {p.version}" for t, p in live.vector.items()),
+        "kept by": f"captured anew: {d.kept}" if d.kept else "the changes, in memory",
+        "groups": "" if engine is None else str(engine.groups),
+        "bytes in memory": "" if engine is None else str(engine.bytes),
+        "relies on": "; ".join(
+            f"{w.column} of {w.table} between {w.low} and {w.high}" for w in d.watched
+        ),
+        "retired": d.retired,
+        "seconds to capture": f"{costs.capture:.3f}" if costs.capture else "",
+        "break-even": "" if costs.break_even is None else f"{costs.break_even:.0f} changed rows",
+        "earlier versions": str(len(d.past)),
+        "automatic": "yes" if d.automatic else "",
+    }
+    return [(name, value) for name, value in facts.items() if value]
+
+
+def explained(lake: Tables, live: Live) -> str:
+    """A sketch: the facts, and what it keeps of each table as a predicate."""
+    lines = [f"{name}: {value}" for name, value in described(live)]
+    for partition, bitmap in zip(live.definition.partitions, live.bitmaps, strict=True):
+        kept = partition.predicate(bitmap).sql()
+        lines.append(f"{shown_name(lake, partition.table)} WHERE {kept}")
+    return "\n".join(lines)

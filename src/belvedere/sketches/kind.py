@@ -1,0 +1,171 @@
+"""Sketches as a kind of derivation. What only looks needs neither Spark nor the engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from belvedere.derived import the_saves
+from belvedere.errors import BelvedereError, Internal
+from belvedere.lake.saved import Corrupt
+from belvedere.lake.shelf import Tables
+from belvedere.lake.stamps import Position
+from belvedere.sketches.definition import KIND, Definition
+from belvedere.sql.sketch_statements import (
+    CreateSketch,
+    DescribeSketch,
+    DropSketch,
+    RefreshSketch,
+    ShowSketches,
+)
+from belvedere.views.catalog import canonical_name
+from belvedere.views.status import Pending, Status
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from belvedere.sketches.service import Service
+    from belvedere.sketches.upkeep import Maintained
+    from belvedere.sketches.use import Answer
+
+
+class Sketches:
+    """The sketches of a lake."""
+
+    word = "SKETCH"
+
+    def __init__(self, lake: Tables) -> None:
+        self._lake = lake
+        self._service: Service | None = None
+        self.watching = False
+
+    @property
+    def service(self) -> Service:
+        """The sketches at work."""
+        if self._service is None:
+            from belvedere.lake.door import Door
+            from belvedere.sketches.service import Service
+
+            if not isinstance(self._lake, Door):
+                raise Internal("sketches are worked with where Spark is")
+            self._service = Service(self._lake)
+        return self._service
+
+    def names(self) -> Collection[str]:
+        """The canonical names of all there are."""
+        return [] if self._lake.saves is None else self._lake.saves.names(KIND)
+
+    def reads(self, name: str) -> Mapping[str, Collection[str]]:
+        """The tables that one needs, with the columns it uses."""
+        try:
+            return self._definition(name).reads
+        except (Corrupt, OSError):
+            # One that cannot be read must not keep tables from being dropped.
+            return {}
+
+    def refresh(self, name: str, *, full: bool = False) -> Maintained:
+        """Bring one to the newest versions."""
+        return self.service.brought(name, full=full)
+
+    def advance(self, name: str, tables: Sequence[str]) -> Maintained:
+        """Apply only some tables' pending changes to one."""
+        return self.service.brought(name, only=tables)
+
+    def explain(self, name: str) -> object:
+        """How one is kept, as text."""
+        return self.service.explain(name)
+
+    def status(self) -> list[Status]:
+        """Where each stands; needs no Spark."""
+        return [self._status(name) for name in self.names()]
+
+    def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
+        """The statements on sketches, and what runs them."""
+        return {
+            CreateSketch: self._create,
+            RefreshSketch: self._refresh,
+            DropSketch: self._drop,
+            ShowSketches: self._show,
+            DescribeSketch: self._describe,
+        }
+
+    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> Answer:
+        """How a query is to be answered."""
+        return self.service.answer(text, versions)
+
+    def watch(self, on: bool) -> None:
+        """AUTO: from now on, or no longer."""
+        self.watching = on
+        self.service.watch(on)
+
+    def close(self) -> None:
+        """Save what was brought up to date since it was saved, and let go of it."""
+        if self._service is not None:
+            self._service.close()
+
+    def _definition(self, name: str) -> Definition:
+        return Definition.from_json(the_saves(self._lake).head(KIND, name).definition)
+
+    def _status(self, name: str) -> Status:
+        try:
+            head = the_saves(self._lake).head(KIND, name)
+            definition = Definition.from_json(head.definition)
+        except (BelvedereError, OSError) as error:
+            return Status(name, "SKETCH", error=str(error))
+        held = None if self._service is None else self._service.vector(name)
+        vector = head.vector if held is None else held
+        pending = {t: self._pending(t, p) for t, p in vector.items()}
+        versions = {t: p.version for t, p in vector.items()}
+        return Status(name, "SKETCH", versions, pending, error=definition.retired)
+
+    def _pending(self, table: str, known: Position) -> Pending:
+        try:
+            found = self._lake.table(table)
+        except BelvedereError:
+            return Pending(None, None)
+        if found.id != known.id:
+            return Pending(None, None)
+        return Pending(found.version - known.version, None)
+
+    @property
+    def _spark(self) -> SparkSession:
+        return self.service.door.spark
+
+    def _create(self, statement: CreateSketch) -> DataFrame:
+        start = time.perf_counter()
+        live = self.service.create(statement)
+        if live is None:
+            return self._spark.createDataFrame([], "result string")
+        text = (
+            f"{statement.name}: {live.kept} of {live.fragments} fragments, "
+            f"captured in {time.perf_counter() - start:.2f} s"
+        )
+        return self._spark.createDataFrame([(text,)], "result string")
+
+    def _refresh(self, statement: RefreshSketch) -> DataFrame:
+        name = canonical_name(self._lake, statement.name)
+        done = self.service.brought(name, full=statement.full)
+        row = (done.sketch, done.strategy, done.reason, done.rows, done.seconds, done.kept)
+        schema = (
+            "sketch string, strategy string, reason string, rows bigint, seconds double, kept int"
+        )
+        return self._spark.createDataFrame([row], schema)
+
+    def _drop(self, statement: DropSketch) -> DataFrame:
+        name = canonical_name(self._lake, statement.name)
+        if not (statement.if_exists and name not in self.names()):
+            self.service.refuse_unknown(name)
+            self.service.drop(name)
+        return self._spark.createDataFrame([], "result string")
+
+    def _show(self, _: ShowSketches) -> DataFrame:
+        rows = [
+            (n, "; ".join(p.told for p in d.partitions), d.query)
+            for n, d in ((n, self._definition(n)) for n in self.names())
+        ]
+        return self._spark.createDataFrame(rows, "name string, cut string, query string")
+
+    def _describe(self, statement: DescribeSketch) -> DataFrame:
+        name = canonical_name(self._lake, statement.name)
+        return self._spark.createDataFrame(self.service.describe(name), "name string, value string")

@@ -1,0 +1,97 @@
+"""Sketches in memory, and where they are saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from belvedere.algebra.relations import Rel
+from belvedere.lake.saved import Saves
+from belvedere.lake.shelf import Tables
+from belvedere.lake.stamps import Vector
+from belvedere.sketches.blocks import block
+from belvedere.sketches.blooms import Bloom
+from belvedere.sketches.definition import KIND, Definition, Version
+from belvedere.sketches.engine import Engine
+from belvedere.sketches.partitions import Bitmap
+from belvedere.sql.bind import bind
+from belvedere.views.catalog import Names
+
+SMALL_STATE = 8_000_000
+"""Bytes of a state that is saved at once; a larger one when the lake is let go of."""
+
+
+@dataclass(frozen=True)
+class Live:
+    """A sketch at a vector, with the engine that keeps it, if one does."""
+
+    definition: Definition
+    vector: Vector
+    bitmaps: tuple[Bitmap, ...]
+    engine: Engine | None
+    saved: bool = True
+    blooms: Mapping[tuple[str, str], Bloom] = field(default_factory=dict)
+
+    @property
+    def version(self) -> Version:
+        """What is remembered of it when it has moved on."""
+        return Version(self.vector, self.bitmaps)
+
+    @property
+    def kept(self) -> int:
+        """How many fragments it has."""
+        return sum(int(b.sum()) for b in self.bitmaps)
+
+    @property
+    def fragments(self) -> int:
+        """How many there are."""
+        return sum(p.count for p in self.definition.partitions)
+
+
+def plan_of(lake: Tables, query: str) -> Rel:
+    """The plan of a sketch's query."""
+    return bind(query, Names(lake)).plan
+
+
+def engine_of(lake: Tables, definition: Definition) -> Engine | None:
+    """An empty engine for a sketch; None for one that is captured anew each time."""
+    if definition.kept or definition.retired:
+        return None
+    found = block(plan_of(lake, definition.query), definition.partitions)
+    return Engine(found, definition.partitions, definition.kinds, definition.room)
+
+
+def load(lake: Tables, saves: Saves, name: str) -> Live:
+    """A sketch as it was saved; `Corrupt` if it is not what was."""
+    saved = saves.load(KIND, name)
+    definition = Definition.from_json(saved.head.definition)
+    engine = engine_of(lake, definition)
+    if engine is not None:
+        engine.restore(
+            {n: a for n, a in saved.arrays.items() if not n.startswith(("bitmap", "bloom"))}
+        )
+    bitmaps = tuple(
+        np.array(saved.arrays[f"bitmap{i}"], dtype=np.bool_)
+        for i in range(len(definition.partitions))
+    )
+    blooms = {
+        (table, key): Bloom.restored(np.array(saved.arrays[f"bloom{i}"]), keys, gone)
+        for i, (table, key, keys, gone) in enumerate(definition.blooms)
+    }
+    return Live(definition, saved.head.vector, bitmaps, engine, blooms=blooms)
+
+
+def save(saves: Saves, name: str, live: Live) -> Live:
+    """Put a sketch in the place of what was saved of it."""
+    arrays: dict[str, npt.NDArray[Any]] = {f"bitmap{i}": b for i, b in enumerate(live.bitmaps)}
+    if live.engine is not None:
+        arrays |= live.engine.save()
+    arrays |= {f"bloom{i}": b.bits for i, b in enumerate(live.blooms.values())}
+    told = tuple((t, k, b.keys, b.gone) for (t, k), b in live.blooms.items())
+    live = replace(live, definition=replace(live.definition, blooms=told))
+    saves.save(KIND, name, live.definition.to_json(), live.vector, arrays)
+    return replace(live, saved=True)

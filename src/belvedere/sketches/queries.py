@@ -1,0 +1,156 @@
+"""Queries: which sketch answers one, if any is safe, up to date, and worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from belvedere.algebra.relations import Rel
+from belvedere.algebra.walks import tables
+from belvedere.analyses.stable import Cuts, Final, Subset, form, unsafe
+from belvedere.errors import BelvedereError
+from belvedere.lake.names import parts
+from belvedere.sketches.definition import Definition, Version
+from belvedere.sketches.evidence import Evidence
+from belvedere.sketches.live import plan_of
+from belvedere.sketches.planning import cuts_of
+from belvedere.sketches.reuse import refusal
+from belvedere.sketches.shapes import shape
+from belvedere.sketches.use import MOST_KEPT, Answer, rewritten, share, skipped
+from belvedere.sql.bind import bind
+from belvedere.views.catalog import Names, canonical_name
+from belvedere.views.create import SETTINGS
+from belvedere.views.pins import Pins
+
+if TYPE_CHECKING:
+    from belvedere.sketches.service import Service
+
+
+class Queries:
+    """Finds how to answer a query."""
+
+    def __init__(self, sketches: Service) -> None:
+        self._sketches = sketches
+        self._door = sketches.door
+
+    def answer(self, text: str, versions: Mapping[str, int]) -> Answer:
+        """The query through a sketch, or as it is with why."""
+        try:
+            return self._found(text, versions)
+        except Exception as error:  # a query never fails because of a sketch
+            return Answer(text, why=_first_line(error))
+
+    def _found(self, text: str, versions: Mapping[str, int]) -> Answer:
+        names = list(self._sketches.names())
+        if not names:
+            return Answer(text, why="there is none")
+        try:
+            q = bind(text, Names(self._door)).plan
+        except BelvedereError as error:
+            return Answer(text, why=f"the query has no plan: {error.message}")
+        hidden = self._temporary() & {parts(t)[-1].lower() for t in tables(q)}
+        if hidden:
+            return Answer(text, why=f"a temporary view hides {min(hidden)!r}")
+        refused: list[tuple[str, str]] = []
+        with self._door.one_call(), Pins(self._door) as pins:
+            for name in names:
+                try:
+                    found = self._through(name, text, q, versions, pins)
+                except Exception as error:
+                    found = str(error).splitlines()[0] if str(error) else type(error).__name__
+                if isinstance(found, Answer):
+                    return replace(found, refused=tuple(refused))
+                refused.append((name, found))
+        return Answer(text, why="none answers this query", refused=tuple(refused))
+
+    def _temporary(self) -> set[str]:
+        """The names that mean views of this session only, before any table."""
+        rows = self._door.sql("SHOW VIEWS").collect()
+        return {r["viewName"].lower() for r in rows if r["isTemporary"]}
+
+    def _through(
+        self, name: str, text: str, q: Rel, versions: Mapping[str, int], pins: Pins
+    ) -> Answer | str:
+        """The query through one sketch, or why not."""
+        definition = self._sketches.definition(name)
+        if set(definition.reads) != set(tables(q)):
+            return "it reads other tables"
+        now = {key: str(self._door.spark.conf.get(key)) for key in SETTINGS}
+        if now != dict(definition.settings):
+            return "the session's settings are others than the sketch's"
+        cuts = cuts_of(definition.partitions, Evidence.relying_on(definition.watched))
+        no = refusal(shape(plan_of(self._door, definition.query)), shape(q), cuts)
+        if no:
+            return no
+        why = unsafe(q, cuts)
+        if why is not None:
+            return f"it is not safe for this query: {why.message}"
+        version, upkeep = self._version(name, versions, pins)
+        if isinstance(version, str):
+            return version
+        return self._answer(name, definition, text, _told(q, cuts), version, pins, upkeep)
+
+    def _version(
+        self, name: str, versions: Mapping[str, int], pins: Pins
+    ) -> tuple[Version | str, str]:
+        """The sketch at the versions that are asked for, or brought to the newest."""
+        if versions:
+            wanted = {canonical_name(self._door, t): v for t, v in versions.items()}
+            live = self._sketches.live(name)
+            ids = {t: pins.table(t).id for t in live.vector}
+            for each in (live.version, *live.definition.past):
+                same = all(p.id == ids[t] for t, p in each.vector.items())
+                if same and {t: p.version for t, p in each.vector.items()} == wanted:
+                    return each, ""
+            return "it is not kept at these versions", ""
+        retired = self._sketches.live(name).definition.retired
+        if retired:
+            return f"it is retired: {retired}", ""
+        live, done = self._sketches.bring(name, pins)
+        self._sketches.keep(name, at_once=False)
+        if live.definition.retired:
+            return f"it is retired: {live.definition.retired}", ""
+        return live.version, "" if done.strategy == "nothing" else str(done)
+
+    def _answer(
+        self,
+        name: str,
+        definition: Definition,
+        text: str,
+        why: str,
+        version: Version,
+        pins: Pins,
+        upkeep: str,
+    ) -> Answer | str:
+        both = list(zip(definition.partitions, version.bitmaps, strict=True))
+        if all(share(p, b) > MOST_KEPT for p, b in both):
+            return "it has more than half of the fragments"
+        found = {t: pins.table(t) for t in definition.reads}
+        partitions = {p.table: (p, b) for p, b in both}
+        sql = rewritten(self._door, text, version, partitions, found)
+        gone = (skipped(found[p.table], version.vector[p.table].version, p, b) for p, b in both)
+        return Answer(
+            sql,
+            name,
+            {t: p.version for t, p in version.vector.items()},
+            why=why,
+            kept=sum(int(b.sum()) for b in version.bitmaps),
+            fragments=sum(p.count for p in definition.partitions),
+            skipped=tuple(s for s in gone if s is not None),
+            upkeep=upkeep,
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _told(q: Rel, cuts: Cuts) -> str:
+    by = ", ".join(f"{t}.{c}" for t, c in cuts.by.items())
+    found = form(q, cuts)
+    if isinstance(found, Final):
+        return f"who is not among the first, nor tied with the last, cannot come to be by losing rows by {by}"
+    if isinstance(found, Subset):
+        return f"every fragment by {by} holds rows of the answer whole, or none"
+    return f"a group that loses rows with the fragments left out by {by} cannot enter the answer"

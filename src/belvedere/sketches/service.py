@@ -1,0 +1,193 @@
+"""The sketches of a lake at work: created, held in memory, brought up to date, asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from belvedere.algebra.relations import Rel
+from belvedere.algebra.walks import tables
+from belvedere.derived import the_saves
+from belvedere.errors import BelvedereError, Invalid
+from belvedere.lake.door import Door
+from belvedere.lake.saved import Corrupt
+from belvedere.lake.stamps import Vector
+from belvedere.sketches.auto import Watcher
+from belvedere.sketches.definition import KIND, Definition
+from belvedere.sketches.explain import described, explained
+from belvedere.sketches.live import SMALL_STATE, Live, load, save
+from belvedere.sketches.planning import Planner
+from belvedere.sketches.queries import Queries
+from belvedere.sketches.upkeep import Maintained, Upkeep
+from belvedere.sketches.use import Answer
+from belvedere.sql.sketch_statements import CreateSketch
+from belvedere.views.catalog import canonical_name
+from belvedere.views.pins import Pins
+
+
+class Service:
+    """The sketches of a lake with Spark."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+        self._saves = the_saves(door)
+        self._held: dict[str, Live] = {}
+        self._busy = threading.RLock()
+        self._watcher: Watcher | None = None
+
+    def names(self) -> Collection[str]:
+        """The canonical names of all there are."""
+        return self._saves.names(KIND)
+
+    def definition(self, name: str) -> Definition:
+        """A sketch without its state; needs no Spark."""
+        self.refuse_unknown(name)
+        return Definition.from_json(self._saves.head(KIND, name).definition)
+
+    def explain(self, name: str) -> object:
+        """How one is kept, as text."""
+        with self._busy:
+            return explained(self.door, self.live(name))
+
+    def watch(self, on: bool) -> None:
+        """AUTO: from now on, or no longer."""
+        self._watcher = Watcher(self) if on else None
+
+    def rows(self, q: Rel) -> int:
+        """The rows of the largest table of a plan, as far as its log says."""
+        with Pins(self.door) as pins:
+            found = (pins.measured(t) for t in tables(q))
+            return max((m.rows for m in found if m is not None), default=0)
+
+    def describe(self, name: str) -> list[tuple[str, str]]:
+        """The facts about one."""
+        with self._busy:
+            return described(self.live(name))
+
+    def vector(self, name: str) -> Vector | None:
+        """Where one that is held stands."""
+        held = self._held.get(name)
+        return None if held is None else held.vector
+
+    def close(self) -> None:
+        """Save what was brought up to date since it was saved, and let go of it."""
+        with self._busy:
+            for name, live in self._held.items():
+                if not live.saved and name in self.names():
+                    save(self._saves, name, live)
+            self._held.clear()
+
+    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> Answer:
+        """How a query is to be answered."""
+        with self._busy:
+            answer = Queries(self).answer(text, versions or {})
+            if self._watcher is not None and not versions:
+                # What is made of a query must not get in its way.
+                with suppress(Exception):
+                    self._watcher.saw(text, answer)
+            return answer
+
+    def create(self, statement: CreateSketch, *, automatic: bool = False) -> Live | None:
+        """Plan and capture a sketch, then save it; None if it exists and that was allowed."""
+        name = canonical_name(self.door, statement.name)
+        if name in self.names() and not statement.replace:
+            if statement.if_not_exists:
+                return None
+            raise Invalid(
+                f"sketch {statement.name!r} exists already",
+                hint="CREATE OR REPLACE SKETCH, or DROP SKETCH first",
+                reason="NAME_TAKEN",
+            )
+        if self.door.exists(name):
+            raise Invalid(
+                f"{statement.name!r} exists already and is not a sketch",
+                hint="choose another name",
+                reason="NAME_TAKEN",
+            )
+        with self._busy, Pins(self.door) as pins:
+            definition = Planner(self.door, pins, statement).plan()
+            upkeep = Upkeep(self.door, pins)
+            definition = replace(definition, automatic=automatic)
+            live = upkeep.capture(definition, upkeep.target(definition))
+            self._held[name] = save(self._saves, name, live)
+            return self._held[name]
+
+    def drop(self, name: str) -> None:
+        """Take a sketch away."""
+        with self._busy:
+            self._saves.drop(KIND, name)
+            self._held.pop(name, None)
+
+    def live(self, name: str) -> Live:
+        """A sketch with its state; one that is damaged is captured anew."""
+        self.refuse_unknown(name)
+        held = self._held.get(name)
+        if held is not None and self._saves.head(KIND, name).definition["id"] == held.definition.id:
+            return held
+        try:
+            self._held[name] = load(self.door, self._saves, name)
+        except Corrupt:
+            definition = Definition.from_json(self._saves.head(KIND, name).definition)
+            with Pins(self.door) as pins:
+                upkeep = Upkeep(self.door, pins)
+                lost = upkeep.capture(definition, upkeep.target(definition))
+            self._held[name] = save(self._saves, name, lost)
+        return self._held[name]
+
+    def bring(
+        self,
+        name: str,
+        pins: Pins,
+        *,
+        full: bool = False,
+        only: Collection[str] | None = None,
+    ) -> tuple[Live, Maintained]:
+        """A sketch brought up to date in memory; if that fails midway, its state is let go of."""
+        live = self.live(name)
+        try:
+            after, done = Upkeep(self.door, pins, self._definitions()).bring(
+                live, full=full, only=only
+            )
+        except BaseException:
+            self._held.pop(name, None)
+            raise
+        self._held[name] = after
+        return after, done
+
+    def _definitions(self) -> list[Definition]:
+        """All that can be read."""
+        found = []
+        for name in self.names():
+            with suppress(BelvedereError, OSError):
+                found.append(self.definition(name))
+        return found
+
+    def keep(self, name: str, *, at_once: bool) -> None:
+        """Save what is held, a large state only when it must be."""
+        live = self._held[name]
+        large = live.engine is not None and live.engine.bytes > SMALL_STATE
+        if not live.saved and (at_once or not large):
+            self._held[name] = save(self._saves, name, live)
+
+    def noted(self, name: str, costs: Mapping[str, float]) -> None:
+        """Remember what a query through a sketch took."""
+        live = self._held.get(name)
+        if live is not None:
+            noted = replace(live.definition, costs=dict(costs))
+            self._held[name] = replace(live, definition=noted, saved=False)
+
+    def brought(
+        self, name: str, *, full: bool = False, only: Collection[str] | None = None
+    ) -> Maintained:
+        """Bring one to the newest versions, or some of its tables, and save it."""
+        with self._busy, Pins(self.door) as pins:
+            _, done = self.bring(name, pins, full=full, only=only)
+            self.keep(name, at_once=True)
+            return done
+
+    def refuse_unknown(self, name: str) -> None:
+        if name not in self.names():
+            known = ", ".join(self.names()) or "none"
+            raise Invalid(f"no sketch {name!r}", hint=f"sketches here: {known}")

@@ -1,0 +1,330 @@
+"""Upkeep: a sketch is captured, or brought from its vector to another by the changes between."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.algebra.relations import Empty, Rel
+from belvedere.algebra.walks import tables
+from belvedere.errors import Internal
+from belvedere.lake.amounts import change_rows
+from belvedere.lake.door import Door
+from belvedere.lake.feed import Changes
+from belvedere.lake.merges import Merge
+from belvedere.lake.names import quote
+from belvedere.lake.stamps import Vector
+from belvedere.lake.trouble import Gone
+from belvedere.lake.work import Work
+from belvedere.memory.kinds import is_exact
+from belvedere.memory.plans import Rows
+from belvedere.rules.delta import delta
+from belvedere.sketches.blooms import Bloom, edges, filtered, followed
+from belvedere.sketches.capture import Run, capture_bitmap, capture_state
+from belvedere.sketches.costs import Costs
+from belvedere.sketches.definition import Definition, Watched
+from belvedere.sketches.engine import Engine
+from belvedere.sketches.live import Live, engine_of, plan_of
+from belvedere.sketches.measures import Recapture
+from belvedere.sketches.partitions import Bitmap
+from belvedere.sketches.planning import proved_again, types_read
+from belvedere.sql.render import SIGN, render
+from belvedere.views.held import Held
+from belvedere.views.lookups import LookUps
+from belvedere.views.maintenance import Move
+from belvedere.views.pins import Pins
+from belvedere.views.sources import Versions
+from belvedere.views.steps import Steps
+
+BLOOM_FROM = 200_000
+"""Rows of a table from which on its join keys have a filter: a smaller one is read whole."""
+_MANY = 1e8
+"""Rows of a change that was not counted."""
+
+
+@dataclass(frozen=True)
+class Maintained:
+    """What a refresh of a sketch did."""
+
+    sketch: str
+    strategy: str
+    reason: str
+    rows: int
+    seconds: float
+    engine_seconds: float
+    vector_before: Mapping[str, int]
+    vector_after: Mapping[str, int]
+    kept: int
+    fragments: int
+
+    def __str__(self) -> str:
+        why = f" ({self.reason})" if self.reason else ""
+        took = f"{self.seconds:.3f} s, {self.engine_seconds:.4f} s of it in the engine"
+        rows = f"{self.rows} changed rows, " if self.strategy == "maintain" else ""
+        return (
+            f"{self.sketch}: {self.strategy}{why}, {rows}{took}; "
+            f"{self.kept} of {self.fragments} fragments"
+        )
+
+
+@dataclass
+class Upkeep:
+    """One call that brings sketches to a vector; each change is read once for all of them."""
+
+    door: Door
+    pins: Pins
+    others: Collection[Definition] = ()
+    """All sketches there are: a change is read with the columns that any of them uses."""
+    ran: list[str] = field(default_factory=list)
+
+    def target(self, definition: Definition) -> Vector:
+        """Where the tables of a sketch are now."""
+        return {t: self.pins.table(t).position for t in definition.reads}
+
+    def capture(self, definition: Definition, vector: Vector) -> Live:
+        """The sketch at a vector, from the tables alone."""
+        start = time.perf_counter()
+        work = self.pins.work(definition.settings)
+        new = {t: p.version for t, p in vector.items()}
+        source = Versions(self.pins, work, {}, new)
+
+        def run(plan: Rel) -> pa.Table:
+            text = render(plan, source).sql(dialect="spark")
+            self.ran.append(text)
+            found = work.all(text)
+            if found is None:
+                raise Recapture("the state is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
+            return found.table
+
+        definition = proved_again(plan_of(self.door, definition.query), definition, self.pins)
+        if definition.retired:
+            everything = tuple(np.ones(p.count, dtype=np.bool_) for p in definition.partitions)
+            return Live(definition, vector, everything, None, saved=False)
+        engine = engine_of(self.door, definition)
+        try:
+            if engine is not None:
+                capture_state(engine, run)
+        except Recapture as why:
+            # What the engine cannot hold is captured anew each time.
+            definition, engine = replace(definition, kept=why.reason), None
+        bitmaps = self._bitmaps(definition, engine, run)
+        blooms = {} if engine is None else self._blooms(engine, work, {})
+        costs = Costs.of(definition.costs).captured(time.perf_counter() - start)
+        definition = replace(definition, costs=costs.to_json())
+        return Live(definition, vector, bitmaps, engine, saved=False, blooms=blooms)
+
+    def _blooms(
+        self, engine: Engine, work: Work, held: Mapping[tuple[str, str], Bloom]
+    ) -> dict[tuple[str, str], Bloom]:
+        """A filter for each key of a large table that others are joined with; worn ones anew."""
+        found: dict[tuple[str, str], Bloom] = {}
+        for edge in (e for feed in engine.block.feeds for e in edges(feed.plan)):
+            name = edge.other, edge.key
+            measured = self.pins.measured(edge.other)
+            if measured is not None and measured.rows < BLOOM_FROM:
+                continue
+            if name in held and not held[name].worn:
+                found[name] = held[name]
+            elif name not in found:
+                table, key = self.pins.table(edge.other), quote(edge.key)
+                rows = work.all(f"SELECT DISTINCT {key} AS k FROM {table.at(table.version)}")
+                if rows is not None:
+                    found[name] = Bloom.of(rows.table["k"].combine_chunks())
+        return found
+
+    def _bitmaps(
+        self, definition: Definition, engine: Engine | None, run: Run
+    ) -> tuple[Bitmap, ...]:
+        if engine is not None:
+            return tuple(engine.sketch(i) for i in range(len(definition.partitions)))
+        plan = plan_of(self.door, definition.query)
+        return tuple(capture_bitmap(plan, p, run) for p in definition.partitions)
+
+    def bring(
+        self, live: Live, *, full: bool = False, only: Collection[str] | None = None
+    ) -> tuple[Live, Maintained]:
+        """A sketch at the newest versions, or of only some tables."""
+        start = time.perf_counter()
+        definition = live.definition
+        target = self.target(definition)
+        if only is not None:
+            target = {t: p if t in only else live.vector[t] for t, p in target.items()}
+        if not full and target == live.vector:
+            return live, _told(live, live, "nothing", "", 0, start, 0.0)
+        reason = "REQUESTED" if full else self._problem(live, target)
+        if not reason:
+            try:
+                return self._advanced(live, target, start)
+            except Recapture as why:
+                reason = why.reason
+            except Gone:
+                reason = "VERSION_GONE"
+        if only is not None:
+            target = self.target(definition)
+        after = self.capture(definition.remembering(live.version), target)
+        return after, _told(live, after, "capture", reason, 0, start, 0.0)
+
+    def _problem(self, live: Live, target: Vector) -> str:
+        """Why changes cannot bring the sketch to the target; "" if they can."""
+        if types_read(self.pins, live.definition.reads) != live.definition.types:
+            return "SCHEMA_CHANGED"
+        if live.definition.kept:
+            return live.definition.kept
+        if live.engine is None:
+            return "SKETCH_STATE_LOST"
+        rows = 0
+        for name, columns in live.definition.reads.items():
+            table, known = self.pins.table(name), live.vector[name]
+            if self.door.put_back(table, known):
+                return "TABLE_PUT_BACK"
+            kinds = {c: table.types[c.lower()] for c in columns if c.lower() in table.types}
+            problem = self.door.feed_problem(table, known, target[name].version, kinds)
+            if problem:
+                return problem
+            rows += change_rows(table, known.version, target[name].version) or 0
+        if Costs.of(live.definition.costs).capture_pays(rows):
+            return "CHEAPER"
+        return ""
+
+    def _advanced(self, live: Live, target: Vector, start: float) -> tuple[Live, Maintained]:
+        definition, engine = live.definition, live.engine
+        assert engine is not None
+        work = self.pins.work({**definition.settings, "spark.sql.adaptive.enabled": "false"})
+        moving = [t for t in target if target[t] != live.vector[t]]
+        found = {t: self._changes(work, definition, live, target, t) for t in moving}
+        moving = [t for t in moving if found[t].rows != 0]
+        _watch(definition.watched, found, work)
+        batches = self._batches(work, live, target, moving, found)
+        began = time.perf_counter()
+        for number, rows in batches:
+            engine.take(number, rows)
+        engine.finish()
+        spent = time.perf_counter() - began
+        changed = sum(found[t].rows or 0 for t in moving)
+        costs = Costs.of(definition.costs).maintained(changed, time.perf_counter() - start)
+        bitmaps = tuple(engine.sketch(i) for i in range(len(definition.partitions)))
+        noted = replace(definition, costs=costs.to_json()).remembering(live.version)
+        blooms = self._blooms(engine, work, live.blooms)
+        after = Live(noted, target, bitmaps, engine, saved=False, blooms=blooms)
+        return after, _told(live, after, "maintain", "", changed, start, spent)
+
+    def _changes(
+        self, work: Work, definition: Definition, live: Live, target: Vector, table: str
+    ) -> Changes:
+        used = (c for d in (definition, *self.others) for c in d.reads.get(table, ()))
+        there = self.pins.table(table).types
+        columns = tuple(dict.fromkeys(c for c in used if is_exact(there.get(c.lower(), ""))))
+        old, new = live.vector[table].version, target[table].version
+        return self.pins.changes(work, table, old, new, columns)
+
+    def _batches(
+        self,
+        work: Work,
+        live: Live,
+        new: Vector,
+        moving: Collection[str],
+        found: Mapping[str, Changes],
+    ) -> list[tuple[int, Rows]]:
+        """The change of each feed's rows, in memory where it can be had there."""
+        assert live.engine is not None
+        changes = {t: rows for t in moving if (rows := found[t].held) is not None}
+        followed(live.blooms, changes, moving)
+        batches = []
+        for number, feed in enumerate(live.engine.block.feeds):
+            own = filtered(feed.plan, changes, live.blooms)
+            some = [t for t in moving if t not in own or own[t].num_rows]
+            plan = delta(feed.plan, some)
+            if isinstance(plan, Empty):
+                continue
+            held = Held(self._versions(work, live.vector, new, found, some), own)
+            sizes = {t: float(own[t].num_rows if t in own else _MANY) for t in some}
+            known = self.pins.statistics(tables(feed.plan), sizes, {t: found[t] for t in some})
+            rows = self._rows(work, held, Move(plan, Merge((), {}), known))
+            if rows is not None:
+                batches.append((number, rows))
+        return batches
+
+    def _versions(
+        self,
+        work: Work,
+        old: Vector,
+        new: Vector,
+        found: Mapping[str, Changes],
+        moving: Collection[str],
+    ) -> Versions:
+        return Versions(
+            self.pins,
+            work,
+            {t: p.version for t, p in old.items()},
+            {t: p.version for t, p in new.items()},
+            {t: found[t].view for t in moving},
+        )
+
+    def _rows(self, work: Work, held: Held, way: Move) -> Rows | None:
+        look_ups = LookUps(work, held, self.ran)
+        way = Steps(work, held, look_ups, self.ran).taken(way)
+        if isinstance(way.plan, Empty):
+            return None
+        rows = held.result(way.plan)
+        if rows is not None:
+            return rows
+        text = way.part(way.plan, held.source).sql(dialect="spark")
+        self.ran.append(text)
+        rows = work.all(text)
+        if rows is None:
+            raise Recapture("the change is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
+        return rows
+
+
+def _watch(watched: Collection[Watched], found: Mapping[str, Changes], work: Work) -> None:
+    """Recapture, which proves safety anew, if what safety relies on no longer holds."""
+    for each in watched:
+        changes = found.get(each.table)
+        if changes is None or changes.rows == 0:
+            continue
+        low, high = _ends(changes, each, work)
+        if low is not None and not (
+            Fraction(each.low) <= Fraction(low) and Fraction(high) <= Fraction(each.high)
+        ):
+            raise Recapture(
+                f"{each.column} of {each.table} left the range that safety relies on",
+                reason="SKETCH_BOUND_BROKEN",
+            )
+
+
+def _ends(changes: Changes, each: Watched, work: Work) -> tuple[Any, Any]:
+    """The least and the greatest value that came."""
+    if changes.held is not None:
+        some = changes.held.filter(pc.greater(changes.held[SIGN], 0))
+        ends = pc.min_max(some[each.column])
+        return ends["min"].as_py(), ends["max"].as_py()
+    column = quote(each.column)
+    text = f"SELECT min({column}) AS a, max({column}) AS b FROM {quote(changes.view())} WHERE {SIGN} > 0"
+    rows = work.few(text, 1)
+    if rows is None:
+        raise Internal("one row is too many")
+    return rows.table["a"][0].as_py(), rows.table["b"][0].as_py()
+
+
+def _told(
+    before: Live, after: Live, strategy: str, reason: str, rows: int, start: float, spent: float
+) -> Maintained:
+    return Maintained(
+        after.definition.name,
+        strategy,
+        reason,
+        rows,
+        time.perf_counter() - start,
+        spent,
+        {t: p.version for t, p in before.vector.items()},
+        {t: p.version for t, p in after.vector.items()},
+        after.kept,
+        after.fragments,
+    )

@@ -1,0 +1,176 @@
+"""Use: a query over its sketch, as text, and what that skips.
+
+Each table of the query is read at the sketch's version of it; those that are cut, only in the
+ranges of the fragments that the sketch has. The ranges are ordinary predicates, so that Delta skips
+files and Parquet skips row groups. Everything else of the text stays as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from belvedere.errors import Unsupported
+from belvedere.lake.files import File, files
+from belvedere.lake.names import parts, quote
+from belvedere.lake.shelf import Tables
+from belvedere.lake.stamps import Vector
+from belvedere.lake.tables import Table
+from belvedere.sketches.definition import Version
+from belvedere.sketches.partitions import Bitmap, Partition, bound_of
+from belvedere.sql.parse import parse_query
+from belvedere.views.catalog import canonical_name
+
+MOST_KEPT = 0.5
+"""The share of fragments above which a query runs as it is."""
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Of one table's files and bytes, how many a query need not read."""
+
+    table: str
+    files: int
+    of_files: int
+    bytes: int
+    of_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table}: {self.files} of {self.of_files} files, "
+            f"{self.bytes:,} of {self.of_bytes:,} bytes skipped"
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a query is answered: through which sketch, or why through none."""
+
+    sql: str
+    sketch: str | None = None
+    vector: Mapping[str, int] = field(default_factory=dict)
+    why: str = ""
+    kept: int = 0
+    fragments: int = 0
+    skipped: tuple[Skipped, ...] = ()
+    upkeep: str = ""
+    refused: tuple[tuple[str, str], ...] = ()
+    """Sketches that were not used, and why."""
+
+    def __str__(self) -> str:
+        lines = []
+        if self.sketch is None:
+            lines.append(f"no sketch: {self.why}" if self.why else "no sketch")
+        else:
+            at = ", ".join(f"{t} {v}" for t, v in self.vector.items())
+            share = 100 * self.kept / max(self.fragments, 1)
+            lines += [
+                f"sketch {self.sketch} at {at}",
+                f"safe: {self.why}",
+                f"fragments: {self.kept} of {self.fragments} kept ({share:.1f} %)",
+                *map(str, self.skipped),
+            ]
+            if self.upkeep:
+                lines.append(f"brought up to date: {self.upkeep}")
+        lines += [f"not {name}: {why}" for name, why in self.refused]
+        return "\n".join([*lines, "", self.sql])
+
+
+def share(partition: Partition, bitmap: Bitmap) -> float:
+    """The share of a partition's fragments that a sketch has, that of NULL left out."""
+    return float(bitmap[: partition.null].sum()) / max(partition.null, 1)
+
+
+def rewritten(
+    lake: Tables,
+    text: str,
+    version: Version,
+    partitions: Mapping[str, tuple[Partition, Bitmap]],
+    tables: Mapping[str, Table],
+) -> str:
+    """The text with its tables at the sketch's versions, cut ones in the sketch's ranges only."""
+    tree = parse_query(text)
+    hidden = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    places: list[tuple[int, int, str]] = []
+    for node in tree.find_all(exp.Table):
+        if len(node.parts) == 1 and node.name.lower() in hidden:
+            continue
+        name = canonical_name(lake, _dotted(node))
+        if name not in tables:
+            raise _cannot(f"{node.name!r} is not a table of the sketch")
+        places.append(_place(node, name, version.vector, partitions, tables[name]))
+    if any(n in hidden for n in (parts(t)[-1].lower() for t in tables)):
+        raise _cannot("a WITH clause has the name of one of the tables")
+    if any(len(c.parts) > 2 for c in tree.find_all(exp.Column)):
+        raise _cannot("a column is written with more than its table's name")
+    for start, end, new in sorted(places, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _place(
+    node: exp.Table,
+    name: str,
+    vector: Vector,
+    partitions: Mapping[str, tuple[Partition, Bitmap]],
+    table: Table,
+) -> tuple[int, int, str]:
+    """Where a table stands in the text, and what is to stand there."""
+    said = {k for k, v in node.args.items() if v not in (None, [], False)}
+    ends = [p.meta.get(k) for p in node.parts for k in ("start", "end")]
+    if said - {"this", "db", "catalog", "alias"} or None in ends:
+        raise _cannot(f"{node.name!r} is written with more than its name")
+    where = ""
+    if name in partitions:
+        partition, bitmap = partitions[name]
+        where = f" WHERE {partition.predicate(bitmap).sql()}"
+    alias = "" if node.alias else f" AS {quote(node.name)}"
+    new = f"(SELECT * FROM {table.at(vector[name].version)}{where}){alias}"
+    return node.parts[0].meta["start"], node.parts[-1].meta["end"] + 1, new
+
+
+def _dotted(node: exp.Table) -> str:
+    return ".".join(quote(p.name) for p in node.parts)
+
+
+def _cannot(why: str) -> Unsupported:
+    return Unsupported(why, reason="SKETCH_TEXT")
+
+
+def skipped(table: Table, version: int, partition: Partition, bitmap: Bitmap) -> Skipped | None:
+    """What a query need not read of a table on local disk; None if its log does not say."""
+    root = table.root
+    found = files(root, version) if root is not None else None
+    if found is None:
+        return None
+    gone = [f for f in found if not _needed(f, partition, bitmap)]
+    return Skipped(
+        table.name,
+        len(gone),
+        len(found),
+        sum(f.size for f in gone),
+        sum(f.size for f in found),
+    )
+
+
+def _needed(file: File, partition: Partition, bitmap: Bitmap) -> bool:
+    """Whether a file may hold rows of the fragments that are kept, by what its writer recorded."""
+    stats = file.stats
+    low = stats.get("minValues", {}).get(partition.column)
+    high = stats.get("maxValues", {}).get(partition.column)
+    nulls = stats.get("nullCount", {}).get(partition.column)
+    if bitmap[partition.null] and nulls != 0:
+        return True
+    if low is None or high is None:
+        return nulls is None or nulls != stats.get("numRecords")
+    first, last = (partition.fragment(_bound(v, partition.kind)) for v in (low, high))
+    return bool(bitmap[first : last + 1].any())
+
+
+def _bound(recorded: Any, kind: str) -> Any:
+    return bound_of(
+        str(recorded).replace("Z", "+00:00") if kind == "timestamp" else str(recorded), kind
+    )

@@ -1,0 +1,276 @@
+"""Answers about a join from its sample: aggregates with intervals, equi-depth histograms, sets to train on.
+
+Every result in the reservoir counts: y is the aggregated value where it passes the filters and the question's
+condition, zero elsewhere, so that sums over the join are J times the mean of y, with its error. The
+error of a sample without replacement shrinks by 1 - n/J; a sample of everything has none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from scipy import stats
+from sqlglot import exp
+
+from belvedere.algebra.scalars import Scalar
+from belvedere.errors import Invalid, Unsupported
+from belvedere.sql.naming import did_you_mean
+from belvedere.synopses.values import true, value
+
+FAILS = 0.05
+"""The probability with which a histogram's bound does not hold."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and an interval that covers the truth at a rate; exact where they are the same."""
+
+    value: float
+    low: float
+    high: float
+    rows: int
+    """Sampled rows that it rests on."""
+
+    def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{self.value:g}"
+        return f"{self.value:g} [{self.low:g}, {self.high:g}]"
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Population:
+    """A reservoir of n results out of J, each row with what it shows, and which rows pass."""
+
+    rows: pa.Table
+    types: Mapping[str, str]
+    shown: Mapping[str, Scalar]
+    passing: Any
+    size: int
+    replacement: bool
+
+    @property
+    def n(self) -> int:
+        """Results in the reservoir."""
+        return len(self.passing)
+
+    @property
+    def shrink(self) -> float:
+        """What of a variance is left when so much of the join is in the sample."""
+        return 1.0 if self.replacement else max(0.0, 1 - self.n / max(self.size, 1))
+
+    def scalar(self, text: str) -> Scalar:
+        """An expression over the shown columns as one over the plan's."""
+        try:
+            tree = sqlglot.parse_one(text, dialect="spark")
+        except sqlglot.errors.ParseError as wrong:
+            raise Invalid(f"{text!r} is no expression", detail=str(wrong).split("\n")[0]) from None
+        return Scalar(tree.transform(self._resolved))
+
+    def _resolved(self, node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column):
+            return node
+        name = ".".join(p.name for p in node.parts).lower()
+        last = node.name.lower()
+        under = name[: -len(last) - 1]
+        full = [n for n in self.shown if n.lower() == name]
+        # A column that only one table has is shown without it.
+        ends = [n for n in self.shown if n.lower() == last or n.lower().endswith(f".{last}")]
+        found = full or (ends if len(ends) == 1 and (not under or "." not in ends[0]) else [])
+        if len(found) != 1:
+            raise Invalid(
+                f"no column {name!r} in the synopsis"
+                if not ends
+                else f"column {name!r} is ambiguous",
+                hint=f"write one of {', '.join(ends)}" if ends else did_you_mean(name, self.shown),
+            )
+        inner = self.shown[found[0]].expr.copy()
+        return inner if isinstance(inner, exp.Column) else exp.paren(inner)
+
+    def numbers(self, scalar: Scalar) -> tuple[Any, Any]:
+        """The values of a scalar as floats, and where they are not NULL."""
+        data = value(scalar, self.rows, self.types).data
+        try:
+            cast = pc.cast(data, pa.float64(), safe=False)
+        except pa.ArrowNotImplementedError:
+            raise Invalid(f"{scalar} is not a number") from None
+        valid = pc.is_valid(cast).to_numpy()
+        return pc.fill_null(cast, 0.0).to_numpy(), valid
+
+
+def size(population: Population, confidence: float = 0.95) -> int | Estimate:
+    """How many rows the join has: counted, or estimated where filters come after the graph."""
+    if population.passing.all():
+        return population.size
+    return _count(population, population.passing, confidence)
+
+
+def estimate(
+    population: Population, what: str, where: str | None, group_by: str | None, confidence: float
+) -> Any:
+    """An aggregate over the join; with groups, one for each that the sample has."""
+    if not 0 < confidence < 1:
+        raise Invalid(f"a confidence of {confidence:g}", hint="it is between 0 and 1, as 0.95")
+    mask = population.passing
+    if where is not None:
+        mask = mask & true(population.scalar(where), population.rows, population.types)
+    answer = _aggregate(population, what, confidence)
+    if group_by is None:
+        return answer(mask)
+    keys = [
+        value(population.scalar(k), population.rows, population.types).data
+        for k in _listed(group_by)
+    ]
+    names = [f"k{n}" for n in range(len(keys))]
+    table = pa.table(dict(zip(names, keys, strict=True))).append_column(
+        "at", [np.arange(len(mask))]
+    )
+    groups = table.filter(pa.array(mask)).group_by(names).aggregate([("at", "list")])
+    found = {}
+    for row in groups.to_pylist():
+        mine = np.zeros(len(mask), dtype=bool)
+        mine[row["at_list"]] = True
+        found[tuple(row[n] for n in names)] = answer(mine)
+    return found
+
+
+def _listed(text: str) -> list[str]:
+    parsed = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
+    return [e.sql(dialect="spark") for e in parsed.expressions]
+
+
+def _aggregate(population: Population, what: str, confidence: float) -> Callable[[Any], Estimate]:
+    """What an aggregate's text asks for, as a function of the rows that count."""
+    call = population.scalar(what).expr
+    match call:
+        case exp.Count(this=exp.Star()):
+            return lambda mask: _count(population, mask, confidence)
+        case exp.Count(this=inner) if not isinstance(inner, exp.Distinct):
+            _, valid = population.numbers(Scalar(inner))
+            return lambda mask: _count(population, mask & valid, confidence)
+        case exp.Sum(this=inner) | exp.Avg(this=inner) if not isinstance(inner, exp.Distinct):
+            numbers, valid = population.numbers(Scalar(inner))
+            work = _sum if isinstance(call, exp.Sum) else _average
+            return lambda mask: work(population, numbers, mask & valid, confidence)
+        case exp.Median(this=inner):
+            numbers, valid = population.numbers(Scalar(inner))
+            return lambda mask: _quantile(population, numbers[mask & valid], 0.5, confidence)
+        case exp.Quantile() | exp.ApproxQuantile():
+            numbers, valid = population.numbers(Scalar(call.this))
+            share = call.args.get("expression") or call.args.get("quantile")
+            at = float(share.sql()) if share is not None else 0.5
+            if not 0 <= at <= 1:
+                raise Invalid(f"the quantile {at:g}", hint="it is between 0 and 1")
+            return lambda mask: _quantile(population, numbers[mask & valid], at, confidence)
+        case _:
+            raise Unsupported(
+                f"an estimate of {what}",
+                hint="count(*), count(x), sum(x), avg(x), median(x), percentile(x, 0.9)",
+                reason="AGGREGATE",
+            )
+
+
+def _count(population: Population, mask: Any, confidence: float) -> Estimate:
+    """J times the share that counts; Wilson's interval."""
+    n, hits = population.n, int(mask.sum())
+    if not n or not population.shrink:
+        exact = float(hits)
+        return Estimate(exact, exact, exact, hits)
+    z = stats.norm.ppf(0.5 + confidence / 2) * math.sqrt(population.shrink)
+    share = hits / n
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return Estimate(population.size * share, population.size * low, population.size * high, hits)
+
+
+def _sum(population: Population, numbers: Any, mask: Any, confidence: float) -> Estimate:
+    y = np.where(mask, numbers, 0.0)
+    n = population.n
+    total = population.size * float(y.mean()) if n else 0.0
+    error = math.sqrt(population.shrink * y.var(ddof=1) / n) if n > 1 else math.inf
+    if n and not population.shrink:
+        error = 0.0
+    half = stats.t.ppf(0.5 + confidence / 2, max(n - 1, 1)) * population.size * error
+    return Estimate(total, total - half, total + half, int(mask.sum()))
+
+
+def _average(population: Population, numbers: Any, mask: Any, confidence: float) -> Estimate:
+    """A ratio of two means: its error is that of y minus the ratio, where it counts."""
+    hits = int(mask.sum())
+    if not hits:
+        return Estimate(math.nan, -math.inf, math.inf, 0)
+    mean = float(numbers[mask].mean())
+    spread = float(((numbers[mask] - mean) ** 2).sum()) / max(hits - 1, 1)
+    error = math.sqrt(population.shrink * spread / hits) if hits > 1 else math.inf
+    half = stats.t.ppf(0.5 + confidence / 2, max(hits - 1, 1)) * error if population.shrink else 0.0
+    return Estimate(mean, mean - half, mean + half, hits)
+
+
+def _quantile(population: Population, numbers: Any, at: float, confidence: float) -> Estimate:
+    """The sample's quantile, between order statistics that a binomial says."""
+    n = len(numbers)
+    if not n:
+        return Estimate(math.nan, -math.inf, math.inf, 0)
+    ordered = np.sort(numbers)
+    found = float(ordered[min(n - 1, int(at * n))])
+    if not population.shrink:
+        return Estimate(found, found, found, n)
+    tail = (1 - confidence) / 2
+    low, high = int(stats.binom.ppf(tail, n, at)) - 1, int(stats.binom.ppf(1 - tail, n, at)) + 1
+    return Estimate(
+        found,
+        float(ordered[low]) if low >= 0 else -math.inf,
+        float(ordered[high]) if high < n else math.inf,
+        n,
+    )
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Buckets of about equally many rows each: bounds[i] to bounds[i+1] is bucket i.
+
+    With 95 percent probability no bucket has more than (1 + deviance) or fewer than (1 - deviance) times its
+    even share of the join's rows; a deviance of 1 or more promises nothing.
+    """
+
+    bounds: tuple[float, ...]
+    rows: float
+    deviance: float
+
+
+def histogram(population: Population, what: str, buckets: int) -> Histogram:
+    """An equi-depth histogram of a column over the join."""
+    if buckets < 1:
+        raise Invalid(f"a histogram of {buckets} buckets", hint="ask for one or more")
+    numbers, valid = population.numbers(population.scalar(what))
+    ordered = np.sort(numbers[population.passing & valid])
+    if len(ordered) < buckets:
+        raise Invalid(
+            f"a histogram of {buckets} buckets from {len(ordered)} sampled rows",
+            hint="ask for fewer buckets, or keep a larger sample",
+        )
+    places = np.linspace(0, len(ordered) - 1, buckets + 1).round().astype(int)
+    total = float(_count(population, population.passing & valid, 0.95).value)
+    # Chaudhuri, Motwani, Narasayya 1998: r >= 4 k ln(2N/γ) / f² rows give an fN/k-deviant histogram.
+    bound = math.sqrt(4 * buckets * math.log(2 * max(total, 1) / FAILS) / len(ordered))
+    exact = not population.shrink
+    return Histogram(tuple(float(b) for b in ordered[places]), total, 0.0 if exact else bound)
+
+
+def split(rows: pa.Table, share: float, random: np.random.Generator) -> tuple[pa.Table, pa.Table]:
+    """Rows to train on and rows to test with, at random."""
+    if not 0 < share < 1:
+        raise Invalid(f"a test share of {share:g}", hint="it is between 0 and 1, as 0.2")
+    order = random.permutation(rows.num_rows)
+    cut = round(share * rows.num_rows)
+    return rows.take(pa.array(order[cut:])), rows.take(pa.array(order[:cut]))

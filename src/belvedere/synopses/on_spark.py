@@ -1,0 +1,281 @@
+"""A synopsis drawn on Spark, for joins whose tables do not fit into memory: only the sample does.
+
+Weights bottom-up, by one aggregation and one join per edge; join numbers drawn here, in Python's integers; rows
+found top-down: the rows that could be meant, in order, with running sums of their weights, and each
+number beside the last row that begins at or before it. Nothing is kept but the sample, so any change of a
+table means drawing anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from belvedere.algebra.scalars import every
+from belvedere.errors import Unsupported
+from belvedere.lake.names import quote
+from belvedere.memory import kinds
+from belvedere.synopses import estimates
+from belvedere.synopses.planning import Plan
+from belvedere.synopses.reservoir import Kind
+from belvedere.synopses.values import true, value
+
+if TYPE_CHECKING:
+    from belvedere.lake.work import Work
+
+_WIDE = "decimal(38,0)"
+_PART = "shiftright(__place, 33)"
+"""The partition that a row was numbered in."""
+_ROUNDS = 4
+_MORE = 1.3
+
+
+@dataclass
+class Drawn:
+    """A sample that was drawn at once: rows under the plan's names, and the size of the join."""
+
+    plan: Plan
+    kind: Kind
+    rows: pa.Table
+    size: int
+    seed: int
+
+    def passing(self) -> Any:
+        """Which rows pass the filters after the tree."""
+        if not self.plan.after:
+            return np.ones(self.rows.num_rows, dtype=bool)
+        return true(every(self.plan.after), self.rows, self.plan.region.types)
+
+    def slots(self) -> Any:
+        """The places of the rows that are shown."""
+        places = np.flatnonzero(self.passing())
+        return places if self.kind.rows is None else places[: self.kind.rows]
+
+    def arrow(self) -> pa.Table:
+        """The sample's rows as the query shows them."""
+        rows, types = self.rows.take(pa.array(self.slots())), self.plan.region.types
+        return pa.table({n: value(s, rows, types).data for n, s in self.plan.region.outputs})
+
+    @property
+    def join_size(self) -> Any:
+        """How many rows the join has."""
+        return estimates.size(self._population()) if self.plan.after else self.size
+
+    def estimate(
+        self,
+        what: str,
+        where: str | None = None,
+        group_by: str | None = None,
+        confidence: float = 0.95,
+    ) -> Any:
+        """An aggregate over the join with an interval; by groups, a dictionary of them."""
+        return estimates.estimate(self._population(), what, where, group_by, confidence)
+
+    def histogram(self, what: str, buckets: int) -> estimates.Histogram:
+        """An equi-depth histogram of an expression over the join."""
+        return estimates.histogram(self._population(), what, buckets)
+
+    def train_test(self, share: float) -> tuple[pa.Table, pa.Table]:
+        """The sample as rows to train on and a share of it to test with."""
+        return estimates.split(self.arrow(), share, np.random.default_rng(self.seed))
+
+    def key_counts(self, column: str) -> pa.Table:
+        """Refused: the weights are not kept."""
+        raise Unsupported(
+            f"exact counts by {column!r}",
+            detail="the synopsis was drawn on Spark and keeps no weights",
+            hint="estimate('count(*)', group_by=…) has an interval",
+            reason="COUNTS",
+        )
+
+    def _population(self) -> estimates.Population:
+        region = self.plan.region
+        return estimates.Population(
+            self.rows, region.types, dict(region.outputs), self.passing(), self.size,
+            self.kind.replacement,
+        )  # fmt: skip
+
+
+def can_draw(plan: Plan) -> bool:
+    """Whether Spark can draw from a tree: equalities only."""
+    return all(edge.band is None for edge in plan.shape.edges)
+
+
+def draw(work: Work, tables: Mapping[str, str], plan: Plan, kind: Kind, seed: int) -> Drawn:
+    """A sample of a plan that collapses nothing; `tables` are the names its tables have in SQL."""
+    random = np.random.default_rng(seed)
+    tree = _Tree(work, tables, plan)
+    size = tree.weigh()
+    wanted = _wanted(kind, size, random)
+    drawn = Drawn(plan, kind, tree.rows([]), size, seed)
+    for _ in range(_ROUNDS):
+        drawn = Drawn(plan, kind, tree.rows(_numbers(random, size, wanted, kind)), size, seed)
+        passing = int(drawn.passing().sum())
+        enough = (
+            kind.rows is None or passing >= kind.rows or (wanted >= size and not kind.replacement)
+        )
+        if enough or not size or kind.rows is None:
+            break
+        wanted = int(_MORE * kind.rows * wanted / max(passing, 1))
+        wanted = wanted if kind.replacement else min(wanted, size)
+    return drawn
+
+
+def _wanted(kind: Kind, size: int, random: np.random.Generator) -> int:
+    if kind.rate is not None:
+        return min(size, int(random.binomial(min(size, 2**62), kind.rate)))
+    assert kind.rows is not None
+    return kind.rows if kind.replacement and size else min(kind.rows, size)
+
+
+def _numbers(random: np.random.Generator, size: int, count: int, kind: Kind) -> list[int]:
+    """Join numbers: independent, or distinct, in random order."""
+
+    def one() -> int:
+        while True:
+            bits = size.bit_length()
+            drawn = int.from_bytes(random.bytes(bits // 8 + 1), "little") >> (8 - bits % 8)
+            if drawn < size:
+                return drawn
+
+    if kind.replacement:
+        return [one() for _ in range(count)]
+    if 2 * count >= size:
+        return [int(n) for n in random.permutation(size)[:count]]
+    found: dict[int, None] = {}
+    while len(found) < count:
+        found[one()] = None
+    return list(found)
+
+
+class _Tree:
+    """The nodes of a plan as temporary views with weights, seen from its root."""
+
+    def __init__(self, work: Work, tables: Mapping[str, str], plan: Plan) -> None:
+        self.work, self.tables, self.plan = work, tables, plan
+        self.views: dict[int, str] = {}
+        self.parts: list[tuple[int, int]] = []
+        """The root's partitions and the weight of each."""
+
+    def weigh(self) -> int:
+        """Weights of all nodes, from the leaves to the root; the size of the join."""
+        self._weighed(self.plan.shape.root, None)
+        root = quote(self.views[self.plan.shape.root])
+        found = self.work.query(f"SELECT {_PART}, sum(__weight) FROM {root} GROUP BY {_PART}")
+        self.parts = sorted((int(part), int(total)) for part, total in found.collect())
+        return sum(total for _, total in self.parts)
+
+    def _children(self, node: int, came: int | None) -> list[int]:
+        return [e for e in self.plan.shape.sides[node] if e != came]
+
+    def _weighed(self, node: int, came: int | None) -> None:
+        """A view of a node's rows, each with its weight and what it meets over each edge below."""
+        position = self.plan.region.positions[self.plan.roots[node]]
+        columns = ", ".join(f"{quote(f.source)} AS {quote(f.name)}" for f in position.fields)
+        sql = f"SELECT {columns} FROM {quote(self.tables[position.table])}"
+        condition = self.plan.filters[self.plan.roots[node]]
+        if condition is not None:
+            sql = f"SELECT * FROM ({sql}) WHERE {condition.sql()}"
+        met = []
+        for edge in self._children(node, came):
+            there = self.plan.shape.across(node, edge)
+            self._weighed(there, edge)
+            own, other = self._keys(edge, node), self._keys(edge, there)
+            keys = ", ".join(f"{k} AS __k{n}" for n, k in enumerate(other))
+            below = (
+                f"SELECT {keys}, CAST(sum(__weight) AS {_WIDE}) AS __met_{edge}"
+                f" FROM {quote(self.views[there])} GROUP BY {', '.join(other)}"
+            )
+            on = " AND ".join(f"{k} = __k{n}" for n, k in enumerate(own))
+            dropped = ", ".join(f"__k{n}" for n in range(len(own)))
+            sql = f"SELECT * EXCEPT ({dropped}) FROM ({sql}) JOIN ({below}) AS b{edge} ON {on}"
+            met.append(f"__met_{edge}")
+        product = " * ".join([f"CAST(1 AS {_WIDE})", *met])
+        frame = self.work.query(
+            f"SELECT *, CAST({product} AS {_WIDE}) AS __weight, monotonically_increasing_id() AS __place"
+            f" FROM ({sql})"
+        )
+        self.views[node] = self.work.register(f"node_{node}", self.work.keep(frame))
+
+    def _keys(self, edge: int, node: int) -> list[str]:
+        meeting, e = self.plan.meetings[edge], self.plan.shape.edges[edge]
+        end = 0 if e.left == node else 1
+        return [pair[end].scalar.sql() for pair in meeting.equal]
+
+    def rows(self, numbers: list[int]) -> pa.Table:
+        """The join results with some numbers, under the plan's names."""
+        root, types = self.plan.shape.root, self.plan.region.types
+        schema = pa.schema([(name, kinds.arrow(kind)) for name, kind in types.items()])
+        if not numbers:
+            return schema.empty_table()
+        ends = list(accumulate(total for _, total in self.parts))
+        at = [bisect_right(ends, number) for number in numbers]
+        asked = {
+            "__part": [self.parts[n][0] for n in at],
+            "__number": [n - (ends[p - 1] if p else 0) for n, p in zip(numbers, at, strict=True)],
+        }
+        found = self._picked(root, None, [_PART], asked, ["__part"])
+        columns = self._below(root, None, found)
+        return pa.table({name: columns[name] for name in types}).cast(schema)
+
+    def _below(self, node: int, came: int | None, found: pa.Table) -> dict[str, Any]:
+        """The columns of a node's picked rows, and those of all nodes below it."""
+        position = self.plan.region.positions[self.plan.roots[node]]
+        columns = {f.name: found[f.name] for f in position.fields}
+        rests = [int(r) for r in found["__rest"].to_pylist()]
+        for edge in self._children(node, came):
+            there = self.plan.shape.across(node, edge)
+            met = [int(m) for m in found[f"__met_{edge}"].to_pylist()]
+            asked: dict[str, Any] = {
+                f"__k{n}": found[f"__own_{edge}_{n}"] for n in range(len(self._keys(edge, node)))
+            }
+            asked["__number"] = [r % m for r, m in zip(rests, met, strict=True)]
+            rests = [r // m for r, m in zip(rests, met, strict=True)]
+            names = [n for n in asked if n != "__number"]
+            picked = self._picked(there, edge, self._keys(edge, there), asked, names)
+            columns |= self._below(there, edge, picked)
+        return columns
+
+    def _picked(
+        self, node: int, came: int | None, keys: list[str], asked: dict[str, Any], names: list[str]
+    ) -> pa.Table:
+        """For each number the row of its group that it falls to, and the number's rest, in order."""
+        numbers = pa.array([str(n) for n in asked["__number"]], pa.string())
+        table = pa.table(
+            {**{n: asked[n] for n in names}, "__number": numbers, "__turn": np.arange(len(numbers))}
+        )
+        wanted = self.work.register("asked", self.work.spark.createDataFrame(table))
+        view, group = quote(self.views[node]), ", ".join(names)
+        on = " AND ".join(f"{k} = w.{n}" for k, n in zip(keys, names, strict=True))
+        shown = ", ".join(f"{k} AS {n}" for k, n in zip(keys, names, strict=True))
+        owns = "".join(
+            f", {k} AS __own_{e}_{n}"
+            for e in self._children(node, came)
+            for n, k in enumerate(self._keys(e, node))
+        )
+        running = f"sum(__weight) OVER (PARTITION BY {', '.join(keys)} ORDER BY __place)"
+        rows = (
+            f"SELECT {shown}, CAST({running} - __weight AS {_WIDE}) AS __start, struct(*{owns}) AS __row"
+            f" FROM {view} LEFT SEMI JOIN (SELECT DISTINCT {group} FROM {quote(wanted)}) AS w ON {on}"
+        )
+        both = (
+            f"SELECT {group}, __start, __row, CAST(NULL AS bigint) AS __turn FROM ({rows})"
+            f" UNION ALL SELECT {group}, CAST(__number AS {_WIDE}), NULL, __turn FROM {quote(wanted)}"
+        )
+        order = f"PARTITION BY {group} ORDER BY __start, __turn NULLS FIRST"
+        span = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+        begun = f"last(IF(__turn IS NULL, __start, NULL), true) OVER ({order} {span})"
+        falls = (
+            f"SELECT __turn, __start - {begun} AS __rest, last(__row, true) OVER ({order} {span}) AS __row"
+            f" FROM ({both})"
+        )
+        found = self.work.query(
+            f"SELECT __turn, __rest, __row.* FROM ({falls}) WHERE __turn IS NOT NULL ORDER BY __turn"
+        )
+        return found.toArrow()

@@ -1,0 +1,125 @@
+"""A synopsis as named arrays, and back: what is kept of each part, and nothing else.
+
+A keeper is made anew from its plan and given the arrays; it goes on exactly where it was, the state of its
+randomness included. The index of rows by value is made again when a row is first deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from belvedere.kernels.chains import Chains
+from belvedere.kernels.groups import Groups
+from belvedere.kernels.interning import Interner
+from belvedere.kernels.orders import Orders
+from belvedere.kernels.segments import Segments
+from belvedere.synopses.graph import Graph, _Node, _Side
+from belvedere.synopses.keeper import Keeper
+from belvedere.synopses.places import EdgeKeys, Place
+from belvedere.synopses.references import Referring
+from belvedere.synopses.reservoir import Bernoulli, WithoutReplacement, WithReplacement
+
+_KEPT: dict[type, tuple[str, ...]] = {
+    Interner: ("size", "keys", "table", "places", "base", "by_place"),
+    Segments: ("start", "level", "count", "arena", "free", "top", "vertex", "slot"),
+    Groups: (
+        "key_of", "place", "start", "level", "length", "total", "mark", "member", "weight",
+        "one", "two", "three", "free", "top",
+    ),
+    Orders: ("key_of", "value_of", "weight", "order", "key", "value", "sums", "stale"),
+    Chains: ("head", "after", "before"),
+    Referring: ("keys", "own", "key", "owner", "waiting", "dependents"),
+    Place: ("part", "kept"),
+    EdgeKeys: ("names",),
+    _Side: ("held", "cached"),
+    _Node: ("names", "rows", "mark", "sides"),
+    Graph: ("size", "nodes", "everything"),
+    WithoutReplacement: ("state", "slots", "filled", "size"),
+    WithReplacement: ("state", "slots", "filled", "size"),
+    Bernoulli: ("state", "slots", "filled", "rate"),
+    Keeper: ("places", "references", "edges", "sample", "waits", "changes"),
+}  # fmt: skip
+_MADE: dict[str, Any] = {"dependents": Chains, "everything": Groups}
+"""Parts that are there only once they were needed."""
+
+Arrays = dict[str, Any]
+
+
+def to_arrays(keeper: Keeper) -> Arrays:
+    """All that a keeper holds."""
+    found: Arrays = {}
+    _flatten(keeper, "", found)
+    # Weights beyond 64 bits are counted again from the rows.
+    wide = not isinstance(keeper.graph, Graph)
+    found["wide"] = np.array([wide])
+    if not wide:
+        _flatten(keeper.graph, "graph/", found)
+    for table, store in keeper.stores.items():
+        found |= {f"store/{table}/{name}": array for name, array in store.saved().items()}
+    return found
+
+
+def _flatten(part: Any, path: str, into: Arrays) -> None:
+    for name in _KEPT[type(part)]:
+        held = getattr(part, name)
+        if held is not None:
+            _put(held, f"{path}{name}", into)
+
+
+def _put(held: Any, path: str, into: Arrays) -> None:
+    if isinstance(held, np.ndarray):
+        into[path] = held
+    elif isinstance(held, bool | int | float):
+        into[path] = np.array([held])
+    elif isinstance(held, list):
+        for n, each in enumerate(held):
+            _put(each, f"{path}/{n}", into)
+    elif isinstance(held, dict):
+        for key, each in held.items():
+            _put(each, f"{path}/{key}", into)
+    else:
+        _flatten(held, f"{path}/", into)
+
+
+def from_arrays(keeper: Keeper, found: Mapping[str, Any]) -> Keeper:
+    """A new keeper of the same plan as it was when it was saved."""
+    tree: dict[str, Any] = {}
+    for path, array in found.items():
+        *above, last = path.split("/")
+        at = tree
+        for name in above:
+            at = at.setdefault(name, {})
+        at[last] = array
+    for table, store in keeper.stores.items():
+        store.restore(tree["store"][table])
+    _restore(keeper, tree)
+    if tree["wide"][0]:
+        keeper.recount()
+    else:
+        _restore(keeper.graph, tree["graph"])
+    return keeper
+
+
+def _restore(part: Any, found: Mapping[str, Any]) -> None:
+    for name in _KEPT[type(part)]:
+        if name in found:
+            if getattr(part, name) is None and name in _MADE:
+                setattr(part, name, _MADE[name]())
+            setattr(part, name, _taken(getattr(part, name), found[name]))
+
+
+def _taken(held: Any, found: Any) -> Any:
+    """What was found, as what stands there: its arrays are copied, for they will be written to."""
+    if isinstance(held, bool | int | float) and isinstance(found, np.ndarray):
+        return type(held)(found[0])
+    if isinstance(found, np.ndarray):
+        return found.copy()
+    if isinstance(held, list):
+        return [_taken(each, found[str(n)]) for n, each in enumerate(held)]
+    if isinstance(held, dict):
+        return {key: array.copy() for key, array in found.items()}
+    _restore(held, found)
+    return held

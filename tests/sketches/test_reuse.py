@@ -1,0 +1,137 @@
+"""A sketch answers queries of its shape with other constants, where that is sound: by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from belvedere.algebra.relations import Rel
+from belvedere.algebra.scalars import Scalar
+from belvedere.analyses.stable import Cuts, unsafe
+from belvedere.rules.annotate import Cut, sketch
+from belvedere.sketches.partitions import Partition
+from belvedere.sketches.reuse import refusal
+from belvedere.sketches.shapes import implies, shape
+from belvedere.sql.bind import bind
+from reference.interpreter import Database, Row
+from sql.shop import Shop
+
+SHOP = Shop({"r": "g int, p int, v int"})
+PARTITION = {c: Partition("r", c, "int", (2, 4)) for c in ("g", "p")}
+
+
+@cache
+def plan(text: str) -> Rel:
+    return bind(text, SHOP).plan
+
+
+def query(having: str, where: str = "", limit: int = 0) -> str:
+    top = f" ORDER BY x DESC LIMIT {limit}" if limit else ""
+    condition = f" WHERE {where}" if where else ""
+    aggregate = having.split(" ")[0] if having else "count(*)"
+    passing = f" HAVING {having}" if having else ""
+    return f"SELECT g, {aggregate} AS x FROM r{condition} GROUP BY g{passing}{top}"
+
+
+QUERIES = [
+    query(h, w, k)
+    for h, w, k in itertools.product(
+        ["sum(v) > 4", "sum(v) > 6", "avg(v) > 2", ""],
+        ["", "v > 1"],
+        [0, 1, 2],
+    )
+]
+
+
+def databases(count: int) -> list[Database]:
+    draw = random.Random(5)
+    out = []
+    for _ in range(count):
+        rows: list[Row] = [
+            (
+                draw.randint(1, 5),
+                draw.choice([0, 1, 3, 5, None]),
+                draw.choice([None, 0, 1, 2, 3, 4]),
+            )
+            for _ in range(draw.randint(3, 9))
+        ]
+        state = {"r": Counter(rows)}
+        out.append(Database({"r": ("g", "p", "v")}, state, state))
+    return out
+
+
+def over_the_sketch_of(one: Rel, two: Rel, db: Database, by: str) -> Counter[Row]:
+    partition = PARTITION[by]
+    kept = {f for (f,) in db.bag(sketch(one, Cut("r", by, "int", partition.fragment_scalar)))}
+    place = ("g", "p", "v").index(by)
+    rows = Counter({r: n for r, n in db.new["r"].items() if partition.fragment(r[place]) in kept})
+    return Database(db.columns, {"r": rows}, {"r": rows}).bag(two)
+
+
+def reusable(one: Rel, two: Rel, cuts: Cuts) -> bool:
+    return unsafe(two, cuts) is None and refusal(shape(one), shape(two), cuts) == ""
+
+
+@pytest.mark.parametrize("by", ["g", "p"])
+def test_every_reuse_that_is_allowed_answers_as_over_everything(by: str) -> None:
+    cuts = Cuts({"r": by}, nonnegative=lambda *_: True)
+    some, allowed = databases(6), 0
+    for a, b in itertools.product(QUERIES, QUERIES):
+        one, two = plan(a), plan(b)
+        if unsafe(one, cuts) is not None or not reusable(one, two, cuts):
+            continue
+        allowed += a != b
+        for db in some:
+            assert over_the_sketch_of(one, two, db, by) == db.bag(two), (a, b)
+    assert allowed > 20
+
+
+REFUSED = {
+    "a weaker HAVING": (query("sum(v) > 6"), query("sum(v) > 4")),
+    "more than the first": (query("", limit=1), query("", limit=2)),
+    "a stricter WHERE under avg": (query("avg(v) > 2"), query("avg(v) > 2", "v > 1")),
+    "a weaker WHERE": (query("sum(v) > 4", "v > 2"), query("sum(v) > 4", "v > 1")),
+    "a stricter HAVING under a limit": (query("sum(v) > 4", limit=1), query("sum(v) > 6", limit=1)),
+    "another group": (query("sum(v) > 4"), "SELECT p FROM r GROUP BY p HAVING sum(v) > 4"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_sound_is_refused_with_a_reason(name: str) -> None:
+    one, two = (plan(q) for q in REFUSED[name])
+    cuts = Cuts({"r": "g"}, nonnegative=lambda *_: True)
+    assert refusal(shape(one), shape(two), cuts)
+
+
+@pytest.mark.parametrize("name", ["a weaker HAVING", "more than the first", "a stricter WHERE under avg"])  # fmt: skip
+def test_and_would_have_been_wrong(name: str) -> None:
+    one, two = (plan(q) for q in REFUSED[name])
+    assert any(over_the_sketch_of(one, two, db, "g") != db.bag(two) for db in databases(300))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "holds"),
+    [
+        ("a > 5", "a > 4", True),
+        ("a > 5", "a >= 5", True),
+        ("a >= 5", "a > 5", False),
+        ("a = 5", "a >= 5", True),
+        ("a BETWEEN 2 AND 3", "a < 4", True),
+        ("a BETWEEN 2 AND 3", "a < 3", False),
+        ("3 < a", "a > 2", True),
+        ("a > -1", "a > -2", True),
+        ("a > 5.0", "a > 4", False),
+        ("b > 5", "a > 4", False),
+        ("d > DATE '2026-02-01'", "d > DATE '2026-01-31'", True),
+        ("s > 'b'", "s > 'a'", False),
+    ],
+)
+def test_one_condition_implies_another(one: str, other: str, holds: bool) -> None:
+    from sqlglot import parse_one
+
+    read = (Scalar(parse_one(t, dialect="spark")) for t in (one, other))
+    assert implies(*read) is holds

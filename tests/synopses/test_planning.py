@@ -1,0 +1,102 @@
+"""Query trees: what is collapsed, what is an edge, what filters before and after."""
+
+from __future__ import annotations
+
+import pytest
+
+from belvedere.sql.bind import Relation, bind
+from belvedere.synopses.planning import Plan, plan
+from belvedere.synopses.region import region
+from belvedere.synopses.shape import Band
+from belvedere.synopses.stream import _Schemas
+
+TABLES = {
+    "ss": {"item": "int", "ticket": "int", "day": "int", "customer": "int"},
+    "sr": {"item": "int", "ticket": "int", "customer": "int"},
+    "cs": {
+        "customer": "int",
+        "day": "int",
+        "price": "decimal(7,2)",
+        "at": "timestamp_ntz",
+        "on": "date",
+    },
+    "x": {"a": "int", "b": "double", "s": "string", "price": "decimal(5,1)", "on": "date"},
+}
+KEYS = {"ss": [["item", "ticket"]]}
+
+
+def planned(query: str, keys: dict[str, list[list[str]]] | None = None) -> Plan:
+    return plan(region(query, _Schemas(TABLES)), keys if keys is not None else KEYS)
+
+
+Q1 = """SELECT ss.day FROM ss, sr, cs WHERE ss.item = sr.item AND ss.ticket = sr.ticket
+        AND sr.customer = cs.customer AND ss.day <= cs.day"""
+
+
+def test_the_papers_first_query_is_a_tree_once_its_key_is_collapsed() -> None:
+    made = planned(Q1)
+    assert (made.shape.nodes, len(made.shape.edges), made.after) == (2, 1, ())
+    assert made.shape.edges[0].band is not None
+    assert [t.position for t in made.references[0].own] == [1, 1]
+    assert len(made.meetings[0].equal) == 1
+
+
+def test_without_the_key_its_weakest_edge_is_cut() -> None:
+    made = planned(Q1, {})
+    assert (made.shape.nodes, len(made.shape.edges), made.references) == (3, 2, ())
+    assert [c.sql() for c in made.after] == ["`day` <= `day_2`"]
+    assert "a cycle is cut" in made.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("condition", "band"),
+    [
+        ("cs.day < x.a", Band(-(2**63) + 1, -1)),
+        ("cs.day >= x.a", Band(0, 2**63 - 1)),
+        ("cs.day - x.a BETWEEN -2 AND 3", Band(-2, 3)),
+        ("abs(cs.day - x.a) < 5", Band(-4, 4)),
+        ("5 >= abs(x.a - cs.day)", Band(-5, 5)),
+        ("cs.day <= x.a + 1 AND cs.day > x.a - 1", Band(0, 1)),
+        ("2 * cs.day <= 3 * x.a + 1", Band(-(2**63) + 1, 1)),
+        ("cs.price <= x.price + 0.25", Band(-(2**63) + 1, 25)),
+        ("cs.on <= x.on + 7", Band(-(2**63) + 1, 7)),
+        ("cs.day <= x.b + 0.5", Band(float("-inf"), 0.5)),
+    ],
+)
+def test_ranges_become_bands_of_numbers(condition: str, band: Band) -> None:
+    made = planned(f"SELECT x.a FROM cs, x WHERE {condition}")
+    assert made.after == ()
+    found = made.shape.edges[0].band
+    assert found is not None
+    assert found == band
+
+
+def test_conditions_go_where_they_can() -> None:
+    made = planned(
+        "SELECT x.a FROM ss, cs, x WHERE ss.customer = cs.customer AND cs.day = x.a AND ss.item > 3"
+        " AND ss.day + cs.day < x.a AND cs.price < x.price AND cs.at IS NOT NULL"
+    )
+    assert [f.sql() if f else "" for f in made.filters] == ["`item` > 3", "NOT `at` IS NULL", ""]
+    assert [c.sql() for c in made.after] == ["`day` + `day_2` < `a`"]
+    assert made.shape.edges[1].band is not None
+
+
+def test_subqueries_and_views_dissolve() -> None:
+    class Views(_Schemas):
+        def resolve(self, name: str) -> Relation:
+            if name != "v":
+                return super().resolve(name)
+            bound = bind("SELECT item AS i, day FROM ss WHERE ticket > 1", _Schemas(TABLES))
+            return Relation((("i", "int"), ("day", "int")), plan=bound.plan)
+
+    made = plan(
+        region(
+            "SELECT q.n, v.day FROM v JOIN (SELECT a + 1 AS n, b FROM x WHERE s = 'y') q ON q.n = v.i",
+            Views(TABLES),
+        ),
+        {},
+    )
+    assert [p.table for p in made.region.positions] == ["ss", "x"]
+    assert [f.sql() if f else "" for f in made.filters] == ["`ticket` > 1", "`s` = 'y'"]
+    [(left, right)] = made.meetings[0].equal
+    assert {left.scalar.sql(), right.scalar.sql()} == {"`item`", "`a` + 1"}

@@ -1,0 +1,61 @@
+"""A synopsis goes on from its arrays exactly where it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from belvedere.synopses import keeper as keeping
+from belvedere.synopses.keeper import Keeper
+from belvedere.synopses.plain import PlainGraph
+from belvedere.synopses.reservoir import Kind
+from belvedere.synopses.results import Results
+from belvedere.synopses.saving import from_arrays, to_arrays
+from synopses.streams import CASES, EQUALITY, Case, Changes, applied, ids, keeper
+
+
+def frozen(results: Results) -> dict[str, object]:
+    """Arrays as a file gives them: not to be written to."""
+    arrays = {name: array.copy() for name, array in to_arrays(results.keeper).items()}
+    for array in arrays.values():
+        array.setflags(write=False)
+    return arrays
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "kind", [Kind(rows=9), Kind(rows=9, replacement=True), Kind(rate=0.3)], ids=str
+)
+def test_it_goes_on_as_if_never_saved(case: Case, kind: Kind) -> None:
+    changes = Changes(case, seed=4, most=6)
+    one = keeper(case.plan(), kind, seed=7)
+    for _ in range(15):
+        applied(one, case, changes.batch())
+    other = Results(from_arrays(Keeper(case.plan(), kind, seed=0), frozen(one)), seed=7)
+    assert ids(one) == ids(other) or one.keeper.plan.after
+    for _ in range(10):
+        batch = changes.batch()
+        applied(one, case, batch)
+        applied(other, case, batch)
+        assert one.keeper.size == other.keeper.size
+        assert one.keeper.plan.after or ids(one) == ids(other)
+
+
+def test_weights_beyond_64_bits_are_counted_again() -> None:
+    changes = Changes(EQUALITY, seed=2)
+    one = keeper(EQUALITY.plan(), Kind(rows=9), seed=7)
+    for _ in range(10):
+        applied(one, EQUALITY, changes.batch())
+    one.keeper.recount()
+    other = from_arrays(Keeper(EQUALITY.plan(), Kind(rows=9), seed=0), frozen(one))
+    assert isinstance(other.graph, PlainGraph)
+    assert other.size == one.keeper.size > 0
+
+
+def test_vertices_without_rows_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "TIDY", 2)
+    for case in CASES:
+        changes = Changes(case, seed=6)
+        results = keeper(case.plan(), Kind(rows=5000), seed=7)
+        for _ in range(25):
+            applied(results, case, changes.batch(deleting=0.6))
+            assert sorted(ids(results)) == sorted(case.join(changes.database))
