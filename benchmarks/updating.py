@@ -121,6 +121,7 @@ class Figures:
     auto_wrong: int = 0
     auto_tried: int = 0
     roc: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    ablations: dict[str, list[float]] = field(default_factory=dict)
 
 
 class DuckSource:
@@ -166,6 +167,7 @@ def measured(tpch: Tpch, name: str, each: int, tried: int) -> tuple[Figures, Fil
     figures.auto_tried, figures.auto_wrong = against_brute_force(tpch, made, name, sample[:tried])
     if name == "q07":
         figures.roc = curves(made, sample)
+        figures.ablations = ablations(made, sample)
     return figures, made
 
 
@@ -212,6 +214,33 @@ def tiny(made: Filter, row: Row) -> bool:
     changes, coder = new_rows(made, row)
     asked = coder.signature(ViewRow(row))
     return len(effect(made.base, changes, asked=[asked], most=2, steps=50_000_000).added) == 2
+
+
+def ablations(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str, list[float]]:
+    """FP and FN with 2 % candidates: the best, random ones, and none but them (Exp. D)."""
+    made.candidates_of(0.02)
+    best = made.candidates
+    dice = np.random.default_rng(8)
+    found = {"best": _both(made, sample)}
+    made.candidates = [
+        np.sort(dice.choice(np.flatnonzero(x), len(c), replace=False))
+        for x, c in zip(made.graph.extended, best, strict=True)
+    ]
+    made.summary = made._summarized()
+    found["random"] = _both(made, sample)
+    whole = made.graph.extended
+    made.graph.extended = [np.isin(np.arange(len(x)), c) for x, c in zip(whole, best, strict=True)]
+    made.candidates = best
+    made.summary = made._summarized()
+    found["without classes"] = _both(made, sample)
+    made.graph.extended = whole
+    made.candidates_of(0.1)
+    return found
+
+
+def _both(made: Filter, sample: Sequence[tuple[Row, bool]]) -> list[float]:
+    found = errors([(made.estimate(made.segments(r)).rows, real) for r, real in sample], THETA)
+    return [round(found.fp, 4), round(found.fn, 4)]
 
 
 def maintained(tpch: Tpch, made: Filter, rows: int = 1000) -> float:
@@ -283,6 +312,48 @@ class Listed:
 
     def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
         return [r for r in self.rows[table] if all(r[c] == v for c, v in equal.items())]
+
+
+def on_synthetic(size: int) -> dict[str, list[float]]:
+    """FP and FN on SYNTHETICDB, from each root, with 10 % candidates."""
+    db = Synthetic(size=size)
+    rows = db.rows(0)
+    keys = dict.fromkeys(db.columns, ("pk",))
+    made = filter_over(db.query(), db.columns, as_arrow(db.columns, rows), keys, 0, 0.1)
+    asked = _chains(db, rows, random.Random(6), 4 * EACH)
+    sample = labelled(made, asked, EACH)
+    counts = [float(sum(r for _, r in sample)), float(len(sample))]
+    return {
+        "positives, insertions": counts,
+        **{f"root r{p}": _both(made.rooted(p), sample) for p in range(db.relations)},
+    }
+
+
+def _chains(
+    db: Synthetic, rows: Mapping[str, list[tuple[int, ...]]], dice: random.Random, how_many: int
+) -> list[Row]:
+    """View rows along the joins, of rows that are there and of new ones, as they come."""
+    names, fresh = ("pk", "f1", "f2", "v"), 10 * db.size
+    by_key = {t: {r[0]: r for r in some} for t, some in rows.items()}
+    found = []
+    for _ in range(how_many):
+        chain = [dice.choice(rows["r0"])]
+        for i in range(1, db.relations):
+            before, table = chain[-1], f"r{i}"
+            spare = dice.choice(rows[table])[1:]
+            fresh += 1
+            if db.forward[(i - 1) % len(db.forward)]:
+                chain.append(by_key[table].get(before[1], (before[1], *spare)))
+            else:
+                there = [r for r in rows[table] if r[2] == before[0]]
+                new = (fresh, spare[0], before[0], spare[2])
+                chain.append(dice.choice(there) if there and dice.random() < 0.7 else new)
+        if dice.random() < 0.5:
+            chain[0] = (fresh + 1, *chain[0][1:])
+        found.append(
+            {f"r{i}_{c}": v for i, r in enumerate(chain) for c, v in zip(names, r, strict=True)}
+        )
+    return found
 
 
 def on_projections(size: int, relations: int = 4) -> dict[str, float]:
@@ -422,6 +493,8 @@ def summed(found: Mapping[str, Figures], scale: float, each: int, plot: Path) ->
         "build_in_memory_s": round(statistics.median(f.build_s for f in every), 2),
         "maintain_ms": round(statistics.median(f.maintain_ms for f in every if f.maintain_ms), 1),
         "roc": {label: round(auc(points), 4) for label, points in curve.items()},
+        "ablations_fp_fn": found["q07"].ablations if "q07" in found else {},
+        "synthetic": on_synthetic(3000),
         "bibliography": on_bibliography(20_000),
         "projections": on_projections(60),
     }

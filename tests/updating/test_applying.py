@@ -65,6 +65,15 @@ def test_side_effects_that_are_allowed_are_made_and_counted(lake: Path) -> None:
     assert {r[4] for r in view(lake)} == {100, 101, 102, 103}
 
 
+def test_what_cannot_be_made_at_all_is_refused_although_side_effects_are_allowed(
+    lake: Path,
+) -> None:
+    before = rows(lake)
+    with pytest.raises(Invalid):
+        update(lake, insert={**ROW, "customer": None}, allowed=True)
+    assert rows(lake) == before
+
+
 def test_a_deletion_takes_a_row_that_shows_in_no_other(lake: Path) -> None:
     before = view(lake)
     row = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}

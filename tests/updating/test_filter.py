@@ -111,6 +111,21 @@ def _numbers(made: Filter, p: int, own: set[tuple[Any, ...]]) -> list[int]:
     return [n for n in range(rows.size) if (p, *base.values(table, rows.row(n)).values()) in own]
 
 
+def test_a_row_whose_selection_changes_leaves_and_enters_the_view() -> None:
+    """The column that is selected by is not held: the key stands for it."""
+    case = Case(
+        "SELECT r.k, s.k AS other FROM r, s WHERE r.j = s.k AND r.a < 3",
+        {"r": ("k", "j", "a"), "s": ("k",)},
+        {"r": [(1, 7, 2)], "s": [(7,)]},
+        {"r": ("k",), "s": ("k",)},
+    )
+    made = filter_of(case)
+    assert made.base.held["r"] == ("k", "j")
+    for old, new, whole in (((1, 7, 2), (1, 7, 5), 0), ((1, 7, 5), (1, 7, 0), 1)):
+        made.advance({"r": case.arrow({"r": [new, old]})["r"]}, {"r": [1, -1]})
+        assert int(made.graph.whole[0].sum()) == whole
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_saved_filter_comes_back_the_same(seed: int) -> None:
     case = random_case(4000 + seed, positions=3, rows=6, project=seed % 2 == 0)

@@ -181,7 +181,7 @@ class _Tree:
         sql = f"SELECT {columns} FROM {quote(self.tables[position.table])}"
         condition = self.plan.filters[self.plan.roots[node]]
         if condition is not None:
-            sql = f"SELECT * FROM ({sql}) WHERE {condition.sql()}"
+            sql = f"SELECT * FROM ({sql}) AS t WHERE {condition.sql()}"
         met = []
         for edge in self._children(node, came):
             there = self.plan.shape.across(node, edge)
@@ -194,12 +194,12 @@ class _Tree:
             )
             on = " AND ".join(f"{k} = __k{n}" for n, k in enumerate(own))
             dropped = ", ".join(f"__k{n}" for n in range(len(own)))
-            sql = f"SELECT * EXCEPT ({dropped}) FROM ({sql}) JOIN ({below}) AS b{edge} ON {on}"
+            sql = f"SELECT * EXCEPT ({dropped}) FROM ({sql}) AS t JOIN ({below}) AS b{edge} ON {on}"
             met.append(f"__met_{edge}")
         product = " * ".join([f"CAST(1 AS {_WIDE})", *met])
         frame = self.work.query(
             f"SELECT *, CAST({product} AS {_WIDE}) AS __weight, monotonically_increasing_id() AS __place"
-            f" FROM ({sql})"
+            f" FROM ({sql}) AS t"
         )
         self.views[node] = self.work.register(f"node_{node}", self.work.keep(frame))
 
@@ -254,28 +254,30 @@ class _Tree:
         view, group = quote(self.views[node]), ", ".join(names)
         on = " AND ".join(f"{k} = w.{n}" for k, n in zip(keys, names, strict=True))
         shown = ", ".join(f"{k} AS {n}" for k, n in zip(keys, names, strict=True))
+        running = f"sum(__weight) OVER (PARTITION BY {', '.join(keys)} ORDER BY __place)"
+        rows = (
+            f"SELECT {shown}, CAST({running} - __weight AS {_WIDE}) AS __start, __place"
+            f" FROM {view} LEFT SEMI JOIN (SELECT DISTINCT {group} FROM {quote(wanted)}) AS w ON {on}"
+        )
+        both = (
+            f"SELECT {group}, __start, __place, __start AS __begun, CAST(NULL AS bigint) AS __turn"
+            f" FROM ({rows}) AS r UNION ALL SELECT {group}, CAST(__number AS {_WIDE}), NULL, NULL,"
+            f" __turn FROM {quote(wanted)}"
+        )
+        # Starts and places grow together: the largest so far are those of the row it falls to.
+        order = f"PARTITION BY {group} ORDER BY __start, __turn NULLS FIRST"
+        span = f"({order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        falls = (
+            f"SELECT __turn, __start - max(__begun) OVER {span} AS __rest,"
+            f" max(__place) OVER {span} AS __at FROM ({both}) AS b"
+        )
         owns = "".join(
             f", {k} AS __own_{e}_{n}"
             for e in self._children(node, came)
             for n, k in enumerate(self._keys(e, node))
         )
-        running = f"sum(__weight) OVER (PARTITION BY {', '.join(keys)} ORDER BY __place)"
-        rows = (
-            f"SELECT {shown}, CAST({running} - __weight AS {_WIDE}) AS __start, struct(*{owns}) AS __row"
-            f" FROM {view} LEFT SEMI JOIN (SELECT DISTINCT {group} FROM {quote(wanted)}) AS w ON {on}"
-        )
-        both = (
-            f"SELECT {group}, __start, __row, CAST(NULL AS bigint) AS __turn FROM ({rows})"
-            f" UNION ALL SELECT {group}, CAST(__number AS {_WIDE}), NULL, __turn FROM {quote(wanted)}"
-        )
-        order = f"PARTITION BY {group} ORDER BY __start, __turn NULLS FIRST"
-        span = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-        begun = f"last(IF(__turn IS NULL, __start, NULL), true) OVER ({order} {span})"
-        falls = (
-            f"SELECT __turn, __start - {begun} AS __rest, last(__row, true) OVER ({order} {span}) AS __row"
-            f" FROM ({both})"
-        )
         found = self.work.query(
-            f"SELECT __turn, __rest, __row.* FROM ({falls}) WHERE __turn IS NOT NULL ORDER BY __turn"
+            f"SELECT __turn, __rest, v.*{owns} FROM ({falls}) AS f JOIN {view} AS v"
+            f" ON v.__place = f.__at WHERE __turn IS NOT NULL ORDER BY __turn"
         )
         return found.toArrow()

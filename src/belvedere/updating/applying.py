@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -89,7 +90,7 @@ class Applying:
 
     def path(self, view: str) -> Path:
         """Where a view's intent stands."""
-        return self._home / "updating" / f"{view}.intent"
+        return self._home / "updating" / f"{quote(view, safe='')}.intent"
 
     def apply(self, intent: Intent) -> None:
         """Make all changes of an intent, or none: then `Overtaken`."""
@@ -99,10 +100,13 @@ class Applying:
                 if self._lake.table(part.table).version != part.version:
                     raise _overtaken(part.table)
             self.write_intent(intent)
-            for part in intent.parts:
-                if not self.commit(intent, part):
-                    self._undo(intent)
-                    raise _overtaken(part.table)
+            try:
+                for part in intent.parts:
+                    if not self.commit(intent, part):
+                        raise _overtaken(part.table)
+            except Exception:
+                self._undo(intent)
+                raise
 
     def settle(self, view: str) -> bool:
         """Finish or undo what a killed update left; whether there was something."""

@@ -238,7 +238,12 @@ class Base:
         number = self.find(table, row)
         if number is None:
             number = self._append(table, row, members)
-        self.tables[table].counts[number] += count
+        rows = self.tables[table]
+        rows.counts[number] += count
+        if count > 0:
+            # What a selection asks for may not be held, and differ from when the row was seen first.
+            for p, member in members.items():
+                rows.members[p][number] = member
         return number
 
     def _append(self, table: str, row: Row, members: Mapping[int, bool]) -> int:

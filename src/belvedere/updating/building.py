@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from belvedere.algebra.scalars import col
 from belvedere.updating.graph import MOST
 from belvedere.updating.normal import Shape
 from belvedere.updating.trees import Tree
@@ -60,7 +61,10 @@ class _Build:
         self.rows = [
             run(_distinct(tree.shape, p, held, table)) for p in range(len(tree.shape.positions))
         ]
-        self.columns = [list(held[at.table]) for at in tree.shape.positions]
+        # Columns are numbered: none has the name of what is found out about its rows.
+        self.columns = [
+            [f"c{i}" for i in range(len(held[at.table]))] for at in tree.shape.positions
+        ]
 
     def built(self) -> Built:
         self._both_ways("whole", {p: [] for p in range(len(self.rows))}, " AND ")
@@ -72,12 +76,13 @@ class _Build:
         )
 
     def _keys(self, p: int, e: int) -> list[str]:
-        return [_quoted(c) for c in self.tree.columns(p, e)]
+        held = self.held[self.tree.shape.positions[p].table]
+        return [f"c{held.index(c)}" for c in self.tree.columns(p, e)]
 
     def _attach(self, p: int, e: int, counts: str, value: str, name: str) -> None:
         """Rows of a position beside what was counted by key at the other end of an edge."""
         on = " AND ".join(f"x.{c} = n.k{i}" for i, c in enumerate(self._keys(p, e)))
-        listed = [f"x.{_quoted(c)}" for c in self.columns[p]]
+        listed = [f"x.{c}" for c in self.columns[p]]
         query = (
             exp.select(*listed, f"{value} AS {name}", dialect="spark")
             .from_(f"{self.rows[p]} AS x")
@@ -118,7 +123,7 @@ class _Build:
             flags = [*own[p], *(flag for _, flag in seen[p])]
             base = [c for c in self.columns[p] if not c.startswith(f"{name}_")]
             value = joined.join(f"({c})" for c in flags) or "TRUE"
-            listed = [*(_quoted(c) for c in base), f"({value}) AS {name}"]
+            listed = [*base, f"({value}) AS {name}"]
             self.rows[p] = self.run(exp.select(*listed, dialect="spark").from_(self.rows[p]))
             self.columns[p] = [*base, name]
 
@@ -141,7 +146,7 @@ class _Build:
                 jcard = f"least({jcard} * {part}, CAST({most} AS DOUBLE))"
             base = [c for c in self.columns[p] if not c.startswith("sum_")]
             listed = [
-                *(_quoted(c) for c in base),
+                *base,
                 f"{jcard} AS jcard",
                 f"{' + '.join(bits) or '0'} AS bits",
             ]
@@ -198,12 +203,9 @@ def _distinct(
 ) -> exp.Select:
     """The held columns of a position's rows that meet its selection, each row once."""
     at = shape.positions[p]
-    query = exp.select(*(_quoted(c) for c in held[at.table]), dialect="spark")
+    columns = [exp.alias_(col(c).expr, f"c{i}") for i, c in enumerate(held[at.table])]
+    query = exp.select(*columns)
     query = query.from_(exp.to_table(table(at.table), dialect="spark"))
     if at.selection.conjuncts:
         query = query.where(at.selection.expr.copy())
     return query.distinct()
-
-
-def _quoted(column: str) -> str:
-    return "`" + column.replace("`", "``") + "`"

@@ -19,7 +19,7 @@ from belvedere.updating.asked import Coder, ViewRow, options_of
 from belvedere.updating.constraints import BaseRow, Source, TableRules
 from belvedere.updating.domains import plain
 from belvedere.updating.estimate import THETA, Estimate
-from belvedere.updating.exact import Changes, State, TooMuch, told
+from belvedere.updating.exact import Changes, State, TooMuch, effect, told
 from belvedere.updating.fillings import Order, fillings, known_with
 from belvedere.updating.filter import Filter
 from belvedere.updating.search import Found, Request, Translation, search
@@ -176,6 +176,14 @@ class Checker:
             return self._possible(found.translation, how)
         return self._impossible(request, found, how)
 
+    def extra(self, update: Translation, asked: int) -> int | None:
+        """How many view rows base changes change besides those asked for; None if that is too much."""
+        try:
+            found = effect(self.filter.base, update.changes)
+        except TooMuch:
+            return None
+        return len(found.added) + len(found.removed) - asked
+
     def _possible(self, translation: Translation, how: str) -> Check:
         gone = tuple(
             (t, self._base_row(t, n))
@@ -195,6 +203,8 @@ class Checker:
         extra = {s: e for s, e in found.effect.added.items() if s not in asked}
         lost = {s: e for s, e in found.effect.removed.items() if s not in unasked}
         state = State(self.filter.base, found.changes)
+        does = all(state.shows(s) is not None for s in asked)
+        does = does and all(state.shows(s) is None for s in unasked)
         rows = tuple(self._view_row(state, e) for e in (*extra.values(), *lost.values()))
         which = self._causes(extra, lost)
         count = len(extra) + len(lost)
@@ -204,7 +214,14 @@ class Checker:
             for n in sorted(some)
         )
         return Check(
-            possible, count, rows[:SHOWN], which[:SHOWN], how, found.broken, found.attempt, gone
+            possible,
+            count,
+            rows[:SHOWN],
+            which[:SHOWN],
+            how,
+            found.broken,
+            found.attempt if does else None,
+            gone,
         )
 
     def _causes(

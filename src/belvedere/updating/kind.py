@@ -15,7 +15,7 @@ from belvedere.algebra.relations import Change, Distinct, Output, Project, Scan
 from belvedere.algebra.scalars import col
 from belvedere.derived import the_saves
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.lake.names import quote
+from belvedere.lake.names import parts, quote
 from belvedere.lake.shelf import Tables
 from belvedere.sql.render import render
 from belvedere.sql.statements import WriteKind
@@ -154,8 +154,9 @@ class UpdatableViews:
         mode: str = "AUTO",
     ) -> Check:
         """Whether rows can be inserted, deleted or replaced as asked."""
-        self._bring(name, None)
-        return run_check(self._lake, self._held[name], Update.of(insert, delete, update), mode)
+        with the_saves(self._lake).locked(KIND, name):
+            self._bring(name, None)
+            return run_check(self._lake, self._held[name], Update.of(insert, delete, update), mode)
 
     def write(self, name: str, kind: WriteKind, text: str, *, explain: bool) -> DataFrame:
         """Run a statement that writes through a view, or tell what it would do."""
@@ -166,7 +167,9 @@ class UpdatableViews:
             self._bring(name, None)
             from belvedere.updating.requests import requested
 
-            update = requested(self._door, name, shown_columns(self._held[name].shape), kind, plain)
+            update = requested(
+                self._door, shown_as(name), shown_columns(self._held[name].shape), kind, plain
+            )
             schema = "table string, deleted bigint, inserted bigint, extra_rows bigint"
             if not update.delete and not update.insert:
                 return self._door.spark.createDataFrame([], schema)
@@ -223,7 +226,7 @@ class UpdatableViews:
 
             def run(query: exp.Query) -> str:
                 frame = work.keep(work.query(query.sql(dialect="spark")))
-                return quote(work.register("updating", frame))
+                return work.register("updating", frame)
 
             def fetch(query: exp.Query) -> list[Any]:
                 return work.query(query.sql(dialect="spark")).collect()
@@ -238,10 +241,8 @@ class UpdatableViews:
             if statement.if_exists:
                 return self._nothing()
             raise Invalid(f"no updatable view {statement.name!r}", reason="UNKNOWN_VIEW")
-        from belvedere.lake import catalog
-
         self._settle(name)
-        catalog.drop_view(self._door, name)
+        self._door.spark.catalog.dropTempView(parts(name)[-1])
         self._held.pop(name, None)
         the_saves(self._lake).drop(KIND, name)
         return self._nothing()
@@ -263,9 +264,14 @@ class UpdatableViews:
 
     def _bring(self, name: str, only: Collection[str] | None) -> Brought:
         before = self._loaded(name)
-        held, done = bring(self._lake, before, only)
-        if held.vector != before.vector or done.strategy == "rebuild":
-            self._keep(name, held)
+        try:
+            held, done = bring(self._lake, before, only)
+            if held.vector != before.vector or done.strategy == "rebuild":
+                self._keep(name, held)
+        except BaseException:
+            # Its rows may be ahead of its vector.
+            self._held.pop(name, None)
+            raise
         return done
 
     def _keep(self, name: str, held: Held) -> None:
@@ -279,12 +285,15 @@ class UpdatableViews:
         self._applying.settle(name)
 
     def _show(self, name: str, held: Held) -> None:
-        """Put the view under its name: its rows at the versions of its vector."""
-        if not hasattr(self._lake, "spark"):
-            return
-        from belvedere.lake import catalog
+        """Put the view under its name, in the lake's session: its rows at its vector's versions."""
+        if hasattr(self._lake, "spark"):
+            frame = self._door.sql(read_sql(self._lake, held))
+            frame.createOrReplaceTempView(shown_as(name))
 
-        catalog.create_view(self._door, name, read_sql(self._lake, held))
+
+def shown_as(name: str) -> str:
+    """The name of a view in the lake's session, as SQL writes it."""
+    return quote(parts(name)[-1])
 
 
 def described(tree: Tree, found: Built) -> str:

@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake.names import dotted, quote
+from belvedere.lake.names import quote
 from belvedere.sql.statements import WriteKind
 from belvedere.updating.updates import Update
 
@@ -71,7 +71,7 @@ def _selected(
     listed = ", ".join([*(quote(c) for c, _ in columns), *more])
     condition = f" {where.sql(dialect='spark')}" if where is not None else ""
     names = [*(c for c, _ in columns), *(f"__new{i}" for i in range(len(more)))]
-    rows = _collected(door.sql(f"SELECT {listed} FROM {dotted(name)}{condition}"))
+    rows = _collected(door.sql(f"SELECT {listed} FROM {name}{condition}"))
     return tuple(dict(zip(names, row, strict=True)) for row in rows)
 
 

@@ -124,6 +124,7 @@ def done_through(
         found = run_check(lake, held, update, "AUTO")
         if found.possible != "yes" and not (allowed and found.translation is not None):
             raise refusal(found)
+        extra = _extra(lake, held, found, update)
         parts = _parts(lake, held, found)
         intent = Intent(name, next_number(lake, name, held.shape.tables), parts)
         try:
@@ -134,8 +135,17 @@ def done_through(
             continue
         applying.forget(name)
         done = tuple((p.table, len(p.delete), len(p.insert)) for p in parts)
-        return Done(done, int(found.extra_rows))
+        return Done(done, extra)
     raise Invalid("the tables change too fast", reason="CONCURRENT_CHANGE")
+
+
+def _extra(lake: Tables, held: Held, found: Check, update: Update) -> int:
+    """How many side effects an update has: all of them, where a check stopped at the first."""
+    if found.possible == "yes" or found.translation is None:
+        return 0
+    asked = len(update.delete) + len(update.insert)
+    counted = checker_of(lake, held).extra(found.translation, asked)
+    return int(found.extra_rows) if counted is None else counted
 
 
 def refusal(found: Check) -> Invalid:
