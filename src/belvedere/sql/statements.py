@@ -37,7 +37,6 @@ from belvedere.sql.updating_statements import (
     UPDATING,
     CreateUpdatable,
     DropUpdatable,
-    ExplainUpdatable,
     ExplainWrite,
 )
 
@@ -55,7 +54,6 @@ __all__ = [
     "DropUpdatable",
     "DropView",
     "ExplainCreate",
-    "ExplainUpdatable",
     "ExplainView",
     "ExplainWrite",
     "Other",
@@ -176,7 +174,6 @@ Statement = (
     | SynopsisStatement
     | CreateUpdatable
     | DropUpdatable
-    | ExplainUpdatable
     | ExplainWrite
     | SparkStatement
     | Other

@@ -22,26 +22,20 @@ from belvedere.sql.statements import WriteKind
 from belvedere.sql.updating_statements import (
     CreateUpdatable,
     DropUpdatable,
-    ExplainUpdatable,
 )
 from belvedere.updating.applying import Applying
-from belvedere.updating.base import held_columns
-from belvedere.updating.building import Built, build
 from belvedere.updating.checks import Check
 from belvedere.updating.state import (
     KIND,
     Brought,
     Held,
-    best_root,
     bring,
     built,
     compiled,
-    declared_keys,
     load,
     save,
     shown_columns,
 )
-from belvedere.updating.trees import Tree, join_tree
 from belvedere.updating.updates import Update, done_through, run_check
 from belvedere.views.catalog import canonical_name, is_view
 from belvedere.views.status import Pending, Status
@@ -136,7 +130,6 @@ class UpdatableViews:
         """The statements on updatable views."""
         return {
             CreateUpdatable: self._create,
-            ExplainUpdatable: self._explain_create,
             DropUpdatable: self._drop,
         }
 
@@ -215,26 +208,6 @@ class UpdatableViews:
         self._keep(name, built(self._lake, definition))
         return self._nothing()
 
-    def _explain_create(self, statement: ExplainUpdatable) -> DataFrame:
-        """What the summary of a view would be, by aggregations on Spark; no rows come here."""
-        create = statement.create
-        _, shape = compiled(self._lake, create.lead + create.query, create.name)
-        keys = declared_keys(self._lake, shape)
-        root = best_root(shape, keys) if create.root is None else create.root
-        tree = join_tree(shape, root, keys)
-        with self._door.work() as work:
-
-            def run(query: exp.Query) -> str:
-                frame = work.keep(work.query(query.sql(dialect="spark")))
-                return work.register("updating", frame)
-
-            def fetch(query: exp.Query) -> list[Any]:
-                return work.query(query.sql(dialect="spark")).collect()
-
-            held = held_columns(shape, keys)
-            found = build(tree, held, lambda t: self._lake.table(t).reference, run, fetch)
-        return self._door.spark.createDataFrame([(described(tree, found),)], "plan string")
-
     def _drop(self, statement: DropUpdatable) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
         if name not in self.names():
@@ -294,22 +267,6 @@ class UpdatableViews:
 def shown_as(name: str) -> str:
     """The name of a view in the lake's session, as SQL writes it."""
     return quote(parts(name)[-1])
-
-
-def described(tree: Tree, found: Built) -> str:
-    """What a summary would be, as text."""
-    lines = ["Join tree:"]
-    for p in tree.down:
-        rows, whole, extended = found.rows[p]
-        classes = sum(q == p for q, *_ in found.sizes)
-        lines.append(
-            f"  {tree.shape.positions[p].table}: {rows} rows, {whole} in view rows,"
-            f" {extended} extended dangling in {classes} classes"
-        )
-    if tree.dropped:
-        lines.append("  cyclic: the estimate leaves out a join, the exact check does not")
-    lines.append(f"Summary without candidates: {found.bytes} bytes")
-    return "\n".join(lines)
 
 
 def read_sql(lake: Tables, held: Held) -> str:
