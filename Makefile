@@ -11,6 +11,8 @@ UV := $(firstword $(wildcard $(BIN)/uv) uv)
 # More arguments for pytest, the demo or the benchmark: make test ARGS="-k merge"
 ARGS ?=
 
+SOAKED := tests/tpch tests/tpcds tests/views tests/lake tests/cleaning tests/sketches tests/synopses tests/scheduling tests/updating
+
 .PHONY: help setup java demo test test-fast soak check bench specs lock clean
 
 help: ## list the targets
@@ -39,7 +41,7 @@ test-fast: $(READY) ## the tests that need no Java, within a minute
 	$(BIN)/python -m pytest -n 2 -m "not spark" $(ARGS)
 
 soak: $(READY) java ## what is too long for every run: TPC-H and TPC-DS as views, a hundred kills, faults, a thousand refreshes
-	BELVEDERE_KILLS=100 $(BIN)/python -m pytest --soak tests/tpch tests/tpcds tests/views tests/lake $(ARGS)
+	BELVEDERE_KILLS=100 $(BIN)/python -m pytest --soak $(SOAKED) $(ARGS)
 
 check: $(READY) ## format, lint, types, and the rules of the house
 	$(BIN)/ruff format --check .
