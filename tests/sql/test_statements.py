@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from belvedere.errors import Invalid
@@ -222,6 +222,7 @@ def test_names_may_be_dotted_quoted_and_unicode(written: str, parts: tuple[str, 
 
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=4))
+@example(["A·"])
 def test_a_canonical_name_reads_back_as_its_parts(parts: list[str]) -> None:
     assert name_parts(dotted(parts)) == tuple(parts)
 

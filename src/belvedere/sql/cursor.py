@@ -44,8 +44,13 @@ def dotted(parts: Iterable[str]) -> str:
     'shop.`daily visits`'
     """
     return ".".join(
-        part if part.isidentifier() else "`" + part.replace("`", "``") + "`" for part in parts
+        part if _is_bare(part) else "`" + part.replace("`", "``") + "`" for part in parts
     )
+
+
+def _is_bare(part: str) -> bool:
+    """Whether a name needs no quotes; Python's identifiers have marks that the tokenizer refuses."""
+    return part.isidentifier() and all(c.isalnum() or c == "_" for c in part)
 
 
 def name_parts(name: str) -> tuple[str, ...]:
