@@ -47,6 +47,13 @@ def test_own_refreshes_of_like_work_tell_more_than_others() -> None:
     assert seconds(REBUILD, 1e7, own) == seconds(REBUILD, 1e7, own[:1])
 
 
+def test_refreshes_in_memory_tell_nothing_of_those_on_spark() -> None:
+    in_memory = [Took("merge", 1e6, 0.05, in_memory=True)] * 5
+    found = Past([*in_memory, Took("merge", 1e7, 4.0)], usual=0.1, usual_on_spark=2.0).on_spark()
+    alone = Past([Took("merge", 1e7, 4.0)], usual=2.0)
+    assert candidate(MERGE, 1e8, found) == candidate(MERGE, 1e8, alone)
+
+
 def test_a_slow_refresh_among_others_changes_nothing() -> None:
     steady = [Took("merge", 1e7, 3.0)] * 3
     assert seconds(MERGE, 1e7, [Took("merge", 1e7, 30.0), *steady[1:]]) == seconds(

@@ -7,7 +7,7 @@ those by the same strategy tell it, and of these the ones of about the same work
 any: the median of n counts n times as much as what is usual in this lake, the median over all
 views, which is the machine's speed. A strategy that was not taken for long is thus tried again.
 A view's creation counts as a rebuild. All are read from the ledger at once, and those of this
-process are added as they end.
+process are added as they end. Refreshes that ran no Spark job tell nothing of those that do.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Took:
     strategy: str
     work: float
     seconds: float
+    in_memory: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,12 @@ class Past:
 
     own: Sequence[Took] = ()
     usual: float = 1.0
+    usual_on_spark: float = 1.0
+
+    def on_spark(self) -> Past:
+        """Only of the refreshes that ran Spark jobs."""
+        own = [took for took in self.own if not took.in_memory]
+        return Past(own, self.usual_on_spark, self.usual_on_spark)
 
 
 _learned: WeakKeyDictionary[Tables, dict[str, list[Took]]] = WeakKeyDictionary()
@@ -62,8 +69,9 @@ def past(lake: Tables, view_id: str) -> Past:
             for record in sorted(recorded, key=lambda r: r.started, reverse=True):
                 known.setdefault(record.view_id, []).extend(_told(record))
         own = known.setdefault(view_id, [])
-        every = [_ratio(took) for view in known.values() for took in view[:_NEWEST]]
-        return Past(own[:_NEWEST], median(every) if every else 1.0)
+        every = [took for view in known.values() for took in view[:_NEWEST]]
+        on_spark = [took for took in every if not took.in_memory]
+        return Past(own[:_NEWEST], _usual(every), _usual(on_spark))
 
 
 def learn(lake: Tables, record: Record | None) -> None:
@@ -108,6 +116,10 @@ def _factor(strategy: str, work: float, past: Past) -> float:
     return float((past.usual * told**count) ** (1 / (count + 1)))
 
 
+def _usual(every: Sequence[Took]) -> float:
+    return median(map(_ratio, every)) if every else 1.0
+
+
 def _ratio(took: Took) -> float:
     return took.seconds / _formula(took.strategy, took.work)
 
@@ -115,4 +127,5 @@ def _ratio(took: Took) -> float:
 def _told(record: Record) -> list[Took]:
     how = Strategy.REBUILD.value if record.strategy == "create" else record.strategy
     works = [c.work for c in record.candidates if c.strategy == how and c.work is not None]
-    return [Took(how, work, record.seconds) for work in works if how in _FIXED]
+    in_memory = record.jobs == 0
+    return [Took(how, work, record.seconds, in_memory) for work in works if how in _FIXED]

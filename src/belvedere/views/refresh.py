@@ -355,8 +355,10 @@ class _Refresh:
     def _costs_more(self, strategy: Strategy, effort: float, known: Statistics) -> bool:
         """Whether a view that leaves the choice to us is better computed again; notes why."""
         earlier = past(self.door, self.view.definition.id)
-        ours = candidate(strategy, effort, earlier)
-        rebuild = candidate(Strategy.REBUILD, rebuilding(self.view.state, known), earlier)
+        # A change that Spark must read is not computed in memory.
+        ours = candidate(strategy, effort, earlier.on_spark() if known.passed else earlier)
+        again = rebuilding(self.view.state, known)
+        rebuild = candidate(Strategy.REBUILD, again, earlier.on_spark())
         self.meter.candidates = (ours, rebuild)
         free = Policy(self.view.definition.policy) is Policy.AUTO
         return free and cheaper(rebuild, ours)
