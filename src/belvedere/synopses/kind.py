@@ -23,7 +23,7 @@ from belvedere.sql.synopsis_statements import (
     ShowSynopses,
 )
 from belvedere.views.catalog import canonical_name, is_view, shown_name
-from belvedere.views.status import Status, _pending
+from belvedere.views.status import Status, pending_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -120,7 +120,7 @@ class Synopses:
             head = self._head(name)
             vector = {shown_name(self._lake, t): p for t, p in head.vector.items()}
             pending = {
-                shown_name(self._lake, t): _pending(self._lake.table(t), p, self._lake)
+                shown_name(self._lake, t): pending_of(self._lake.table(t), p, self._lake)
                 for t, p in head.vector.items()
             }
         except BelvedereError as error:

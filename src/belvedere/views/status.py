@@ -98,7 +98,7 @@ def _status(lake: Tables, view: View) -> Status:
     vector = found.stamp.vector if found.stamp else {}
     positions = {t: p for t, p in vector.items() if t in view.inputs}
     try:
-        pending = {t: _pending(lake.table(t), p, lake) for t, p in positions.items()}
+        pending = {t: pending_of(lake.table(t), p, lake) for t, p in positions.items()}
     except BelvedereError as error:
         return Status(view.name, view.definition.policy, error=str(error))
     return Status(
@@ -111,7 +111,8 @@ def _status(lake: Tables, view: View) -> Status:
     )
 
 
-def _pending(table: Table, seen: Position, lake: Tables) -> Pending:
+def pending_of(table: Table, seen: Position, lake: Tables) -> Pending:
+    """What a table did since a version of it was looked at."""
     if table.id != seen.id or table.version < seen.version:
         return Pending(None, None)
     if table.version == seen.version:
