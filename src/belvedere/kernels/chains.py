@@ -152,7 +152,7 @@ class RowIndex:
         self.of = grown(self.of, bound)
         if self.size + len(rows) > len(self.chains.head):
             held = np.flatnonzero(self.chains.before[:bound]).astype(np.int32)
-            buckets = 1 << (4 * (self.size + len(rows))).bit_length()
+            buckets = 1 << (2 * (self.size + len(rows))).bit_length()
             self.chains.head = np.zeros(buckets, dtype=np.int32)
             self._hang(held, self.of[held])
         self._hang(rows, hashes)

@@ -5,6 +5,8 @@ Keys of one code that lie close together are looked up by place; others by hashi
 
 from __future__ import annotations
 
+import math
+import mmap
 from typing import Any
 
 import numpy as np
@@ -95,6 +97,13 @@ def interned(codes: Codes, known: dict[tuple[int, ...], int]) -> list[int]:
     return [known.setdefault(tuple(row), len(known)) for row in codes.tolist()]
 
 
+def _zeros(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros that become memory a page at a time as they are written to; numpy asks for pages of 2 MB."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(held, dtype).reshape(shape)
+
+
 def grown(array: Any, size: int, fill: int = 0) -> Any:
     """The array with room for so many entries, at least doubled when it must grow.
 
@@ -106,7 +115,9 @@ def grown(array: Any, size: int, fill: int = 0) -> Any:
     if not fill and array.nbytes >= _LARGE:
         each = array.nbytes // len(array)
         wanted = max(wanted, min(max(8 * array.nbytes, _FAR), array.nbytes + _FARTHEST) // each)
-    larger = np.zeros((wanted, *array.shape[1:]), dtype=array.dtype)
+        larger = _zeros((wanted, *array.shape[1:]), array.dtype)
+    else:
+        larger = np.zeros((wanted, *array.shape[1:]), dtype=array.dtype)
     larger[: len(array)] = array
     if fill:
         larger[len(array) :] = fill

@@ -6,7 +6,7 @@ position: ΔC₁ ⋈ C₂ as it was, C₁ with its change ⋈ ΔC₂. What may b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -162,7 +162,8 @@ class Keeper:
         if self._forgotten > TIDY:
             self._forgotten = 0
             self._tidy()
-        self.sample.settle(self.graph, self.lost)
+        nodes = {self.plan.node_of[n] for n in self.positions(table)}
+        self.sample.settle(self.graph, lambda results: self.lost(results, nodes))
 
     def _leave(self, node: int, rows: Any) -> None:
         """Rows of a node's root out of the graph, or out of where they wait."""
@@ -364,10 +365,10 @@ class Keeper:
             at[reference.parent] = work.owner[work.own[at[reference.child]]]
         return at
 
-    def lost(self, results: Any) -> Any:
-        """Which join results have a row that is not in the graph any more."""
+    def lost(self, results: Any, nodes: Iterable[int] | None = None) -> Any:
+        """Which join results have a row, of some nodes or of any, that is not in the graph any more."""
         found = np.zeros(len(results), dtype=bool)
-        for node in range(self.plan.shape.nodes):
+        for node in range(self.plan.shape.nodes) if nodes is None else nodes:
             if isinstance(self.graph, Graph):
                 gone(results[:, node], self.graph.nodes[node].rows.vertex, found)
             else:
