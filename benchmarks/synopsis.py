@@ -207,14 +207,16 @@ def against_symmetric(name: str, scale: int) -> dict[str, Any]:
         other.load(table, workload.shown(whole(source, scale)))
     total = sum(rows_of(s, scale) for s in workload.streamed.values())
     found: dict[str, Any] = {}
-    events, loaded = interleaved(workload, scale), 0
+    # Small tables in small batches, or they would not have come when the others are at 1 %.
+    sizes = {t: rows_of(s, scale) for t, s in workload.streamed.items()}
+    each = {t: max(1, BATCH * n // max(sizes.values())) for t, n in sizes.items()}
+    events, loaded = interleaved(workload, scale, each=each), 0
     for share in (0.01, 0.1, 1.0):
         while loaded < int(share * total * 0.98):
             table, rows, _ = next(events)
             made.insert(table, rows)
             other.load(table, rows)
             loaded += rows.num_rows
-        # Every table at least once, or the window tells of one table alone.
         rest = list(islice(events, 40))
         loaded += sum(rows.num_rows for _, rows, _ in rest)
         other.results = made.results.keeper.size
