@@ -50,6 +50,25 @@ def _round(count, held):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def _sink(at, keys, reservoir):  # type: ignore[no-untyped-def]
+    """A heap with the largest key first, right but for one place: its result sinks to where it belongs."""
+    while True:
+        below_it = 2 * at + 1
+        if below_it >= len(keys):
+            return
+        if below_it + 1 < len(keys) and keys[below_it + 1] > keys[below_it]:
+            below_it += 1
+        if keys[below_it] <= keys[at]:
+            return
+        keys[at], keys[below_it] = keys[below_it], keys[at]
+        for c in range(3):
+            held = reservoir[at, c]
+            reservoir[at, c] = reservoir[below_it, c]
+            reservoir[below_it, c] = held
+        at = below_it
+
+
+@njit(cache=True)
 def _enter(state, result, reservoir, keys, filled, threshold):  # type: ignore[no-untyped-def]
     """A result with a key below the threshold: the one with the largest key leaves a full reservoir."""
     key = uniform(state) * threshold[0]
@@ -58,12 +77,14 @@ def _enter(state, result, reservoir, keys, filled, threshold):  # type: ignore[n
         keys[filled[0]] = key
         filled[0] += 1
         if filled[0] == len(keys):
-            threshold[0] = keys.max()
+            for at in range(len(keys) // 2, -1, -1):
+                _sink(at, keys, reservoir)
+            threshold[0] = keys[0]
         return
-    worst = np.argmax(keys)
-    reservoir[worst] = result
-    keys[worst] = key
-    threshold[0] = keys.max()
+    reservoir[0] = result
+    keys[0] = key
+    _sink(0, keys, reservoir)
+    threshold[0] = keys[0]
 
 
 @njit(cache=True)
@@ -220,8 +241,8 @@ def measured(coarse: bool, batch: int, edges: int, keys: int, skew: float) -> di
         made.apply(np.full(len(xs), table), xs, ys, ones[: len(xs)])
     spent = time.process_time() - started
     return {
-        "rate": round(3 * edges / spent), "weights_per_row": round(made.told[1] / (3 * edges), 2),
-        "rejected": round(made.told[3] / max(1, made.told[2]), 3),
+        "rate": round(3 * edges / spent), "weights_per_row": round(float(made.told[1]) / (3 * edges), 2),
+        "rejected": round(float(made.told[3]) / max(1, int(made.told[2])), 3),
     }  # fmt: skip
 
 
