@@ -40,7 +40,7 @@ def _progress(found: dict[str, Any], queries: list[str], path: Path) -> None:
             points = [
                 (float(s.rstrip("%")), v["symmetric"]) for s, v in found[f"vs_{name}"].items()
             ]
-            axes.plot(*zip(*points, strict=True), marker="s", linestyle=":", label="symmetric join")
+            axes.plot(*zip(*points, strict=True), "sg:", label="symmetric join")
         axes.set(title=NAMES[name], xlabel="progress, percent", yscale="log")
     (panels[0] if len(queries) > 1 else panels).set_ylabel("inserts per second")
     (panels[0] if len(queries) > 1 else panels).legend(fontsize=7)
