@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame
 from belvedere.analyses.spans import Spans
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import log, remote
+from belvedere.lake.difference import difference, too_long_to_tell
 from belvedere.lake.names import quote
 from belvedere.lake.ranges import spans
 from belvedere.lake.smallfeed import (
@@ -129,6 +130,9 @@ class Feed:
         return self._frames[work]
 
     def _net_spark(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+        if self._commits is not None and too_long_to_tell(self._commits):
+            versions = self.table, self.old, self.new
+            return _net(work, difference(work, *versions, self._commits, list(kinds)), kinds)
         found = [(self.old + 1, self.new)] if self._commits is None else spans(self._commits)
         read = [*(quote(c) for c in kinds), "_change_type"]
         parts = (remote.feed(work.spark, self.table, *span).selectExpr(*read) for span in found)
