@@ -144,7 +144,12 @@ def test_versions_tell_what_the_feed_cannot(
     test_net_changes_are_new_minus_old(lake, kind)
 
 
-def test_vectors_that_are_too_long_for_the_feed(door: Door) -> None:
+@pytest.mark.parametrize("legible", [True, False])
+def test_vectors_that_are_too_long_for_the_feed(
+    door: Door, legible: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not legible:
+        monkeypatch.setattr(feed.Feed, "_log", lambda _: None)
     door.sql("CREATE TABLE t (k INT)")
     door.sql("INSERT INTO t SELECT CAST(id AS INT) FROM range(0, 2000000, 1, 1)")
     door.sql("DELETE FROM t WHERE pmod(hash(k), 3) = 0")

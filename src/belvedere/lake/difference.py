@@ -36,6 +36,11 @@ def too_long_to_tell(commits: Iterable[Commit]) -> bool:
     return any(_longest(commit) > VECTOR_BYTES for commit in commits if not commit.cdcs)
 
 
+def was_too_long(error: BaseException) -> bool:
+    """Whether that is why Delta could not read its feed."""
+    return "UTFDataFormatException" in str(error)
+
+
 def difference(
     work: Work, table: Table, old: int, new: int, commits: Sequence[Commit], columns: Sequence[str]
 ) -> DataFrame:
@@ -73,6 +78,6 @@ def _among(table: Table, commits: Sequence[Commit]) -> str:
         for action in (*commit.adds, *commit.removes)
     }
     taken = "_metadata" in {name.lower() for name, _ in table.columns}
-    if taken or len(names) > _NAMES_AT_MOST or not all(map(_PLAIN.fullmatch, names)):
+    if taken or not 0 < len(names) <= _NAMES_AT_MOST or not all(map(_PLAIN.fullmatch, names)):
         return ""
     return f" WHERE _metadata.file_name IN ({', '.join(map(literal, sorted(names)))})"
