@@ -9,6 +9,7 @@ compares rows by SQL equality nets once more.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
@@ -64,6 +65,7 @@ class Feed:
         self._commits = self._log()
         self._raw: pa.Table | None = None
         self._frames: dict[Work, DataFrame] = {}
+        self._busy = threading.Lock()
 
     def net(self, work: Work, columns: Sequence[str]) -> Changes:
         """The changes of some of the columns, under a name of their own."""
@@ -90,9 +92,7 @@ class Feed:
 
     def _from_spark(self, work: Work, kinds: dict[str, str]) -> Changes:
         inserts = True if self._commits is not None and all_inserts(self._commits) else None
-        listed = [*(quote(c) for c in kinds), SIGN]
-        frame = self._frame(work, kinds).selectExpr(*listed)
-        return Changes(cache(lambda: work.register("changes", frame)), None, inserts)
+        return Changes(cache(lambda: self._registered(work, kinds)), None, inserts)
 
     def _from_arrow(self, work: Work, kinds: dict[str, str]) -> Changes | None:
         """The changes without Spark; None where they are large, or not for Arrow to read."""
@@ -120,6 +120,12 @@ class Feed:
             within=spans_arrow(net.select(list(kinds))),
             held=net,
         )
+
+    def _registered(self, work: Work, kinds: dict[str, str]) -> str:
+        """A view of Spark's feed: nobody plans it who then computes everything again."""
+        listed = [*(quote(c) for c in kinds), SIGN]
+        with self._busy:  # views that are refreshed side by side share it
+            return work.register("changes", self._frame(work, kinds).selectExpr(*listed))
 
     def _frame(self, work: Work, kinds: dict[str, str]) -> DataFrame:
         wide = {c: kind for c, kind in self._kinds.items() if _comparable(kind)}
