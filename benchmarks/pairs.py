@@ -67,7 +67,9 @@ class Pairs:
         found = [(p.changes, p.again) for p in pairs if p.changes is not None and p.again]
         if not found:
             return None
-        changes, again = (median(seconds or 0 for seconds in each) for each in zip(*found))
+        changes, again = (
+            median(seconds or 0 for seconds in each) for each in zip(*found, strict=True)
+        )
         rebuilt = sum(p.strategy.startswith("rebuild") for p in pairs) * 2 > len(pairs)
         taken = min(again if rebuilt else changes, median(p.refresh for p in pairs))
         return taken <= 1.1 * min(changes, again)
