@@ -51,9 +51,7 @@ def described(made: Filter, own: set[tuple[Any, ...]]) -> dict[str, Any]:
     links = {
         (names[tree.parent(e), a], names[tree.child(e), b]): w
         for e, found in summary.links.items()
-        for a, b, w in zip(
-            found.above.tolist(), found.below.tolist(), found.weights.tolist(), strict=True
-        )
+        for b, a, w in zip(*(some.tolist() for some in found.entries()), strict=True)
     }
     est = {names[p, c]: round(float(summary.est[p][c]), 9) for p, c in names}
     reach = {names[p, c]: round(float(summary.reach[p][c]), 9) for p, c in names}
@@ -101,7 +99,7 @@ def test_a_filter_kept_current_is_the_one_built_anew(seed: int) -> None:
         np.array(sorted(n for n in _numbers(anew, p, own)), dtype=np.int64)
         for p in range(len(case.shape.positions))
     ]
-    anew.summary = anew._summarized()
+    anew.summarize()
     assert described(made, own) == described(anew, own)
 
 
