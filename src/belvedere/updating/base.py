@@ -144,10 +144,12 @@ class Base:
         return known[: rows.size]
 
     def number_keys(self) -> None:
-        """Number the keys of all rows: what has no number joins with nothing."""
-        for position, around in enumerate(self.tree.around):
-            for edge in around:
-                self.keys(position, edge)
+        """Number the keys of all rows: what has no number joins with nothing; then sort by them."""
+        ends = [(p, e) for p, around in enumerate(self.tree.around) for e in around]
+        for position, edge in ends:
+            self.keys(position, edge)
+        for position, edge in ends:
+            self.index(position, edge)
 
     def key(self, position: int, edge: int, row: Row) -> int | None:
         """The key of a row that need not be there; None if no row has it."""

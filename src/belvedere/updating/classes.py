@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from belvedere.kernels.lists import Lists
 
 NONE = -1
+FEW = 1000
+"""Classes made since that are too few to be worth numbering all again."""
 _CHILDREN = 24
 _SHIFT = 32
 
@@ -112,7 +114,7 @@ class Summary:
     def worn(self) -> bool:
         """Whether so many classes were made since that most may be empty."""
         later = sum(names.later for names in self.names)
-        return later > 1000 + sum(names.first for names in self.names)
+        return later > FEW + sum(names.first for names in self.names)
 
 
 def summarized(

@@ -83,7 +83,7 @@ class Graph:
         if first == size:
             return
         for some in (self.whole, self.extended, self.jcard, self.joined):
-            some[p] = lengthened(some[p], size)  # type: ignore[index]
+            some[p] = lengthened(some[p], size)
         for messages in (self.completes, self.dangles):
             heard = messages.heard[p] = lengthened(messages.heard[p], size)
             heard[first:] = 0

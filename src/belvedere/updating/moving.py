@@ -33,7 +33,7 @@ def move(base: Base, graph: Graph, summary: Summary, rows: Sequence[Codes]) -> N
             changes[p, e] = _left_and_entered(keys, old[moved], new[moved])
     for e in range(len(base.tree.edges)):
         _relink(base, summary, e, changes)
-    if any(len(keys) for keys, *_ in changes.values()) or not base.tree.edges:
+    if any(map(len, rows)):
         propagate(base, summary)
 
 

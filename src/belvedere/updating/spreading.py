@@ -118,7 +118,8 @@ class _Spreading:
         was = self.graph.extended[p][rows]
         now = self.base.are_present(p, rows) & (heard[rows] != 0)
         self.graph.extended[p][rows] = now
-        return rows[was != now]
+        turned: Codes = rows[was != now]
+        return turned
 
     def _cardinalities(self, turned: list[Codes]) -> list[Codes]:
         """Join cardinalities from the leaves up; the rows of which anything is different."""
@@ -156,7 +157,8 @@ class _Spreading:
         some, old, new = added(self.graph.sums[e], keys, more)
         _, before, after = added(self.graph.partners[e], keys, turns)
         different = np.minimum(old, MOST) != np.minimum(new, MOST)
-        return some[different | ((before > 0) != (after > 0))]
+        found: Codes = some[different | ((before > 0) != (after > 0))]
+        return found
 
 
 def added(counts: Codes, keys: Codes, more: Any) -> tuple[Codes, Codes, Codes]:
