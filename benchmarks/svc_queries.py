@@ -16,7 +16,8 @@ import numpy as np
 from benchmarks.skewed import DAYS, MODES, REGIONS, SEGMENTS
 
 VIEW = (
-    "SELECT l_orderkey * 8 + l_linenumber AS u, l.*, o.* EXCLUDE (o_orderkey)"
+    "SELECT l_orderkey * 8 + l_linenumber AS u, l.*, o.* EXCLUDE (o_orderkey),"
+    " l_orderkey >= {first} AS arrived, l_extendedprice >= {bound} AS indexed"
     " FROM lineitem_{state} l JOIN orders_{state} o ON l_orderkey = o_orderkey"
 )
 _REVENUE = "l_extendedprice * (1 - l_discount)"
