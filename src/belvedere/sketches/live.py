@@ -60,7 +60,9 @@ def engine_of(lake: Tables, definition: Definition) -> Engine | None:
     if definition.kept or definition.retired:
         return None
     found = block(plan_of(lake, definition.query), definition.partitions)
-    return Engine(found, definition.partitions, definition.kinds, definition.room)
+    return Engine(
+        found, definition.partitions, definition.kinds, definition.room, loose=definition.loose
+    )
 
 
 def load(lake: Tables, saves: Saves, name: str) -> Live:

@@ -84,8 +84,9 @@ class Planner:
             kinds={},
             reads=reads_of(q, partitions),
             types=types_read(self.pins, reads_of(q, partitions)),
-            room=ROOM,
+            room=self.statement.buffer or ROOM,
             watched=evidence.watched(),
+            loose=self.statement.loose,
         )
         found = self._with_engine(q, plain, work)
         _refuse_rounding(found)
