@@ -13,7 +13,7 @@ from belvedere.cleaning.cleaned import Cleaned
 from belvedere.cleaning.create import no_sample, samples_of
 from belvedere.cleaning.estimating import estimate
 from belvedere.cleaning.selecting import Selected
-from belvedere.derived import Kind, Writable, everything, readers, refuse_if_taken
+from belvedere.derived import Kind, Together, Writable, everything, readers, refuse_if_taken
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.kinds import kinds
 from belvedere.lake import catalog as lake_catalog
@@ -164,7 +164,10 @@ class Lake:
         done: list[Any] = list(views)
         with blaming_the_machine(), self._door.one_call():
             for kind in self._kinds:
-                done += [kind.refresh(name, full=full) for name in kind.names()]
+                if isinstance(kind, Together):
+                    done += kind.refresh_all(full=full)
+                else:
+                    done += [kind.refresh(name, full=full) for name in kind.names()]
         refuse_broken(broken)
         return done
 
