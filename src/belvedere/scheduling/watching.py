@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -69,6 +70,15 @@ def observed(lake: Tables, tables: Iterable[str]) -> tuple[list[Arrival], dateti
         Arrival((event.time - start).total_seconds(), name, event.rows or 0)
         for event, name in found
     ], start
+
+
+def arriving(lake: Tables, name: str) -> dict[str, float]:
+    """How often changes of a table were of each kind, according to its log; empty if there were none."""
+    table = lake.table(canonical_name(lake, name))
+    counts = Counter[str]()
+    for event in lake.events(table, after=0):
+        counts.update(event.kinds)
+    return {kind: count / counts.total() for kind, count in counts.items()}
 
 
 def consistent_version(lake: Tables, view: View) -> int | None:
