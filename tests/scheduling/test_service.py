@@ -43,7 +43,7 @@ def test_a_watch_counts_what_came_and_what_is_pending(tmp_path: Path) -> None:
     add(tmp_path, "video", 1)
     assert watch.pending() == (4, 0)
     assert watch.look() == ((1, 0), (4, 0))
-    arrivals, _ = observed(shelf, ("video", "log"))
+    arrivals, _ = observed(shelf, "v", ("video", "log"))
     assert [(a.table, a.changes) for a in arrivals] == [
         ("video", 3),
         ("log", 2),
@@ -54,13 +54,13 @@ def test_a_watch_counts_what_came_and_what_is_pending(tmp_path: Path) -> None:
 
 def test_the_kinds_of_change_that_arrive_are_told_by_the_log(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
-    assert arriving(shelf, "video") == {}
+    assert arriving(shelf, "v", "video") == {}
     add(tmp_path, "video", 3)
-    assert arriving(shelf, "video") == {"insert": 1.0}
+    assert arriving(shelf, "v", "video") == {"insert": 1.0}
     DeltaTable(str(tmp_path / "video")).update({"owner": "'x'"}, predicate="owner = 'c'")
-    assert arriving(shelf, "video") == {"insert": 0.5, "update": 0.5}
+    assert arriving(shelf, "v", "video") == {"insert": 0.5, "update": 0.5}
     DeltaTable(str(tmp_path / "video")).delete("owner = 'x'")
-    assert arriving(shelf, "video") == pytest.approx(
+    assert arriving(shelf, "v", "video") == pytest.approx(
         {"insert": 1 / 3, "update": 1 / 3, "delete": 1 / 3}
     )
 

@@ -58,7 +58,7 @@ def calibrate(
         bench.warm_up(chosen)
         times = [bench.alone(t, sizes, rounds) for t in chosen]
         joint = bench.together(chosen, [k for k in JOINT if k <= max(sizes)])
-    weights = tuple(arriving(door, name) for name in names)
+    weights = tuple(arriving(door, view.name, t) for t in names)
     fits = tuple(fit(found, often) for found, often in zip(times, weights, strict=True))
     return Calibration(names, fits, tuple(joint), now(), weights)
 
@@ -88,7 +88,7 @@ def live(
             found = found and found.with_measured(only(pending, i), seconds)
     if found is not None:
         return replace(found, at=now())
-    weights = tuple(arriving(door, t) for t in chosen)
+    weights = tuple(arriving(door, view.name, t) for t in chosen)
     return Calibration(chosen, tuple(timed), (), now(), weights)
 
 

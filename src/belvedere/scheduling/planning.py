@@ -61,7 +61,7 @@ def plan(
     schedule = the_schedule(lake, name)
     _ = schedule.terms
     if isinstance(arrivals, str) and arrivals == "observed":
-        found, _ = observed(lake, schedule.tables)
+        found, _ = observed(lake, name, schedule.tables)
         if not found:
             raise Invalid(
                 f"no changes of the tables of {name!r} are recorded in their logs",
