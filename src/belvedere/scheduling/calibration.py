@@ -53,7 +53,7 @@ def calibrate(
     refuse_without_plan(door, view)
     names = _chosen(door, view, tables)
     chosen = [canonical_name(door, t) for t in names]
-    with scratch(door, _needed(view)) as copy:
+    with scratch(door, needed(view)) as copy:
         bench = _Bench(copy, the_view(copy, view.name))
         bench.warm_up(chosen)
         times = [bench.alone(t, sizes, rounds) for t in chosen]
@@ -243,6 +243,6 @@ def _joined_by(view: View, table: str) -> set[str]:
     return {f.source for q in scans for f in q.fields if f.name in joins}
 
 
-def _needed(view: View) -> list[str]:
+def needed(view: View) -> list[str]:
     """All that a view is made of: its state, its parts, its tables."""
     return [view.stored, *(part.stored for part in view.every_part), *view.inputs]
