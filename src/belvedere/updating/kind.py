@@ -25,6 +25,7 @@ from belvedere.sql.updating_statements import (
 )
 from belvedere.updating.applying import Applying
 from belvedere.updating.checks import Check
+from belvedere.updating.engines import pinned
 from belvedere.updating.state import (
     KIND,
     Brought,
@@ -273,17 +274,7 @@ def read_sql(lake: Tables, held: Held) -> str:
     """The query of the catalog view: the tables at the vector's versions, each row once."""
 
     def source(leaf: Scan | Change) -> exp.Table:
-        table = lake.table(leaf.table)
-        pinned = exp.to_table(table.reference, dialect="spark")
-        pinned.set(
-            "version",
-            exp.Version(
-                this="VERSION",
-                kind="AS OF",
-                expression=exp.Literal.number(held.vector[leaf.table].version),
-            ),
-        )
-        return pinned
+        return pinned(lake.table(leaf.table), held.vector[leaf.table].version)
 
     outputs = tuple(Output(shown, col(plan)) for shown, plan in held.bound.columns)
     return render(Distinct(Project(held.bound.plan, outputs)), source).sql(dialect="spark")
