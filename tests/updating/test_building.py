@@ -28,7 +28,7 @@ def built(case: Case) -> Built:
         return connection.execute(query.sql(dialect="duckdb")).fetchall()
 
     base = case.base()
-    return build(base.tree, base.held, lambda t: f"arrow_{t}", run, fetch)
+    return build(base.tree, base.held, lambda t: exp.to_table(f"arrow_{t}"), run, fetch)
 
 
 @pytest.mark.parametrize("seed", range(16))
