@@ -32,6 +32,7 @@ from belvedere.sketches.capture import Run, capture_bitmap, capture_state
 from belvedere.sketches.costs import Costs
 from belvedere.sketches.definition import Definition, Watched
 from belvedere.sketches.engine import Engine
+from belvedere.sketches.evidence import end_of
 from belvedere.sketches.live import Live, engine_of, plan_of
 from belvedere.sketches.measures import Recapture
 from belvedere.sketches.partitions import Bitmap
@@ -293,7 +294,7 @@ def _watch(watched: Collection[Watched], found: Mapping[str, Changes], work: Wor
             continue
         low, high = _ends(changes, each, work)
         if low is not None and not (
-            Fraction(each.low) <= Fraction(low) and Fraction(high) <= Fraction(each.high)
+            end_of(each.low) <= Fraction(low) and Fraction(high) <= end_of(each.high)
         ):
             raise Recapture(
                 f"{each.column} of {each.table} left the range that safety relies on",
