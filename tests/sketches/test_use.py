@@ -20,8 +20,10 @@ from belvedere.analyses.intervals import Interval
 from belvedere.errors import Unsupported
 from belvedere.lake.shelf import Shelf
 from belvedere.lake.stamps import Position
+from belvedere.sketches import clustering
 from belvedere.sketches.bounds import declared, recorded
 from belvedere.sketches.choice import best
+from belvedere.sketches.clustering import offered
 from belvedere.sketches.definition import Definition, Version, Watched
 from belvedere.sketches.evidence import Evidence
 from belvedere.sketches.partitions import Partition
@@ -92,6 +94,20 @@ def test_files_without_rows_of_the_fragments_are_skipped(shelf: Shelf) -> None:
     assert (found.files, found.of_files) == (2, 4)
     assert 0 < found.bytes < found.of_bytes
     assert share(CUT, KEPT) == 0.5
+
+
+def test_clustering_is_offered_where_more_is_read_than_the_fragments_are(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clustering, "_SMALLEST", 1)
+    one = np.array([True, False, False, False, False])
+    assert offered(shelf.table("sales"), CUT, one) == ""
+    mixed = pa.table({"brand": ["a"] * 8, "price": pa.array([5, 15, 25, 35] * 2, pa.int32())})
+    for _ in range(4):
+        write_deltalake(str(tmp_path / "mixed"), mixed, mode="append")
+    text = offered(shelf.table("mixed"), replace(CUT, table="mixed"), one)
+    assert "CLUSTER SKETCH" in text
+    assert "100% of its bytes" in text
 
 
 def plan(text: str) -> Rel:

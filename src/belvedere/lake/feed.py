@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.spans import Spans
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import log, remote
@@ -31,7 +32,9 @@ from belvedere.lake.smallfeed import (
     spans_arrow,
 )
 from belvedere.lake.tables import Table
+from belvedere.memory.declined import Declined
 from belvedere.memory.kinds import is_exact
+from belvedere.memory.scalars import true
 from belvedere.sql.render import SIGN
 
 if TYPE_CHECKING:
@@ -57,8 +60,15 @@ class Changes:
 class Feed:
     """The changes of a table after version `old` up to version `new`, read once for all askers."""
 
-    def __init__(self, table: Table, old: int, new: int, columns: Sequence[str]) -> None:
-        self.table, self.old, self.new = table, old, new
+    def __init__(
+        self,
+        table: Table,
+        old: int,
+        new: int,
+        columns: Sequence[str],
+        where: Scalar | None = None,
+    ) -> None:
+        self.table, self.old, self.new, self._where = table, old, new, where
         self._kinds = _kinds(table, columns)
         self._commits = self._log()
         self._raw: pa.Table | None = None
@@ -104,7 +114,7 @@ class Feed:
             known = (self._kinds or dict(self.table.columns)).items()
             exact = {c: kind for c, kind in known if is_exact(kind)}
             try:
-                self._raw = signed_arrow(self.table, self._commits, exact)
+                self._raw = self._wanted(signed_arrow(self.table, self._commits, exact), exact)
             except FileNotFoundError:
                 return None
         net = net_arrow(self._raw, list(kinds))
@@ -120,6 +130,15 @@ class Feed:
             held=net,
         )
 
+    def _wanted(self, rows: pa.Table, kinds: dict[str, str]) -> pa.Table:
+        """The rows that are asked for; all where that cannot be told here."""
+        if self._where is None or not self._where.columns <= kinds.keys():
+            return rows
+        try:
+            return rows.filter(true(self._where, rows, kinds))
+        except Declined:
+            return rows
+
     def _frame(self, work: Work, kinds: dict[str, str]) -> DataFrame:
         wide = {c: kind for c, kind in self._kinds.items() if _comparable(kind)}
         if not kinds.keys() <= wide.keys():
@@ -131,7 +150,11 @@ class Feed:
     def _net_spark(self, work: Work, kinds: dict[str, str]) -> DataFrame:
         found = [(self.old + 1, self.new)] if self._commits is None else spans(self._commits)
         read = [*(quote(c) for c in kinds), "_change_type"]
-        parts = (remote.feed(work.spark, self.table, *span).selectExpr(*read) for span in found)
+        feeds = (remote.feed(work.spark, self.table, *span) for span in found)
+        if self._where is not None:
+            where = self._where.sql()
+            feeds = (each.where(where) for each in feeds)
+        parts = (each.selectExpr(*read) for each in feeds)
         return _net(work, reduce(DataFrame.unionAll, parts), kinds)
 
 
