@@ -210,6 +210,7 @@ def test_auto_makes_a_sketch_of_what_is_asked_often(lake: Lake) -> None:
 
 def test_a_state_is_restored_and_a_damaged_one_is_captured_anew(lake: Lake) -> None:
     lake.refresh("hot")
+    lake._sketches.close()
     directory = lake._door.directory
     assert directory is not None
     again = Lake(open_directory(directory))
