@@ -217,10 +217,15 @@ class Lake:
         with self._door.one_call():
             return everything(self._door, self._kinds)
 
-    def calibrate(self, name: str, tables: Collection[str] | None = None) -> Calibration:
-        """Measure on a scratch copy what changes of a view's tables cost it; saved with the view."""
+    def calibrate(
+        self, name: str, tables: Collection[str] | None = None, *, live: bool = False
+    ) -> Calibration:
+        """Measure what changes of a view's tables cost it, and save that with the view.
+
+        On a scratch copy, unless `live`: then what is pending is applied to the view itself.
+        """
         with blaming_the_machine():
-            return self._limits.calibrate(name, tables=tables)
+            return self._limits.calibrate(name, tables=tables, on_the_view=live)
 
     def plan(self, name: str, arrivals: str | Path | Sequence[Arrival] = "observed") -> Outlook:
         """What the service would do for a view on a stream of arrivals, and what it would cost."""

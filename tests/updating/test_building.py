@@ -46,9 +46,7 @@ def test_sql_builds_the_same_summary(seed: int) -> None:
     assert found.links == {
         (names[tree.parent(e), a], names[tree.child(e), b]): w
         for e, links in summary.links.items()
-        for a, b, w in zip(
-            links.above.tolist(), links.below.tolist(), links.weights.tolist(), strict=True
-        )
+        for b, a, w in zip(*(some.tolist() for some in links.entries()), strict=True)
     }
     assert [r[1:] for r in found.rows] == [
         (int(w.sum()), int(x.sum())) for w, x in zip(graph.whole, graph.extended, strict=True)

@@ -51,8 +51,7 @@ def values(base: Base, table: str, number: int) -> Row:
 
 def new_row(base: Base, case: Case, table: str, row: Row) -> NewRow:
     at = dict(zip(case.columns[table], row, strict=True))
-    code = base.encoded(table, at, new=True)
-    assert code is not None
+    code = tuple(base.domains[table, c].added(at[c]) for c in base.held[table])
     members = frozenset(p for p in base.shape.at(table) if case._selected(p, at))
     return NewRow(code, members)
 

@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from belvedere.memory import kinds
-from belvedere.updating.base import Base, members_of
+from belvedere.updating.base import Base
 from belvedere.updating.constraints import BaseRow, Source, TableRules
 from belvedere.updating.domains import Domain, Value, normal, plain
 from belvedere.updating.exact import NewRow, Signature, beyond, tagged, told
+from belvedere.updating.loading import members_of
 
 Normal = int | str | None
 Hidden = tuple[str, int, str]
