@@ -6,18 +6,22 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from belvedere.lake import feed
 from belvedere.sketches import service as services
 from belvedere.sketches.blocks import block
+from belvedere.sketches.blooms import Bloom
 from belvedere.sketches.live import load
 from belvedere.sketches.partitions import Partition
 from belvedere.sketches.selections import any_of, selection
 from belvedere.sketches.service import Service
 from belvedere.sql.bind import bind
+from belvedere.views import lookups
 from sketches.quiet import door_to, service_with, sketch_now, write
 from sql.shop import Shop
 
@@ -96,6 +100,29 @@ def test_what_is_pushed_into_the_read_of_changes(text: str, wanted: str | None) 
     feeds = block(q, [Partition("r", "a", "int", (5,))]).feeds
     found = any_of([selection(f.plan, "r") for f in feeds])
     assert (None if found is None else str(found)) == wanted
+
+
+JOINED = "SELECT r.g, count(*) AS n FROM r JOIN s ON r.v = s.x GROUP BY r.g HAVING count(*) > 1"
+
+
+def test_changes_that_meet_no_key_are_gone_before_anything_is_looked_up(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(home, "s", x=list(range(0, 400_000, 2)))
+    door = door_to(home)
+    service = service_with(door, joined=(JOINED, CUT))
+    before = service.live("joined")
+    keys = Bloom.of(pa.array(range(0, 400_000, 2), pa.int64()))
+    service.save("joined", replace(before, blooms={("s", "x"): keys}))
+    monkeypatch.setattr(lookups, "look_up", None)
+    write(home, "r", g=[1, 2], v=[400_001, 400_003])
+    done = service.brought("joined")
+    assert (done.strategy, done.engine_seconds < 1) == ("maintain", True)
+    assert service.live("joined").bitmaps[0].tolist() == before.bitmaps[0].tolist()
+    monkeypatch.undo()
+    write(home, "r", g=[33, 33], v=[4, 4])
+    assert service.brought("joined").strategy == "maintain"
+    assert service.live("joined").bitmaps[0].tolist() == sketch_now(door, JOINED, CUT).tolist()
 
 
 def test_a_state_is_saved_when_enough_would_be_lost_and_at_the_end(
