@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from belvedere.algebra.relations import Change, Scan
 from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
 from belvedere.lake.door import Door
@@ -76,7 +77,12 @@ def engine_at(door: Door, text: str, cut: Partition) -> Engine:
         rows[name] = held.append_column(SIGN, pa.array([1] * held.num_rows, pa.int64()))
     for number, feed in enumerate(found.feeds):
         change = delta(feed.plan, tables(feed.plan)[:1])
-        engine.take(number, Memory(lambda leaf: rows[leaf.table], most=1 << 30).rows(change))
+
+        def held(leaf: Scan | Change) -> pa.Table:
+            found = rows[leaf.table]
+            return found if isinstance(leaf, Change) else found.drop_columns([SIGN])
+
+        engine.take(number, Memory(held, most=1 << 30).rows(change))
     engine.finish()
     return engine
 
