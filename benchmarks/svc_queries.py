@@ -59,25 +59,16 @@ class Query:
         adds = ", ".join(f"sum(t{i}) AS t{i}" for i in range(len(self.totals)))
         return f"SELECT g, {adds} FROM ({self.rows(source, where)}) GROUP BY g"
 
-    def spread(self, source: str, where: str) -> str:
-        """The same, with the largest value over the mean one: of all lines, and of new ones."""
+    def parts(self, source: str, where: str) -> str:
+        """The totals by group, of old and new lines and of indexed ones apart, with what the
+        largest line and all of them add."""
         adds = ", ".join(f"sum(t{i}) AS t{i}" for i in range(len(self.totals)))
-        value = f"nullif(abs(t{len(self.totals) - 1}), 0)"
-        parts = [
-            f'max({value}) FILTER ({which}) / avg({value}) FILTER ({which}) AS "{name}"'
-            for name, which in SPREADS.items()
-        ]
-        rows = self.rows(source, where, ", arrived, indexed")
-        return f"SELECT g, {adds}, {', '.join(parts)} FROM ({rows}) GROUP BY g"
-
-
-SPREADS = {
-    "AQP": "true",
-    "CORR": "arrived",
-    "AQP with an index": "NOT indexed",
-    "CORR with an index": "arrived AND NOT indexed",
-}
-"""Of which lines values are to be within 50 times their mean, for an interval to be judged."""
+        value = f"abs(t{len(self.totals) - 1})"
+        return (
+            f"SELECT g, arrived, indexed, {adds}, max({value}) AS top, sum({value}) AS size,"
+            f" count(*) FILTER ({value} > 0) AS lines"
+            f" FROM ({self.rows(source, where, ', arrived, indexed')}) GROUP BY ALL"
+        )
 
 
 def _year(rng: np.random.Generator, column: str, days: int = 365) -> str:
