@@ -16,9 +16,17 @@ import numpy as np
 from benchmarks.skewed import DAYS, MODES, REGIONS, SEGMENTS
 
 VIEW = (
-    "SELECT l_orderkey * 8 + l_linenumber AS u, l.*, o.* EXCLUDE (o_orderkey)"
+    "SELECT l_orderkey * 8 + l_linenumber AS u, l.*, o.* EXCLUDE (o_orderkey),"
+    " l_orderkey >= {first} AS arrived, l_extendedprice >= {bound} AS indexed"
     " FROM lineitem_{state} l JOIN orders_{state} o ON l_orderkey = o_orderkey"
 )
+WIDE = (
+    "SELECT v.*, c_nationkey, c_mktsegment, s_nationkey, n_name, r_name, p_type, p_brand, p_green"
+    " FROM view_{state} v JOIN customer ON o_custkey = c_custkey JOIN part ON l_partkey = p_partkey"
+    " JOIN supplier ON l_suppkey = s_suppkey JOIN nation ON s_nationkey = n_nationkey"
+    " JOIN region ON n_regionkey = r_regionkey"
+)
+"""The view joined with all that its queries read besides, so that 1200 of them take a minute."""
 _REVENUE = "l_extendedprice * (1 - l_discount)"
 _CUSTOMER = "JOIN customer ON o_custkey = c_custkey"
 _SUPPLIER = "JOIN supplier ON l_suppkey = s_suppkey"
@@ -40,15 +48,36 @@ class Query:
         """Whether it is the ratio of two totals."""
         return len(self.totals) == 2
 
-    def rows(self, source: str, where: str) -> str:
-        """What each line of a source adds."""
+    def rows(self, source: str, where: str, also: str = "") -> str:
+        """What each line of a source adds; a view is joined with the tables it lacks."""
         adds = ", ".join(f"{t} AS t{i}" for i, t in enumerate(self.totals))
-        return f"SELECT {self.group} AS g, u, {adds} FROM {source} {self.joins} WHERE {where}"
+        joins = self.joins if source.startswith("view") else ""
+        return f"SELECT {self.group} AS g, u, {adds}{also} FROM {source} {joins} WHERE {where}"
 
     def sums(self, source: str, where: str) -> str:
         """The totals of a source by group."""
         adds = ", ".join(f"sum(t{i}) AS t{i}" for i in range(len(self.totals)))
-        return f"SELECT g, {adds}, count(*) AS n FROM ({self.rows(source, where)}) GROUP BY g"
+        return f"SELECT g, {adds} FROM ({self.rows(source, where)}) GROUP BY g"
+
+    def spread(self, source: str, where: str) -> str:
+        """The same, with the largest value over the mean one: of all lines, and of new ones."""
+        adds = ", ".join(f"sum(t{i}) AS t{i}" for i in range(len(self.totals)))
+        value = f"nullif(abs(t{len(self.totals) - 1}), 0)"
+        parts = [
+            f'max({value}) FILTER ({which}) / avg({value}) FILTER ({which}) AS "{name}"'
+            for name, which in SPREADS.items()
+        ]
+        rows = self.rows(source, where, ", arrived, indexed")
+        return f"SELECT g, {adds}, {', '.join(parts)} FROM ({rows}) GROUP BY g"
+
+
+SPREADS = {
+    "AQP": "true",
+    "CORR": "arrived",
+    "AQP with an index": "NOT indexed",
+    "CORR with an index": "arrived AND NOT indexed",
+}
+"""Of which lines values are to be within 50 times their mean, for an interval to be judged."""
 
 
 def _year(rng: np.random.Generator, column: str, days: int = 365) -> str:

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from benchmarks.synopsis_workloads import (
     interleaved,
     rows_of,
     schemas,
+    streamed,
     whole,
     with_deletions,
 )
@@ -113,11 +115,13 @@ class Clock:
 
 
 def warmed(workload: Workload, scale: int, **kind: Any) -> None:
-    """Everything compiled: a little of each kind of change."""
+    """Everything compiled: a little of each kind of change, of every table."""
     made = synopsis(workload, scale, **kind)
-    for table, rows, _ in interleaved(workload, scale, most=60_000):
-        made.insert(table, rows)
-        made.delete(table, rows.slice(0, 10))
+    for done in (0, 5):
+        for table, source in workload.streamed.items():
+            for rows in islice(streamed(source, scale, BATCH), done, done + 5):
+                made.insert(table, rows)
+                made.delete(table, rows.slice(0, 2000))
     made.sample()
 
 

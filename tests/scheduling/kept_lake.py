@@ -14,7 +14,7 @@ from belvedere.lake.names import stored_name
 from belvedere.lake.shelf import Shelf
 from belvedere.lake.stamps import Position, Stamp
 from belvedere.scheduling.costs import Linear
-from belvedere.scheduling.fitting import Fit, Measured
+from belvedere.scheduling.fitting import Fit, Joint, Measured
 from belvedere.scheduling.schedules import Calibration, Schedule, save
 from belvedere.views.history import BEHIND, note
 
@@ -33,7 +33,9 @@ def make(directory: Path, *names: str, limit: float = 5.0) -> Shelf:
         fits = tuple(
             Fit(cost, 0.0, (Measured(1, cost(1)), Measured(100, cost(100)))) for cost in COSTS
         )
-        save(shelf, Schedule(name, limit, Calibration(("video", "log"), fits, (((1, 1), 1.1),))))
+        save(
+            shelf, Schedule(name, limit, Calibration(("video", "log"), fits, (Joint((1, 1), 1.1),)))
+        )
     return shelf
 
 

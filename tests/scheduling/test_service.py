@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from belvedere.cli import main
 from belvedere.errors import Invalid
@@ -20,7 +21,7 @@ from belvedere.scheduling.policies import fresh
 from belvedere.scheduling.schedules import Schedule, save, the_schedule
 from belvedere.scheduling.service import Service
 from belvedere.scheduling.simulator import auto
-from belvedere.scheduling.watching import Watch, consistent_version, observed
+from belvedere.scheduling.watching import Watch, arriving, consistent_version, observed
 from belvedere.views.catalog import the_view
 from scheduling.kept_lake import Stand, add, make
 
@@ -42,13 +43,26 @@ def test_a_watch_counts_what_came_and_what_is_pending(tmp_path: Path) -> None:
     add(tmp_path, "video", 1)
     assert watch.pending() == (4, 0)
     assert watch.look() == ((1, 0), (4, 0))
-    arrivals, _ = observed(shelf, ("video", "log"))
+    arrivals, _ = observed(shelf, "v", ("video", "log"))
     assert [(a.table, a.changes) for a in arrivals] == [
         ("video", 3),
         ("log", 2),
         ("log", 2),
         ("video", 1),
     ]
+
+
+def test_the_kinds_of_change_that_arrive_are_told_by_the_log(tmp_path: Path) -> None:
+    shelf = make(tmp_path, "v")
+    assert arriving(shelf, "v", "video") == {}
+    add(tmp_path, "video", 3)
+    assert arriving(shelf, "v", "video") == {"insert": 1.0}
+    DeltaTable(str(tmp_path / "video")).update({"owner": "'x'"}, predicate="owner = 'c'")
+    assert arriving(shelf, "v", "video") == {"insert": 0.5, "update": 0.5}
+    DeltaTable(str(tmp_path / "video")).delete("owner = 'x'")
+    assert arriving(shelf, "v", "video") == pytest.approx(
+        {"insert": 1 / 3, "update": 1 / 3, "delete": 1 / 3}
+    )
 
 
 def test_the_state_to_show_is_the_last_at_one_point(tmp_path: Path) -> None:

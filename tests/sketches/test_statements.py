@@ -7,6 +7,7 @@ import pytest
 from belvedere.errors import Invalid
 from belvedere.sketches.costs import Costs
 from belvedere.sql.sketch_statements import (
+    ClusterSketch,
     CreateSketch,
     DescribeSketch,
     DropSketch,
@@ -40,6 +41,17 @@ QUERY = "SELECT a, sum(b) OVER (PARTITION BY a) FROM t"
                 if_not_exists=True,
             ),
         ),
+        (
+            f"CREATE SKETCH s ON {QUERY} PARTITION t BY a BUFFER 64 VALUES KEPT LOOSELY",
+            CreateSketch("s", QUERY, (Fragments("t", "a"),), buffer=64, loose=True),
+        ),
+        (f"CREATE SKETCH s ON {QUERY} BUFFER 2 VALUES", CreateSketch("s", QUERY, buffer=2)),
+        (f"CREATE SKETCH s ON {QUERY} KEPT LOOSELY", CreateSketch("s", QUERY, loose=True)),
+        (
+            "CREATE SKETCH s ON SELECT kept FROM buffer kept",
+            CreateSketch("s", "SELECT kept FROM buffer kept"),
+        ),
+        ("CLUSTER SKETCH s", ClusterSketch("s")),
         ("REFRESH SKETCH s FULL", RefreshSketch("s", full=True)),
         ("DROP SKETCH IF EXISTS s", DropSketch("s", if_exists=True)),
         ("SHOW SKETCHES", ShowSketches()),
@@ -61,6 +73,8 @@ def test_a_statement_is_read(text: str, wanted: object) -> None:
         ("CREATE SKETCH s ON SELECT 1 PARTITION t BY a AT ()", "expected bounds"),
         ("CREATE SKETCH s ON SELECT 1 PARTITION t BY a AT (x)", "expected a bound"),
         ("CREATE OR REPLACE SKETCH IF NOT EXISTS s ON SELECT 1", "exclude"),
+        ("CREATE SKETCH s ON SELECT 1 BUFFER 0 VALUES", "a buffer of 0"),
+        ("CREATE SKETCH s ON SELECT 1 PARTITION t BY a BUFFER x VALUES", "how many values"),
         ("DROP SKETCH a b", "expected the end"),
     ],
 )

@@ -21,7 +21,7 @@ from belvedere.sketches.choice import best
 from belvedere.sketches.definition import Definition, Version, Watched
 from belvedere.sketches.evidence import Evidence
 from belvedere.sketches.partitions import Partition
-from belvedere.sketches.use import rewritten, share, skipped
+from belvedere.sketches.use import Reading, rewritten, share, skipped
 from belvedere.sql.bind import bind
 from belvedere.sql.parse import parse_query
 from sql.shop import Shop
@@ -45,7 +45,7 @@ def shelf(tmp_path: Path) -> Shelf:
 def over_sketch(shelf: Shelf, text: str) -> str:
     tables = {t: shelf.table(t) for t in ("sales", "brands")}
     version = Version({t: Position(f.id, 3) for t, f in tables.items()}, (KEPT,))
-    return rewritten(shelf, text, version, {"sales": (CUT, KEPT)}, tables)
+    return rewritten(shelf, Reading.through(text, version, [CUT], tables))
 
 
 def test_tables_are_read_at_their_versions_and_cut_ones_in_ranges(shelf: Shelf) -> None:

@@ -17,7 +17,7 @@ from belvedere.lake.door import Door
 from belvedere.lake.names import hidden
 from belvedere.lake.tables import table_directories
 from belvedere.scheduling.arrivals import Arrival
-from belvedere.scheduling.calibration import SIZES, calibrate
+from belvedere.scheduling.calibration import SIZES, calibrate, live
 from belvedere.scheduling.planning import Outlook, plan
 from belvedere.scheduling.schedules import (
     Calibration,
@@ -59,10 +59,19 @@ class Limits:
         self.show_consistent()
 
     def calibrate(
-        self, name: str, *, tables: Collection[str] | None = None, sizes: Sequence[int] = SIZES
+        self,
+        name: str,
+        *,
+        tables: Collection[str] | None = None,
+        sizes: Sequence[int] = SIZES,
+        on_the_view: bool = False,
     ) -> Calibration:
         """Measure what changes cost, and save it with the view."""
-        found = calibrate(self.door, name, tables=tables, sizes=sizes)
+        if on_the_view:
+            known = the_schedule(self.door, name).calibration
+            found = live(self.door, name, known, tables)
+        else:
+            found = calibrate(self.door, name, tables=tables, sizes=sizes)
         schedule = calibrated(self.door, name, found)
         if schedule.limit is not None:
             set_limit(self.door, name, schedule.limit)  # refused if it cannot be kept

@@ -71,7 +71,7 @@ class Kept:
     spent: float = 0.0
     violations: Counter[str] = field(default_factory=Counter)
     choosing: threading.Thread | None = None
-    chosen: str = "ONLINE"
+    chosen: str = "NAIVE"
     choose_at: int = RECORDED // 8
     looked: float = -1.0
 
@@ -325,7 +325,7 @@ class Service:
         return policy
 
     def _kept(self, schedule: Schedule) -> Kept:
-        name = "ONLINE" if self.policy == "AUTO" else self.policy
+        name = "NAIVE" if self.policy == "AUTO" else self.policy
         policy = fresh(name, schedule.terms)
         keeper = Keeper(schedule.view, schedule.tables, schedule.terms, policy, self.every)
         watch = Watch(self.tables, schedule.view, schedule.tables)

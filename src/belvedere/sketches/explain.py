@@ -18,6 +18,8 @@ def described(live: Live) -> list[tuple[str, str]]:
         "fragments kept": f"{live.kept} of {live.fragments}",
         "at": ", ".join(f"{t} {p.version}" for t, p in live.vector.items()),
         "kept by": f"captured anew: {d.kept}" if d.kept else "the changes, in memory",
+        "loose": "yes: fragments too many are allowed" if d.loose else "",
+        "values in a buffer": str(d.room) if engine is not None and engine.buffers else "",
         "groups": "" if engine is None else str(engine.groups),
         "bytes in memory": "" if engine is None else str(engine.bytes),
         "relies on": "; ".join(

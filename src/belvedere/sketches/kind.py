@@ -10,7 +10,6 @@ from belvedere.derived import the_saves
 from belvedere.errors import BelvedereError, Internal
 from belvedere.lake.saved import Corrupt
 from belvedere.lake.shelf import Tables
-from belvedere.lake.stamps import Position
 from belvedere.sketches.definition import KIND, Definition
 from belvedere.sql.sketch_statements import (
     CreateSketch,
@@ -20,11 +19,12 @@ from belvedere.sql.sketch_statements import (
     ShowSketches,
 )
 from belvedere.views.catalog import canonical_name
-from belvedere.views.status import Pending, Status
+from belvedere.views.status import Status, pending_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from belvedere.sketches.queries import Found
     from belvedere.sketches.service import Service
     from belvedere.sketches.upkeep import Maintained
     from belvedere.sketches.use import Answer
@@ -68,6 +68,10 @@ class Sketches:
         """Bring one to the newest versions."""
         return self.service.brought(name, full=full)
 
+    def refresh_all(self, *, full: bool = False) -> list[Maintained]:
+        """Bring all to the newest versions, reading each change once."""
+        return self.service.all_brought(full=full) if self.names() else []
+
     def advance(self, name: str, tables: Sequence[str]) -> Maintained:
         """Apply only some tables' pending changes to one."""
         return self.service.brought(name, only=tables)
@@ -94,6 +98,10 @@ class Sketches:
         """How a query is to be answered."""
         return self.service.answer(text, versions)
 
+    def found(self, text: str, versions: Mapping[str, int] | None = None) -> Found:
+        """How a query is to be answered, and what it then reads."""
+        return self.service.found(text, versions)
+
     def watch(self, on: bool) -> None:
         """AUTO: from now on, or no longer."""
         self.watching = on
@@ -115,18 +123,12 @@ class Sketches:
             return Status(name, "SKETCH", error=str(error))
         held = None if self._service is None else self._service.vector(name)
         vector = head.vector if held is None else held
-        pending = {t: self._pending(t, p) for t, p in vector.items()}
+        try:
+            pending = {t: pending_of(self._lake.table(t), p, self._lake) for t, p in vector.items()}
+        except BelvedereError as error:
+            return Status(name, "SKETCH", error=str(error))
         versions = {t: p.version for t, p in vector.items()}
         return Status(name, "SKETCH", versions, pending, error=definition.retired)
-
-    def _pending(self, table: str, known: Position) -> Pending:
-        try:
-            found = self._lake.table(table)
-        except BelvedereError:
-            return Pending(None, None)
-        if found.id != known.id:
-            return Pending(None, None)
-        return Pending(found.version - known.version, None)
 
     @property
     def _spark(self) -> SparkSession:

@@ -17,7 +17,7 @@ from belvedere.errors import Internal, Invalid, Unsupported
 from belvedere.lake.door import Door
 from belvedere.lake.names import quote
 from belvedere.lake.tables import Table
-from belvedere.lake.work import Work
+from belvedere.lake.work import PRECISION, Work
 from belvedere.memory.kinds import is_exact
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.sketches.blocks import block
@@ -37,6 +37,11 @@ FRAGMENTS = 100
 _SAMPLE = 200_000
 
 
+def session_settings(door: Door) -> dict[str, str]:
+    """What a session means by the same words: a sketch is of queries in one like it."""
+    return {key: str(door.spark.conf.get(key)) for key in (*SETTINGS, PRECISION)}
+
+
 @dataclass
 class Planner:
     """Plans one sketch over the tables as they are."""
@@ -47,7 +52,7 @@ class Planner:
 
     def plan(self) -> Definition:
         """The sketch that the statement declares; `Unsupported` with what would be safe if it is not."""
-        settings = {key: str(self.door.spark.conf.get(key)) for key in SETTINGS}
+        settings = session_settings(self.door)
         if settings["spark.sql.caseSensitive"] == "true":
             raise Unsupported(
                 "sketches in a case-sensitive session",
@@ -77,10 +82,11 @@ class Planner:
             settings=settings,
             partitions=partitions,
             kinds={},
-            reads=_reads(q, partitions),
-            types=types_read(self.pins, _reads(q, partitions)),
-            room=ROOM,
+            reads=reads_of(q, partitions),
+            types=types_read(self.pins, reads_of(q, partitions)),
+            room=self.statement.buffer or ROOM,
             watched=evidence.watched(),
+            loose=self.statement.loose,
         )
         found = self._with_engine(q, plain, work)
         _refuse_rounding(found)
@@ -251,7 +257,8 @@ def columns_read(q: Rel) -> list[tuple[str, str, str]]:
     return list(found)
 
 
-def _reads(q: Rel, partitions: Sequence[Partition]) -> dict[str, tuple[str, ...]]:
+def reads_of(q: Rel, partitions: Sequence[Partition]) -> dict[str, tuple[str, ...]]:
+    """The columns that a sketch of a plan uses of each table."""
     reads: dict[str, dict[str, None]] = {t: {} for t in tables(q)}
     for table, column, _ in columns_read(q):
         reads[table][column] = None

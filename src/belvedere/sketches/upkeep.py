@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ class Upkeep:
         definition = proved_again(plan_of(self.door, definition.query), definition, self.pins)
         if definition.retired:
             everything = tuple(np.ones(p.count, dtype=np.bool_) for p in definition.partitions)
-            return Live(definition, vector, everything, None, saved=False)
+            return Live(definition, vector, everything, None, owed=inf)
         engine = engine_of(self.door, definition)
         try:
             if engine is not None:
@@ -118,7 +119,7 @@ class Upkeep:
         blooms = {} if engine is None else self._blooms(engine, work, {})
         costs = Costs.of(definition.costs).captured(time.perf_counter() - start)
         definition = replace(definition, costs=costs.to_json())
-        return Live(definition, vector, bitmaps, engine, saved=False, blooms=blooms)
+        return Live(definition, vector, bitmaps, engine, owed=inf, blooms=blooms)
 
     def _blooms(
         self, engine: Engine, work: Work, held: Mapping[tuple[str, str], Bloom]
@@ -208,11 +209,12 @@ class Upkeep:
         engine.finish()
         spent = time.perf_counter() - began
         changed = sum(found[t].rows or 0 for t in moving)
-        costs = Costs.of(definition.costs).maintained(changed, time.perf_counter() - start)
+        took = time.perf_counter() - start
+        costs = Costs.of(definition.costs).maintained(changed, took)
         bitmaps = tuple(engine.sketch(i) for i in range(len(definition.partitions)))
         noted = replace(definition, costs=costs.to_json()).remembering(live.version)
         blooms = self._blooms(engine, work, live.blooms)
-        after = Live(noted, target, bitmaps, engine, saved=False, blooms=blooms)
+        after = Live(noted, target, bitmaps, engine, owed=live.owed + took, blooms=blooms)
         return after, _told(live, after, "maintain", "", changed, start, spent)
 
     def _changes(

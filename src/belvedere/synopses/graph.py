@@ -130,7 +130,7 @@ class Graph:
         held = self.nodes[node].rows
         if len(rows):
             held.reserve(0, int(rows.max()) + 1)
-        return held.vertex[rows] >= 0
+        return held.vertex[rows] > 0
 
     def weigh(self, node: int, rows: Any, parts: Parts, bound: int) -> Weighed:
         """What a batch of rows would add; `bound` is above every row number of the node."""
@@ -207,7 +207,7 @@ class Graph:
     def remove(self, node: int, rows: Any) -> int:
         """Take rows out; how many join results went with them."""
         here = self.nodes[node]
-        weighed = self._weighed(node, here.rows.vertex[rows])
+        weighed = self._weighed(node, here.rows.vertex[rows] - 1)
         here.rows.remove(rows)
         self._change(node, weighed, -weighed.times)
         self.size -= weighed.total

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -33,6 +34,14 @@ class Term:
     position: int
     scalar: Scalar
     how: Family | Measure
+
+    def __hash__(self) -> int:
+        return self._hashed
+
+    @cached_property
+    def _hashed(self) -> int:
+        # Terms are looked up with every batch, and a scalar's hash is a walk over its tree.
+        return hash((self.position, self.scalar, self.how))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ text, bytes, longer decimals                               two words: of text a 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.kernels.hashing import hash_bytes
+from belvedere.kernels.hashing import fold, hash_bytes
 from belvedere.memory import kinds
 from belvedere.synopses.shape import Band
 
@@ -115,7 +116,10 @@ def whole(array: pa.Array, kind: str) -> Any:
     return np.frombuffer(data, dtype=_WIDTH.get(kind, "int64"))[start:end].astype(np.int64)
 
 
-_WIDTH = {"tinyint": "int8", "smallint": "int16", "int": "int32", "date": "int32"}
+_WIDTH = {
+    "tinyint": "int8", "smallint": "int16", "int": "int32", "date": "int32", "bigint": "int64",
+    "timestamp": "int64", "timestamp_ntz": "int64",
+}  # fmt: skip
 
 
 def one_array(data: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -134,6 +138,38 @@ def validity(array: pa.Array) -> Any:
     bits = np.frombuffer(bitmap, dtype=np.uint8)[first : (array.offset + len(array) + 7) >> 3]
     skip = array.offset & 7
     return np.unpackbits(bits, bitorder="little")[skip : skip + len(array)].view(bool)
+
+
+def hashed(rows: pa.Table, types: Mapping[str, str]) -> Any:
+    """A hash of each row's values."""
+    count = rows.num_rows
+    found = np.zeros(count, dtype=np.uint64)
+    for name, kind in types.items():
+        array = one_array(rows[name])
+        bitmap = np.frombuffer(array.buffers()[0], np.uint8) if array.null_count else _NO_NULLS
+        for words, first, step in _words(array, kind):
+            fold(found, words, first, step, count, bitmap, array.offset)
+    return found
+
+
+def _words(array: pa.Array, kind: str) -> list[tuple[Any, int, int]]:
+    """A column's words for a hash: where they are in memory, the first, and how far it is to the next."""
+    width = _WIDTH.get(kind)
+    if width is None and not _is_decimal(kind):
+        how = Family(
+            "double" if kind in ("float", "double") else "text" if kind in _TEXTS else "exact"
+        )
+        return [(words, 0, 1) for words in codes(array, kind, how)]
+    held = np.frombuffer(array.buffers()[1], width or "int64") if len(array) else _NO_WORDS
+    if width is not None:
+        return [(held, array.offset, 1)]
+    long = kinds.digits(kind)[0] > SHORT
+    return [(held, 2 * array.offset + n, 2) for n in range(2 if long else 1)]
+
+
+_TEXTS = ("string", "binary")
+_NO_NULLS = np.empty(0, dtype=np.uint8)
+_NO_WORDS = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
