@@ -212,6 +212,7 @@ class UpdatableViews:
             "query": statement.query,
             "root": root,
             "percent": statement.percent,
+            "candidates": statement.candidates,
         }
         self._keep(name, built(self._lake, definition))
         return self._nothing()

@@ -14,6 +14,7 @@ from belvedere.lake.shelf import Tables
 from belvedere.lake.stamps import Vector
 from belvedere.sql.bind import Bound, bind
 from belvedere.updating.base import held_columns
+from belvedere.updating.candidates import counted_candidates
 from belvedere.updating.filter import Filter, make_filter
 from belvedere.updating.normal import Shape, normal_form
 from belvedere.updating.reading import changes, signs_of, whole
@@ -86,14 +87,14 @@ def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
     share = definition["percent"] / 100
     asked = definition.get("root") or definition.get("rooted")
     vector = {t: table.position for t, table in tables.items()}
-    if asked is not None:
-        return Held(
-            definition, bound, make_filter(shape, rows, keys, root=asked, share=share), vector
-        )
-    first = best_root(shape, keys)
-    made = make_filter(shape, rows, keys, root=first, share=share)
+    first = best_root(shape, keys) if asked is None else asked
+    made, choice = make_filter(shape, rows, keys, root=first, share=share), None
     few = sum(made.base.tables[t].size for t in shape.tables) <= MOST_SAMPLED
-    made, choice = sampled_root(made, share, first) if few else (made, None)
+    if asked is None and few:
+        made, choice = sampled_root(made, share, made.base.tree.root)
+    if definition.get("candidates") is not None:
+        made.candidates = counted_candidates(made.base, made.graph, definition["candidates"])
+        made.summarize()
     return Held({**definition, **_told(made, choice)}, bound, made, vector)
 
 
