@@ -58,6 +58,7 @@ def main() -> None:
     if arguments.figures:
         cleaning_figures.draw(found, Path(arguments.figures))
     found["seconds"] = round(time.monotonic() - began, 1)
+    found["processor_seconds"] = round(time.process_time(), 1)
     print(json.dumps({k: v for k, v in found.items() if not k.startswith("_")}))
 
 
