@@ -289,9 +289,7 @@ def test_views_that_cannot_be_sampled_are_refused(
         planned(small.shelf, the_view(small.shelf, view), statement)  # type: ignore[arg-type]
 
 
-def test_the_records_of_an_index_are_kept_apart_and_lead_to_the_same_outliers(
-    tmp_path: Path,
-) -> None:
+def test_the_records_of_an_index_are_kept_apart_and_lead_to_the_same_outliers(small: Small) -> None:
     view = the_view(small.shelf, "visits")
     bounds = (Bounds("bytes", None, 985.0, "bigint"),)
     sampling = Sampling("visits", ("owner", "video_id_2"), True, 0.5, 0, "log", bounds)
