@@ -31,7 +31,7 @@ ORDERS = 1_500_000
 """At scale 1."""
 GROWTH_ORDERS = 1000
 """In and out with their lineitems they are 10 000 changed rows."""
-CHOICE_ROUNDS = 3
+CHOICE_ROUNDS = 2
 """In so many rounds of each size every strategy is measured, not only the one that AUTO takes."""
 MANY_FILES = 24
 CACHE = Path(".cache/benchmarks")

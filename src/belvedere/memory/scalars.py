@@ -41,7 +41,7 @@ class Value:
 
 def value(scalar: Scalar, rows: pa.Table, types: Mapping[str, str]) -> Value:
     """A scalar for each of some rows, whose columns have these types."""
-    found = _Over(rows, types).value(scalar.expr)
+    found = Over(rows, types).value(scalar.expr)
     if isinstance(found.data, pa.Scalar):
         column = pa.repeat(found.data, rows.num_rows)
         return Value(pa.chunked_array([column]), found.kind)
@@ -93,11 +93,14 @@ def _rounded(data: Any, kind: str) -> Value:
 
 
 @dataclass(frozen=True)
-class _Over:
+class Over:
+    """Expressions over some rows, whose columns have these types."""
+
     rows: pa.Table
     types: Mapping[str, str]
 
     def value(self, e: exp.Expr) -> Value:
+        """What an expression is for each row."""
         said = {name for name, what in e.args.items() if what not in (None, False, [])}
         if not said <= _UNDERSTOOD.get(type(e), set()):
             raise Declined(f"{type(e).__name__} with {', '.join(sorted(said))}")
@@ -136,7 +139,7 @@ class _Over:
                 return self.division(self.value(e.this), self.value(e.expression))
             case exp.Neg():
                 found = self.value(e.this)
-                return Value(_exact(pc.negate_checked, found), found.kind)
+                return Value(exact(pc.negate_checked, found), found.kind)
             case exp.Case():
                 return self.case(e)
             case exp.Coalesce():
@@ -169,7 +172,7 @@ class _Over:
         if isinstance(e, exp.NullSafeEQ):
             equal = pc.fill_null(pc.equal(a, b), False)
             return pc.or_(equal, pc.and_(pc.is_null(a), pc.is_null(b)))
-        return _COMPARISONS[type(e)](a, b)
+        return COMPARISONS[type(e)](a, b)
 
     def arithmetic(self, e: exp.Binary) -> Value:
         one, other = self.value(e.this), self.value(e.expression)
@@ -288,7 +291,7 @@ _UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
     exp.Substring: {"this", "start", "length"},
 }
 """What an expression may say; a word more, like the SYMMETRIC of BETWEEN, changes its meaning."""
-_COMPARISONS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
+COMPARISONS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.EQ: pc.equal,
     exp.NEQ: pc.not_equal,
     exp.LT: pc.less,
@@ -381,7 +384,8 @@ def _as_decimal(given: Value) -> Value:
     return as_kind(given, kinds.decimal(*kinds.digits(given.kind)))
 
 
-def _exact(work: Callable[[Any], Any], given: Value) -> Any:
+def exact(work: Callable[[Any], Any], given: Value) -> Any:
+    """Work on exact numbers; other values are declined."""
     if not kinds.is_integer(given.kind) and not kinds.is_decimal(given.kind):
         raise Declined(f"arithmetic of {given.kind}")
     return work(given.data)
