@@ -58,6 +58,7 @@ def main() -> None:
     if arguments.figures:
         cleaning_figures.draw(found, Path(arguments.figures))
     found["seconds"] = round(time.monotonic() - began, 1)
+    found["processor_seconds"] = round(time.process_time(), 1)
     print(json.dumps({k: v for k, v in found.items() if not k.startswith("_")}))
 
 
@@ -90,8 +91,11 @@ def accuracy(scale: float, instances: int, *, quick: bool) -> dict[str, Any]:
     _said(found, "crossover")
     small = scale / 2 if quick else scale
     found |= complex_views(small, 100)
+    _said({}, "complex views")
     found |= cube(small)
+    _said({}, "cube")
     found |= outliers(small, (2, 4) if quick else (1, 2, 3, 4))
+    _said({}, "outliers")
     found |= log_views(small)
     return found
 
@@ -129,10 +133,8 @@ def _crossing(curve: list[tuple[float, float, float]]) -> float | None:
 
 
 def _said(found: dict[str, Any], what: str) -> None:
-    print(
-        f"{what}: {json.dumps({k: v for k, v in found.items() if not k.startswith('_')})}",
-        flush=True,
-    )
+    shown = {k: v for k, v in found.items() if not k.startswith("_")}
+    print(f"{what}, {time.process_time():.0f} s of processors: {json.dumps(shown)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def _compiled(door: Door, view: View, bound: Bound, sampling: Sampling, role: st
     )
     plan = sampled_plan(bound.plan, sampling, own.types)
     order = each_once(plan)
-    kept = leaves(plan) if sampling.leaves else records(plan, sampling) if sampling.table else []
+    kept = leaves(plan) if sampling.leaves else records(plan, sampling) if sampling.most else []
     own = replace(own, parts=tuple((i, called(order[i])) for i in kept))
     return assembled(own, bound, stored_of(canonical_name(door, name)))
 

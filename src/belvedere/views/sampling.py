@@ -11,8 +11,8 @@ filled, refreshed, killed and dropped as any view is; there is no second way to 
                           where one side has no index) and O₁−R₂ for differences
     of the view itself    the keys of its stored rows beyond the bounds
 
-The records beyond the bounds are a part of their own, maintained from the change feed: how many
-they are tells when the bounds of a TOP k are to be set anew.
+Of a TOP k the records beyond the bounds are a part of their own, maintained from the change feed:
+how many they are tells when the bounds are to be set anew.
 """
 
 from __future__ import annotations
