@@ -59,3 +59,16 @@ def test_vertices_without_rows_are_swept(monkeypatch: pytest.MonkeyPatch) -> Non
         for _ in range(25):
             applied(results, case, changes.batch(deleting=0.6))
             assert sorted(ids(results)) == sorted(case.join(changes.database))
+
+
+def test_room_to_grow_is_not_saved_and_is_there_again() -> None:
+    one = keeper(EQUALITY.plan(), Kind(rows=9), seed=7)
+    applied(one, EQUALITY, Changes(EQUALITY, seed=2).batch(deleting=0))
+    held = one.keeper.graph.nodes[0].rows
+    held.reserve(0, 1 << 20)
+    arrays = frozen(one)
+    assert len(arrays["graph/nodes/0/rows/vertex"]) <= 1 << 16
+    other = from_arrays(Keeper(EQUALITY.plan(), Kind(rows=9), seed=0), arrays)
+    again = other.graph.nodes[0].rows.vertex
+    assert len(again) == len(held.vertex)
+    assert (again == held.vertex).all()

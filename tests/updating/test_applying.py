@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from belvedere.errors import Invalid
+from belvedere.lake.keys import FOREIGN_KEYS_PROPERTY
 from belvedere.lake.shelf import Shelf
 from belvedere.updating import applying as module
 from belvedere.updating.applying import Intent, Overtaken, Part
@@ -21,7 +23,7 @@ from belvedere.updating.checks import Check
 from belvedere.updating.updates import Update, run_check
 from updating import shelf_lake
 from updating.kill_script import ROW
-from updating.shelf_lake import make, rows, update, view
+from updating.shelf_lake import make, put_property, rows, update, view
 
 SCRIPT = Path(__file__).with_name("kill_script.py")
 NEW = tuple(ROW.values())
@@ -72,6 +74,19 @@ def test_what_cannot_be_made_at_all_is_refused_although_side_effects_are_allowed
     with pytest.raises(Invalid):
         update(lake, insert={**ROW, "customer": None}, allowed=True)
     assert rows(lake) == before
+
+
+def test_a_row_that_a_table_outside_the_view_refers_to_stays(lake: Path) -> None:
+    row = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+    write_deltalake(str(lake / "claim"), pa.table({"about": [100]}))
+    keys = [{"columns": ["about"], "parent": "item", "parent_columns": ["line"]}]
+    put_property(lake / "claim", FOREIGN_KEYS_PROPERTY, json.dumps(keys))
+    before = rows(lake)
+    assert check(lake, delete=row).possible == "no"
+    with pytest.raises(Invalid):
+        update(lake, delete=row)
+    assert rows(lake) == before
+    assert update(lake, delete={**row, "line": 101, "item": "b"}).tables == (("item", 1, 0),)
 
 
 def test_a_deletion_takes_a_row_that_shows_in_no_other(lake: Path) -> None:

@@ -50,6 +50,8 @@ def test_a_view_is_created_checked_written_through_and_reopened(
             lake.sql("CREATE UPDATABLE VIEW bad AS SELECT id + 1 AS n FROM customer")
         with pytest.raises(Unsupported, match="Aggregate"):
             lake.sql("CREATE UPDATABLE VIEW bad AS SELECT count(*) AS n FROM customer")
+        told = lake.sql(f"EXPLAIN CREATE UPDATABLE VIEW contacts AS {QUERY}").collect()[0][0]
+        assert "orders: 3 rows, 1 in view rows, 2 extended dangling" in told
         lake.sql(f"CREATE UPDATABLE VIEW contacts CANDIDATES 20 PERCENT AS {QUERY}")
         before = rows(lake)
         assert before == {(100, "a", "ann"), (101, "b", "ann")}

@@ -16,24 +16,28 @@ def _link(rows, under, head, after, before):  # type: ignore[no-untyped-def]
         row, key = rows[i], under[i]
         first = head[key]
         after[row] = first
-        before[row] = -key - 2
-        if first >= 0:
-            before[first] = row
-        head[key] = row
+        before[row] = -key - 1
+        if first:
+            before[first - 1] = row + 1
+        head[key] = row + 1
+
+
+@njit(cache=True, inline="always")
+def _cut(row, head, after, before):  # type: ignore[no-untyped-def]
+    previous, following = before[row], after[row]
+    if previous > 0:
+        after[previous - 1] = following
+    else:
+        head[-previous - 1] = following
+    if following:
+        before[following - 1] = previous
+    before[row] = 0
 
 
 @njit(cache=True)
 def _unlink(rows, head, after, before):  # type: ignore[no-untyped-def]
     for i in range(len(rows)):
-        row = rows[i]
-        previous, following = before[row], after[row]
-        if previous >= 0:
-            after[previous] = following
-        else:
-            head[-previous - 2] = following
-        if following >= 0:
-            before[following] = previous
-        before[row] = -1
+        _cut(rows[i], head, after, before)
 
 
 @njit(cache=True)
@@ -41,18 +45,33 @@ def _under(keys, head, after):  # type: ignore[no-untyped-def]
     total = 0
     for key in keys:
         row = head[key]
-        while row >= 0:
+        while row:
             total += 1
-            row = after[row]
+            row = after[row - 1]
     found = np.empty(total, dtype=np.int32)
     total = 0
     for key in keys:
         row = head[key]
-        while row >= 0:
-            found[total] = row
+        while row:
+            found[total] = row - 1
             total += 1
-            row = after[row]
+            row = after[row - 1]
     return found
+
+
+@njit(cache=True)
+def _hang(rows, hashes, head, after, before, of):  # type: ignore[no-untyped-def]
+    """Rows into the chains that their hashes say."""
+    mask = np.uint64(len(head) - 1)
+    for i in range(len(rows)):
+        row, key = rows[i], np.int32(hashes[i] & mask)
+        of[row] = hashes[i]
+        first = head[key]
+        after[row] = first
+        before[row] = -key - 1
+        if first:
+            before[first - 1] = row + 1
+        head[key] = row + 1
 
 
 @njit(cache=True)
@@ -60,15 +79,13 @@ def _take(hashes, head, after, before, of):  # type: ignore[no-untyped-def]
     """For each hash the newest row that has it, taken out of its chain; -1 where there is none."""
     mask = np.uint64(len(head) - 1)
     found = np.empty(len(hashes), dtype=np.int32)
-    one = np.empty(1, dtype=np.int32)
     for i in range(len(hashes)):
         row = head[np.int64(hashes[i] & mask)]
-        while row >= 0 and of[row] != hashes[i]:
-            row = after[row]
-        found[i] = row
-        if row >= 0:
-            one[0] = row
-            _unlink(one, head, after, before)
+        while row and of[row - 1] != hashes[i]:
+            row = after[row - 1]
+        found[i] = row - 1
+        if row:
+            _cut(row - 1, head, after, before)
     return found
 
 
@@ -90,18 +107,22 @@ def first_clash(keys, owner):  # type: ignore[no-untyped-def]
 
 
 class Chains:
-    """Rows in chains, each row in one at most."""
+    """Rows in chains, each row in one at most.
+
+    Nothing is 0, and a number n stands as n + 1, so that chains of few rows of many touch little memory;
+    before the first row of chain k stands -1 - k.
+    """
 
     def __init__(self) -> None:
-        self.head = np.full(64, -1, dtype=np.int32)
-        self.after = np.full(64, -1, dtype=np.int32)
-        self.before = np.full(64, -1, dtype=np.int32)
+        self.head = np.zeros(64, dtype=np.int32)
+        self.after = np.zeros(64, dtype=np.int32)
+        self.before = np.zeros(64, dtype=np.int32)
 
     def reserve(self, keys: int, rows: int) -> None:
         """Room for so many chains and row numbers."""
-        self.head = grown(self.head, keys, -1)
-        self.after = grown(self.after, rows, -1)
-        self.before = grown(self.before, rows, -1)
+        self.head = grown(self.head, keys)
+        self.after = grown(self.after, rows)
+        self.before = grown(self.before, rows)
 
     def link(self, rows: Any, under: Any) -> None:
         """Rows to the front of the chains under some numbers."""
@@ -123,25 +144,22 @@ class RowIndex:
         self.chains = Chains()
         self.of = np.zeros(64, dtype=np.uint64)
         self.size = 0
-        self._buckets(1 << max(6, (2 * rows).bit_length()))
-
-    def _buckets(self, buckets: int) -> None:
-        self.chains.head = np.full(buckets, -1, dtype=np.int32)
-
-    def _bucket(self, hashes: Any) -> Any:
-        return (hashes & np.uint64(len(self.chains.head) - 1)).astype(np.int64)
+        self.chains.head = np.zeros(1 << max(6, (2 * rows).bit_length()), dtype=np.int32)
 
     def add(self, rows: Any, hashes: Any, bound: int) -> None:
         """Rows with their hashes; `bound` is above every row number."""
         self.chains.reserve(0, bound)
         self.of = grown(self.of, bound)
         if self.size + len(rows) > len(self.chains.head):
-            held = np.flatnonzero(self.chains.before[:bound] != -1).astype(np.int32)
-            self._buckets(1 << (2 * (self.size + len(rows))).bit_length())
-            self.chains.link(held, self._bucket(self.of[held]))
-        self.of[rows] = hashes
-        self.chains.link(rows, self._bucket(hashes))
+            held = np.flatnonzero(self.chains.before[:bound]).astype(np.int32)
+            buckets = 1 << (2 * (self.size + len(rows))).bit_length()
+            self.chains.head = np.zeros(buckets, dtype=np.int32)
+            self._hang(held, self.of[held])
+        self._hang(rows, hashes)
         self.size += len(rows)
+
+    def _hang(self, rows: Any, hashes: Any) -> None:
+        _hang(rows, hashes, self.chains.head, self.chains.after, self.chains.before, self.of)
 
     def take(self, hashes: Any) -> Any:
         """For each hash a row that has it, no row twice, taken out; -1 where there is none left."""
@@ -152,5 +170,5 @@ class RowIndex:
     def put_back(self, rows: Any) -> None:
         """Rows that were taken out, into the order they were found in."""
         rows = rows[::-1].copy()
-        self.chains.link(rows, self._bucket(self.of[rows]))
+        self._hang(rows, self.of[rows])
         self.size += len(rows)

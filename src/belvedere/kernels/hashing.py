@@ -8,9 +8,6 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-_ONE = 0x9E3779B97F4A7C15
-_TWO = 0xC2B2AE3D27D4EB4F
-
 
 @njit(cache=True, inline="always")
 def _mixed(x):  # type: ignore[no-untyped-def]
@@ -57,12 +54,15 @@ def hash_bytes(array: pa.Array) -> tuple[Any, Any]:
 
 
 @njit(cache=True)
-def _fold(into, words, valid):  # type: ignore[no-untyped-def]
-    for i in range(len(into)):
-        word = np.uint64(words[i]) if valid[i] else np.uint64(0xC2B2AE3D27D4EB4F)
-        into[i] = _mixed((into[i] ^ word) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(valid[i]))
+def fold(into, words, first, step, count, bitmap, begin):  # type: ignore[no-untyped-def]
+    """One more column into the hashes of rows: words in memory as Arrow has them, and its bits of validity.
 
-
-def fold(into: Any, words: Any, valid: Any) -> None:
-    """One more column of words into the hashes of rows."""
-    _fold(into, words, valid)
+    Row i has the word at first + i·step, and the bit begin + i; no bitmap: no NULLs.
+    """
+    for i in range(count):
+        valid = np.uint64(1)
+        if len(bitmap):
+            at = begin + i
+            valid = np.uint64((bitmap[at >> 3] >> np.uint8(at & 7)) & np.uint8(1))
+        word = np.uint64(words[first + i * step]) if valid else np.uint64(0xC2B2AE3D27D4EB4F)
+        into[i] = _mixed((into[i] ^ word) * np.uint64(0x9E3779B97F4A7C15) + valid)

@@ -5,6 +5,8 @@ Keys of one code that lie close together are looked up by place; others by hashi
 
 from __future__ import annotations
 
+import math
+import mmap
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ Codes = np.ndarray[Any, np.dtype[np.int64]]
 Ids = np.ndarray[Any, np.dtype[np.int32]]
 
 _PIECE = 1 << 16
+_LARGE, _FAR, _FARTHEST = 1 << 19, 1 << 24, 1 << 30
+"""Bytes: from where on arrays grow far, how far at least, and by how much at most."""
 _CLOSE = 1 << 16
 """A span of codes that is always worth a place each."""
 _FILL = 4
@@ -93,12 +97,27 @@ def interned(codes: Codes, known: dict[tuple[int, ...], int]) -> list[int]:
     return [known.setdefault(tuple(row), len(known)) for row in codes.tolist()]
 
 
+def _zeros(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros that become memory a page at a time as they are written to; numpy asks for pages of 2 MB."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(held, dtype).reshape(shape)
+
+
 def grown(array: Any, size: int, fill: int = 0) -> Any:
-    """The array with room for so many entries, at least doubled when it must grow."""
+    """The array with room for so many entries, at least doubled when it must grow.
+
+    Zeros are no memory until they are written to: large arrays of them grow far, to be copied rarely.
+    """
     if size <= len(array):
         return array
-    # Zeros cost nothing until they are written to.
-    larger = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
+    wanted = max(size, 2 * len(array))
+    if not fill and array.nbytes >= _LARGE:
+        each = array.nbytes // len(array)
+        wanted = max(wanted, min(max(8 * array.nbytes, _FAR), array.nbytes + _FARTHEST) // each)
+        larger = _zeros((wanted, *array.shape[1:]), array.dtype)
+    else:
+        larger = np.zeros((wanted, *array.shape[1:]), dtype=array.dtype)
     larger[: len(array)] = array
     if fill:
         larger[len(array) :] = fill

@@ -64,10 +64,34 @@ def gone(column, vertex, found):  # type: ignore[no-untyped-def]
     """Marks the results whose row of one node is not in the graph any more; whether there is one."""
     some = False
     for i in range(len(column)):
-        if column[i] >= len(vertex) or vertex[column[i]] < 0:
+        if column[i] >= len(vertex) or vertex[column[i]] == 0:
             found[i] = True
             some = True
     return some
+
+
+@njit(cache=True)
+def _last_of(at, rest, slots, taken):  # type: ignore[no-untyped-def]
+    n = len(slots)
+    for i in range(len(slots) - 1, -1, -1):
+        if not taken[slots[i]]:
+            taken[slots[i]] = True
+            n -= 1
+            at[n], rest[n], slots[n] = at[i], rest[i], slots[i]
+    return n
+
+
+def last_of(at: Any, rest: Any, slots: Any, size: int) -> tuple[Any, Any, Any]:
+    """Of entries into the slots of a sample the last into each.
+
+    >>> numbers = np.array([5, 6, 7])
+    >>> [a.tolist() for a in last_of(numbers, numbers.copy(), np.array([0, 1, 0]), 2)]
+    [[6, 7], [6, 7], [1, 0]]
+    """
+    if 8 * len(slots) < size:
+        return at, rest, slots
+    n = _last_of(at, rest, slots, np.zeros(size, dtype=np.bool_))
+    return at[n:], rest[n:], slots[n:]
 
 
 class Distinct:

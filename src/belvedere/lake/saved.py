@@ -83,6 +83,14 @@ class Saves:
         """Whether a state is saved."""
         return self._path(kind, name).exists()
 
+    def fingerprint(self, kind: str, name: str) -> tuple[int, ...] | None:
+        """What tells a saved state from one that took its place; None if there is none."""
+        try:
+            stat = self._path(kind, name).stat()
+        except FileNotFoundError:
+            return None
+        return stat.st_mtime_ns, stat.st_ino, stat.st_size
+
     def head(self, kind: str, name: str) -> Head:
         """The definition and the vector of a state, without its arrays."""
         return self._head(kind, name)[0]

@@ -23,6 +23,13 @@ class CreateUpdatable:
 
 
 @dataclass(frozen=True)
+class ExplainUpdatable:
+    """EXPLAIN of an updatable view that does not exist yet."""
+
+    create: CreateUpdatable
+
+
+@dataclass(frozen=True)
 class DropUpdatable:
     """DROP UPDATABLE VIEW."""
 
@@ -54,6 +61,10 @@ def _create(c: Cursor) -> CreateUpdatable:
     return CreateUpdatable(name, query, root, share, re.sub(r"\S", " ", c.text[:offset]))
 
 
+def _explain_create(c: Cursor) -> ExplainUpdatable:
+    return ExplainUpdatable(_create(c))
+
+
 def _percent(c: Cursor) -> float:
     word = c.word()
     try:
@@ -79,8 +90,9 @@ def _explain(c: Cursor, kind: WriteKind) -> ExplainWrite:
     return ExplainWrite(Write(kind, (name,)), re.sub(r"(?is)^.*?\bEXPLAIN\s+", "", c.text, count=1))
 
 
-UPDATING: dict[str, Callable[[Cursor], CreateUpdatable | DropUpdatable]] = {
+UPDATING: dict[str, Callable[[Cursor], CreateUpdatable | ExplainUpdatable | DropUpdatable]] = {
     "CREATE UPDATABLE VIEW": _create,
+    "EXPLAIN CREATE UPDATABLE VIEW": _explain_create,
     "DROP UPDATABLE VIEW": _drop,
 }
 

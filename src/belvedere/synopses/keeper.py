@@ -6,7 +6,7 @@ position: ΔC₁ ⋈ C₂ as it was, C₁ with its change ⋈ ΔC₂. What may b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,8 +46,8 @@ class Keeper:
         self.edges = [EdgeKeys(plan, n) for n in range(len(plan.shape.edges))]
         self.graph: Graph | PlainGraph = Graph(plan.shape)
         self.sample = reservoir(kind, plan.shape.nodes, seed, most)
-        self.waits = [np.full(64, -1, dtype=np.int8) for _ in plan.roots]
-        """For each node and row of its root the reference that it waits for."""
+        self.waits = [np.zeros(64, dtype=np.int8) for _ in plan.roots]
+        """For each node and row of its root one more than the reference that it waits for, or 0."""
         self.changes = 0
         self._positions: dict[str, list[int]] = {}
         for number, position in enumerate(plan.region.positions):
@@ -162,17 +162,19 @@ class Keeper:
         if self._forgotten > TIDY:
             self._forgotten = 0
             self._tidy()
-        self.sample.settle(self.graph, self.lost)
+        nodes = {self.plan.node_of[n] for n in self.positions(table)}
+        self.sample.settle(self.graph, lambda results: self.lost(results, nodes))
 
     def _leave(self, node: int, rows: Any) -> None:
         """Rows of a node's root out of the graph, or out of where they wait."""
         inside = self.graph.holds(node, rows)
         self._remove(node, rows[inside])
         waiting = rows[~inside]
-        for n in np.unique(self.waits[node][waiting]).tolist():
-            if n >= 0:
-                self.references[n].waiting.unlink(waiting[self.waits[node][waiting] == n])
-        self.waits[node][rows] = -1
+        if len(waiting):
+            waits = self.waits[node][waiting]
+            for n in self._order[node]:
+                self.references[n].waiting.unlink(waiting[waits == n + 1])
+            self.waits[node][waiting] = 0
 
     def _remove(self, node: int, rows: Any) -> None:
         if len(rows):
@@ -199,7 +201,7 @@ class Keeper:
         inside = self.graph.holds(node, found)
         self._remove(node, found[inside])
         # Rows that a condition of the node kept out wait too: their next parent may suit them.
-        self._enter(node, found[inside | (self.waits[node][found] < 0)])
+        self._enter(node, found[inside | (self.waits[node][found] == 0)])
 
     def _insert(
         self,
@@ -233,7 +235,7 @@ class Keeper:
             return
         at = {self.plan.roots[node]: rows}
         bound = self.stores[self.plan.region.positions[self.plan.roots[node]].table].bound
-        self.waits[node] = grown(self.waits[node], bound, -1)
+        self.waits[node] = grown(self.waits[node], bound)
         for number in self._order[node]:
             reference, work = self.plan.references[number], self.references[number]
             parents, missing = follow(work.own, work.owner, at[reference.child])
@@ -241,11 +243,11 @@ class Keeper:
                 there = parents >= 0
                 absent = at[self.plan.roots[node]][~there]
                 work.wait(absent, work.own[at[reference.child][~there]], bound)
-                self.waits[node][absent] = number
+                self.waits[node][absent] = number + 1
                 at = {p: r[there] for p, r in at.items()}
                 parents = parents[there]
             at[reference.parent] = parents
-        mark(self.waits[node], at[self.plan.roots[node]], -1)
+        mark(self.waits[node], at[self.plan.roots[node]], 0)
         if self.plan.inner[node]:
             at = self._agreeing(node, at)
         rows = at[self.plan.roots[node]]
@@ -327,7 +329,7 @@ class Keeper:
         inside = []
         for node, root in enumerate(self.plan.roots):
             rows = np.flatnonzero(self.places[root].part).astype(np.int32)
-            inside.append(rows[self.waits[node][rows] < 0])
+            inside.append(rows[self.waits[node][rows] == 0])
         self.graph = self._filled(PlainGraph(self.plan.shape), inside)
 
     def _inside(self, node: int) -> Any:
@@ -363,10 +365,10 @@ class Keeper:
             at[reference.parent] = work.owner[work.own[at[reference.child]]]
         return at
 
-    def lost(self, results: Any) -> Any:
-        """Which join results have a row that is not in the graph any more."""
+    def lost(self, results: Any, nodes: Iterable[int] | None = None) -> Any:
+        """Which join results have a row, of some nodes or of any, that is not in the graph any more."""
         found = np.zeros(len(results), dtype=bool)
-        for node in range(self.plan.shape.nodes):
+        for node in range(self.plan.shape.nodes) if nodes is None else nodes:
             if isinstance(self.graph, Graph):
                 gone(results[:, node], self.graph.nodes[node].rows.vertex, found)
             else:

@@ -21,9 +21,9 @@ class Referring:
 
     def __init__(self, width: int) -> None:
         self.keys = Interner(width)
-        self.own = np.full(64, -1, dtype=np.int32)
+        self.own = np.zeros(64, dtype=np.int32)
         """For each row of the child the number of the key it refers to."""
-        self.key = np.full(64, -1, dtype=np.int32)
+        self.key = np.zeros(64, dtype=np.int32)
         """For each row of the parent the number of its key."""
         self.owner = np.full(64, -1, dtype=np.int32)
         """For each key the parent's row that has it."""
@@ -40,7 +40,7 @@ class Referring:
 
     def refer(self, rows: Any, codes: Any, bound: int) -> None:
         """New rows of the child."""
-        self.own = grown(self.own, bound, -1)
+        self.own = grown(self.own, bound)
         found = self._number(codes)
         put(self.own, rows, found)
         if self.dependents is not None:
@@ -61,7 +61,7 @@ class Referring:
 
     def come(self, rows: Any, found: Any, bound: int) -> Any:
         """New rows of the parent with their keys; the root's rows that waited for them."""
-        self.key = grown(self.key, bound, -1)
+        self.key = grown(self.key, bound)
         put(self.key, rows, found)
         put(self.owner, found, rows)
         self.waiting.reserve(len(self.owner), 0)
@@ -73,7 +73,6 @@ class Referring:
         """Rows of the parent leave; their keys."""
         found = self.key[rows]
         self.owner[found] = -1
-        self.key[rows] = -1
         return found
 
     def arm(self, rows: Any) -> Chains:
@@ -89,7 +88,6 @@ class Referring:
         """Rows of the child leave."""
         if self.dependents is not None:
             self.dependents.unlink(rows)
-        self.own[rows] = -1
 
     def wait(self, rows: Any, under: Any, bound: int) -> None:
         """Rows of the root wait for keys."""

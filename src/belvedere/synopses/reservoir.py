@@ -16,7 +16,7 @@ from belvedere.errors import Invalid
 from belvedere.kernels import skips
 from belvedere.kernels.interning import grown
 from belvedere.kernels.randoms import many_below, seeded, some_of
-from belvedere.kernels.samples import Distinct
+from belvedere.kernels.samples import Distinct, last_of
 from belvedere.synopses import plain_skips
 from belvedere.synopses.graph import Graph, Weighed
 from belvedere.synopses.plain import PlainGraph, PlainWeighed
@@ -98,8 +98,10 @@ class _Slots:
     def _put(self, graph: AnyGraph, node: int, rows: Any, weighed: Any, chosen: Any) -> Any:
         at, rest, slots = chosen
         if len(at):
-            self.slots = grown(self.slots, int(max(slots)) + 1)
-            # Of several entries into one slot the last stays.
+            self.slots = grown(self.slots, int(np.max(slots)) + 1)
+            if isinstance(graph, Graph):
+                # Of several entries into one slot the last stays.
+                at, rest, slots = last_of(at, rest, slots, len(self.slots))
             self.slots[slots] = entries(graph, node, rows, weighed, (at, rest))
         return slots
 

@@ -16,7 +16,7 @@ from belvedere.kernels.groups import Groups
 from belvedere.kernels.interning import Interner
 from belvedere.kernels.orders import Orders
 from belvedere.kernels.segments import Segments
-from belvedere.synopses.graph import Graph, _Node, _Side
+from belvedere.synopses.graph import Graph, Node, Side
 from belvedere.synopses.keeper import Keeper
 from belvedere.synopses.places import EdgeKeys, Place
 from belvedere.synopses.references import Referring
@@ -34,8 +34,8 @@ _KEPT: dict[type, tuple[str, ...]] = {
     Referring: ("keys", "own", "key", "owner", "waiting", "dependents"),
     Place: ("part", "kept"),
     EdgeKeys: ("names",),
-    _Side: ("held", "cached"),
-    _Node: ("names", "rows", "mark", "sides"),
+    Side: ("held", "cached"),
+    Node: ("names", "rows", "mark", "sides"),
     Graph: ("size", "nodes", "everything"),
     WithoutReplacement: ("state", "slots", "filled", "size"),
     WithReplacement: ("state", "slots", "filled", "size"),
@@ -44,6 +44,9 @@ _KEPT: dict[type, tuple[str, ...]] = {
 }  # fmt: skip
 _MADE: dict[str, Any] = {"dependents": Chains, "everything": Groups}
 """Parts that are there only once they were needed."""
+
+_ROOM = " room"
+_BLOCK = 1 << 16
 
 Arrays = dict[str, Any]
 
@@ -71,7 +74,9 @@ def _flatten(part: Any, path: str, into: Arrays) -> None:
 
 def _put(held: Any, path: str, into: Arrays) -> None:
     if isinstance(held, np.ndarray):
-        into[path] = held
+        into[path] = held[: _written(held)]
+        if len(into[path]) < len(held):
+            into[path + _ROOM] = np.array([len(held)])
     elif isinstance(held, bool | int | float):
         into[path] = np.array([held])
     elif isinstance(held, list):
@@ -84,15 +89,33 @@ def _put(held: Any, path: str, into: Arrays) -> None:
         _flatten(held, f"{path}/", into)
 
 
+def _written(array: Any) -> int:
+    """Up to where an array is not all zeros: what lies behind is room to grow, and no memory yet."""
+    end = len(array)
+    while end and not array[max(0, end - _BLOCK) : end].any():
+        end = max(0, end - _BLOCK)
+    return end
+
+
+def _roomy(array: Any, room: int) -> Any:
+    """An array with room behind it again."""
+    found = np.zeros((room, *array.shape[1:]), dtype=array.dtype)
+    found[: len(array)] = array
+    return found
+
+
 def from_arrays(keeper: Keeper, found: Mapping[str, Any]) -> Keeper:
     """A new keeper of the same plan as it was when it was saved."""
     tree: dict[str, Any] = {}
     for path, array in found.items():
+        if path.endswith(_ROOM):
+            continue
         *above, last = path.split("/")
         at = tree
         for name in above:
             at = at.setdefault(name, {})
-        at[last] = array
+        room = found.get(path + _ROOM)
+        at[last] = array if room is None else _roomy(array, int(room[0]))
     for table, store in keeper.stores.items():
         store.restore(tree["store"][table])
     _restore(keeper, tree)
@@ -112,14 +135,14 @@ def _restore(part: Any, found: Mapping[str, Any]) -> None:
 
 
 def _taken(held: Any, found: Any) -> Any:
-    """What was found, as what stands there: its arrays are copied, for they will be written to."""
+    """What was found, as what stands there: arrays are copied if need be, for they will be written to."""
     if isinstance(held, bool | int | float) and isinstance(found, np.ndarray):
         return type(held)(found[0])
     if isinstance(found, np.ndarray):
-        return found.copy()
+        return found if found.flags.writeable and found.flags.owndata else found.copy()
     if isinstance(held, list):
         return [_taken(each, found[str(n)]) for n, each in enumerate(held)]
     if isinstance(held, dict):
-        return {key: array.copy() for key, array in found.items()}
+        return {key: _taken(None, array) for key, array in found.items()}
     _restore(held, found)
     return held

@@ -1,8 +1,8 @@
 """The rows of a table as a synopsis holds them: numbered, with the columns that its query reads.
 
-Payload columns stay in memory as the Arrow batches they came in, joined into larger ones now and then;
-a row's number leads to its place in them, so that a sample is gathered without reading any table.
-Numbers of deleted rows are given out again.
+Payload columns stay in memory as the Arrow batches they came in: what comes is held, not copied, unless it
+comes in crumbs or is a small part of something larger. A row's number leads to its place among all that
+ever came, so that a sample is gathered without reading any table. Numbers of deleted rows are given out again.
 """
 
 from __future__ import annotations
@@ -15,13 +15,41 @@ import pyarrow as pa
 
 from belvedere.errors import Invalid
 from belvedere.kernels.chains import RowIndex
-from belvedere.kernels.hashing import fold
 from belvedere.kernels.interning import grown
 from belvedere.memory import kinds
-from belvedere.synopses.terms import Family, codes, one_array, validity
+from belvedere.synopses.pieces import gathered, joined
+from belvedere.synopses.terms import hashed
 
-_CHUNK = 1 << 20
-_SHIFT = 32
+_CHUNK = 1 << 19
+"""Rows that are looked at together when most of them are gone."""
+
+
+class _Chunk:
+    """Rows that came one after the other, the first of them at some place."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.rows = 0
+        self.living = 0
+        self.pieces: list[pa.Table] = []
+        self.new: list[pa.Table] = []
+
+    def keep(self, rows: pa.Table) -> None:
+        """More rows."""
+        self.new.append(rows)
+        self.rows += rows.num_rows
+        self.living += rows.num_rows
+
+    def settle(self) -> list[pa.Table]:
+        """The rows in few pieces."""
+        if self.new:
+            self.pieces += joined(self.new)
+            self.new = []
+        return self.pieces
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self.pieces, self.new = joined([*self.pieces, *self.new]), []
 
 
 class Store:
@@ -31,18 +59,14 @@ class Store:
         self.table = table
         self.types = dict(types)
         self.schema = pa.schema([(name, kinds.arrow(kind)) for name, kind in types.items()])
-        self._how = {name: _stored(kind) for name, kind in types.items()}
         self.nothing = self.schema.empty_table()
         self.bound = 0
         """Above every row's number."""
         self.count = 0
         self._free = np.empty(0, dtype=np.int32)
-        self._place = np.empty(64, dtype=np.int64)
-        self._chunks: dict[int, pa.Table] = {}
-        self._living: dict[int, int] = {0: 0}
-        self._open: list[pa.Table] = []
-        self._open_number = 0
-        self._open_rows = 0
+        self._place: Any = None
+        """Where each row is, from when a number is first given out again; until then at its number."""
+        self._chunks = [_Chunk(0)]
         self._index: RowIndex | None = None
 
     def shaped(self, batch: pa.RecordBatch | pa.Table) -> pa.Table:
@@ -79,27 +103,31 @@ class Store:
             self._free = self._free[: len(self._free) - again]
         ids[again:] = np.arange(self.bound, self.bound + count - again, dtype=np.int32)
         self.bound += count - again
-        self._place = grown(self._place, self.bound)
-        first = (self._open_number << _SHIFT) + self._open_rows
-        self._place[ids] = np.arange(first, first + count)
+        if again or self._place is not None:
+            self._move(ids)
         self._keep(rows)
         self.count += count
         if self._index is not None:
             self._index.add(ids, self.hashes(rows), self.bound)
         return ids
 
-    def _keep(self, rows: pa.Table) -> None:
-        self._open.append(rows)
-        self._open_rows += rows.num_rows
-        self._living[self._open_number] += rows.num_rows
-        if self._open_rows >= _CHUNK:
-            self._close()
+    def _move(self, ids: Any) -> None:
+        """Rows will be behind all others."""
+        if self._place is None:
+            self._place = np.arange(self.bound)
+        self._place = grown(self._place, self.bound)
+        end = self._chunks[-1].start + self._chunks[-1].rows
+        self._place[ids] = np.arange(end, end + len(ids))
 
-    def _close(self) -> None:
-        self._chunks[self._open_number] = pa.concat_tables(self._open).combine_chunks()
-        self._open, self._open_rows = [], 0
-        self._open_number += 1
-        self._living[self._open_number] = 0
+    def _keep(self, rows: pa.Table) -> None:
+        last = self._chunks[-1]
+        last.keep(rows)
+        if last.rows >= _CHUNK:
+            last.close()
+            self._chunks.append(_Chunk(last.start + last.rows))
+
+    def _places(self, ids: Any) -> Any:
+        return ids if self._place is None else self._place[ids]
 
     def find(self, rows: pa.Table) -> Any:
         """The numbers of rows with these values, no number twice; nothing changes if one is missing."""
@@ -133,106 +161,78 @@ class Store:
         """Rows that were found are gone: their numbers are free."""
         self._free = np.concatenate([self._free, ids])
         self.count -= len(ids)
-        numbers, times = np.unique(self._place[ids] >> _SHIFT, return_counts=True)
-        for number, gone in zip(numbers.tolist(), times.tolist(), strict=True):
-            self._living[number] -= gone
-            chunk = self._chunks.get(number)
-            if chunk is not None and 2 * self._living[number] < chunk.num_rows:
+        starts = [chunk.start for chunk in self._chunks]
+        numbers = np.searchsorted(starts, self._places(ids), side="right") - 1
+        for number, gone in reversed(list(enumerate(np.bincount(numbers).tolist()))):
+            chunk = self._chunks[number]
+            chunk.living -= gone
+            if gone and chunk is not self._chunks[-1] and 4 * chunk.living < chunk.rows:
                 self._shrink(number)
 
     def _shrink(self, number: int) -> None:
-        """The few rows that are left of a chunk move to the open one."""
+        """The few rows that are left of a chunk move behind all others."""
+        chunk = self._chunks[number]
         held = self._held()
-        ids = held[self._place[held] >> _SHIFT == number]
+        places = self._places(held)
+        ids = held[(places >= chunk.start) & (places < chunk.start + chunk.rows)]
         rows = self.take(ids)
-        del self._chunks[number], self._living[number]
+        del self._chunks[number]
         if len(ids):
-            first = (self._open_number << _SHIFT) + self._open_rows
-            self._place[ids] = np.arange(first, first + len(ids))
+            self._move(ids)
             self._keep(rows)
 
     def hashes(self, rows: pa.Table) -> Any:
         """A hash of each row's values."""
-        found = np.zeros(rows.num_rows, dtype=np.uint64)
-        for name, kind in self.types.items():
-            array = one_array(rows[name])
-            valid = validity(array)
-            for words in codes(array, kind, self._how[name]):
-                fold(found, words, valid)
-        return found
+        return hashed(rows, self.types)
 
     def take(self, ids: Any, columns: list[str] | None = None) -> pa.Table:
         """Some rows by number, in the order asked for."""
         names = self.schema.names if columns is None else columns
         if not len(ids):
             return self.schema.empty_table().select(names)
-        places = self._place[ids]
-        numbers = places >> _SHIFT
-        order = np.argsort(numbers, kind="stable")
-        begins = np.flatnonzero(np.diff(numbers[order], prepend=-1))
-        pieces = []
-        for some in np.split(order, begins[1:]):
-            chunk = self._chunk(int(numbers[some[0]])).select(names)
-            pieces.append(chunk.take(pa.array(places[some] & ((1 << _SHIFT) - 1))))
-        if len(pieces) == 1:
-            return pieces[0]
-        back = np.empty(len(order), dtype=np.int64)
-        back[order] = np.arange(len(order))
-        return pa.concat_tables(pieces).take(pa.array(back))
-
-    def _chunk(self, number: int) -> pa.Table:
-        if number != self._open_number:
-            return self._chunks[number]
-        if len(self._open) != 1:
-            self._open = [pa.concat_tables([self.nothing, *self._open]).combine_chunks()]
-        return self._open[0]
+        pieces: list[pa.Table] = []
+        starts: list[int] = []
+        for chunk in self._chunks:
+            at = chunk.start
+            for piece in chunk.settle():
+                pieces.append(piece)
+                starts.append(at)
+                at += piece.num_rows
+        return gathered(pieces, starts, self._places(ids), names)
 
     def saved(self) -> dict[str, Any]:
         """The rows as arrays: their places, the free numbers, and the payload as Arrow writes it."""
-        numbers = [*self._chunks, self._open_number]
         found = {
-            "place": self._place[: self.bound],
+            "place": np.empty(0, dtype=np.int64)
+            if self._place is None
+            else self._place[: self.bound],
             "free": self._free,
-            "numbers": np.array(
-                [self.bound, self.count, self._open_number, self._open_rows], dtype=np.int64
-            ),
-            "living": np.array([[n, self._living[n]] for n in numbers], dtype=np.int64).reshape(
-                -1, 2
-            ),
+            "numbers": np.array([self.bound, self.count], dtype=np.int64),
+            "chunks": np.array([[c.start, c.rows, c.living] for c in self._chunks], dtype=np.int64),
         }
-        for number in numbers:
+        for number, chunk in enumerate(self._chunks):
             sink = pa.BufferOutputStream()
-            chunk = self._chunk(number)
             with pa.ipc.new_stream(sink, self.schema) as stream:
-                stream.write_table(chunk)
+                for piece in chunk.settle():
+                    stream.write_table(piece)
             found[f"chunk {number}"] = np.frombuffer(sink.getvalue(), dtype=np.uint8)
         return found
 
     def restore(self, found: Mapping[str, Any]) -> None:
         """The rows as they were saved; the payload stays where it is mapped."""
-        self._place, self._free = found["place"].copy(), found["free"].copy()
-        self.bound, self.count, self._open_number, self._open_rows = found["numbers"].tolist()
-        self._living = dict(found["living"].tolist())
-        chunks = {
-            n: pa.ipc.open_stream(pa.py_buffer(found[f"chunk {n}"])).read_all()
-            for n in self._living
-        }
-        self._open = [chunks.pop(self._open_number)]
-        self._chunks = {n: chunk.combine_chunks() for n, chunk in chunks.items()}
+        self._place = found["place"].copy() if len(found["place"]) else None
+        self._free = found["free"].copy()
+        self.bound, self.count = found["numbers"].tolist()
+        self._chunks = []
+        for number, (start, rows, living) in enumerate(found["chunks"].tolist()):
+            chunk = _Chunk(start)
+            chunk.rows, chunk.living = rows, living
+            stream = pa.ipc.open_stream(pa.py_buffer(found[f"chunk {number}"]))
+            chunk.pieces = [pa.Table.from_batches([batch]) for batch in stream]
+            self._chunks.append(chunk)
         self._index = None
 
     @property
     def bytes(self) -> int:
         """The memory of the payload, about."""
-        return sum(t.nbytes for t in (*self._chunks.values(), *self._open))
-
-
-def _stored(kind: str) -> Family:
-    """How a column's values become words of a hash."""
-    if kind in ("float", "double"):
-        return Family("double")
-    if kind in ("string", "binary"):
-        return Family("text")
-    if kinds.is_decimal(kind) and kinds.digits(kind)[0] > 18:
-        return Family("long", kinds.digits(kind)[1])
-    return Family("exact", kinds.digits(kind)[1] if kinds.is_decimal(kind) else 0)
+        return sum(t.nbytes for c in self._chunks for t in (*c.pieces, *c.new))

@@ -49,12 +49,12 @@ def counted_candidates(base: Base, graph: Graph, count: int) -> Candidates:
             break
         if number not in taken[p]:
             count -= 1
-            for q, other in _embedding(base, graph, costs, p, number):
+            for q, other in embedding(base, graph, costs, p, number):
                 taken[q][other] = None
     return [np.array(sorted(t), dtype=np.int64) for t in taken]
 
 
-def _embedding(
+def embedding(
     base: Base, graph: Graph, costs: list[Counts], p: int, number: int
 ) -> list[tuple[int, int]]:
     """A partial embedding from a row outwards, the best partner at each step."""

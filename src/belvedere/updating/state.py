@@ -17,11 +17,15 @@ from belvedere.updating.base import held_columns
 from belvedere.updating.filter import Filter, make_filter
 from belvedere.updating.normal import Shape, normal_form
 from belvedere.updating.reading import changes, signs_of, whole
+from belvedere.updating.roots import Choice
+from belvedere.updating.sampling import sampled_root
 from belvedere.updating.storing import domain_groups, from_arrays, to_arrays
 from belvedere.updating.trees import join_tree
 from belvedere.views.catalog import Names
 
 KIND = "updating"
+MOST_SAMPLED = 5_000_000
+"""Rows up to which roots are tried out: each costs about half a build."""
 
 
 @dataclass
@@ -79,10 +83,30 @@ def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
     keys = declared_keys(lake, shape)
     tables = {t: lake.table(t) for t in shape.tables}
     rows = {t: whole(lake, tables[t], tables[t].version, list(shape.used[t])) for t in shape.tables}
-    root = definition.get("root") or best_root(shape, keys)
-    made = make_filter(shape, rows, keys, root=root, share=definition["percent"] / 100)
+    share = definition["percent"] / 100
+    asked = definition.get("root") or definition.get("rooted")
     vector = {t: table.position for t, table in tables.items()}
-    return Held(definition, bound, made, vector)
+    if asked is not None:
+        return Held(
+            definition, bound, make_filter(shape, rows, keys, root=asked, share=share), vector
+        )
+    first = best_root(shape, keys)
+    made = make_filter(shape, rows, keys, root=first, share=share)
+    few = sum(made.base.tables[t].size for t in shape.tables) <= MOST_SAMPLED
+    made, choice = sampled_root(made, share, first) if few else (made, None)
+    return Held({**definition, **_told(made, choice)}, bound, made, vector)
+
+
+def _told(made: Filter, choice: Choice | None) -> dict[str, Any]:
+    """What is kept of how a root was chosen."""
+    if choice is None:
+        return {}
+    errors = [
+        [at.table, choice.errors[p]]
+        for p, at in enumerate(made.shape.positions)
+        if p in choice.errors
+    ]
+    return {"chosen": {"sample": choice.sample, "bound": choice.bound, "errors": errors}}
 
 
 def best_root(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> int:
