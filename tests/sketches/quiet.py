@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from belvedere.algebra.relations import Change, Scan
 from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
 from belvedere.lake.door import Door
@@ -39,9 +40,8 @@ class NoSpark:
 
         @staticmethod
         def get(key: str, default: str = "") -> str:
-            """Only the master is known."""
-            assert key == "spark.master", f"Spark was asked for {key}"
-            return "local[2]"
+            """The master, and what a session means by the same words."""
+            return {**USUAL, "spark.master": "local[2]"}[key]
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"Spark was asked to {name}")
@@ -76,7 +76,12 @@ def engine_at(door: Door, text: str, cut: Partition) -> Engine:
         rows[name] = held.append_column(SIGN, pa.array([1] * held.num_rows, pa.int64()))
     for number, feed in enumerate(found.feeds):
         change = delta(feed.plan, tables(feed.plan)[:1])
-        engine.take(number, Memory(lambda leaf: rows[leaf.table], most=1 << 30).rows(change))
+
+        def held(leaf: Scan | Change) -> pa.Table:
+            found = rows[leaf.table]
+            return found if isinstance(leaf, Change) else found.drop_columns([SIGN])
+
+        engine.take(number, Memory(held, most=1 << 30).rows(change))
     engine.finish()
     return engine
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from belvedere.errors import Invalid
@@ -88,10 +90,18 @@ def test_costs_are_learnt_and_say_where_capture_wins() -> None:
     assert costs.break_even is None
     assert not costs.capture_pays(10**9)
     costs = costs.maintained(100_000, 2.0)
-    assert costs.break_even == pytest.approx(900_000)
+    assert costs.break_even == pytest.approx(900_000, rel=1e-3)
     assert not costs.capture_pays(900_000)
     assert costs.capture_pays(2_000_000)
     assert Costs.of(costs.to_json()) == costs
+
+
+def test_the_line_through_noisy_costs_is_near_the_true_one() -> None:
+    draw, costs = random.Random(5), Costs().captured(10.0)
+    for _ in range(60):
+        rows = draw.choice([10, 1000, 20_000, 200_000])
+        costs = costs.maintained(rows, (0.05 + 1e-5 * rows) * draw.uniform(0.8, 1.2))
+    assert costs.break_even == pytest.approx(995_000, rel=0.15)
 
 
 def test_a_sketch_pays_by_what_its_queries_save() -> None:

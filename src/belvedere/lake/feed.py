@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.spans import Spans
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import log, remote
@@ -33,7 +34,9 @@ from belvedere.lake.smallfeed import (
     spans_arrow,
 )
 from belvedere.lake.tables import Table
+from belvedere.memory.declined import Declined
 from belvedere.memory.kinds import is_exact
+from belvedere.memory.scalars import true
 from belvedere.sql.render import SIGN
 
 if TYPE_CHECKING:
@@ -59,8 +62,15 @@ class Changes:
 class Feed:
     """The changes of a table after version `old` up to version `new`, read once for all askers."""
 
-    def __init__(self, table: Table, old: int, new: int, columns: Sequence[str]) -> None:
-        self.table, self.old, self.new = table, old, new
+    def __init__(
+        self,
+        table: Table,
+        old: int,
+        new: int,
+        columns: Sequence[str],
+        where: Scalar | None = None,
+    ) -> None:
+        self.table, self.old, self.new, self._where = table, old, new, where
         self._kinds = _kinds(table, columns)
         self._commits = self._log()
         self._raw: pa.Table | None = None
@@ -105,7 +115,7 @@ class Feed:
             known = (self._kinds or dict(self.table.columns)).items()
             exact = {c: kind for c, kind in known if is_exact(kind)}
             try:
-                self._raw = signed_arrow(self.table, self._commits, exact)
+                self._raw = self._wanted(signed_arrow(self.table, self._commits, exact), exact)
             except FileNotFoundError:
                 return None
         net = net_arrow(self._raw, list(kinds))
@@ -120,6 +130,15 @@ class Feed:
             within=spans_arrow(net.select(list(kinds))),
             held=net,
         )
+
+    def _wanted(self, rows: pa.Table, kinds: dict[str, str]) -> pa.Table:
+        """The rows that are asked for; all where that cannot be told here."""
+        if self._where is None or not self._where.columns <= kinds.keys():
+            return rows
+        try:
+            return rows.filter(true(self._where, rows, kinds))
+        except Declined:
+            return rows
 
     def _registered(self, work: Work, kinds: dict[str, str]) -> str:
         """A view of Spark's feed: nobody plans it who then computes everything again."""
@@ -150,7 +169,11 @@ class Feed:
     def _fed(self, work: Work, kinds: dict[str, str]) -> DataFrame:
         found = [(self.old + 1, self.new)] if self._commits is None else spans(self._commits)
         read = [*(quote(c) for c in kinds), "_change_type"]
-        parts = (remote.feed(work.spark, self.table, *span).selectExpr(*read) for span in found)
+        feeds = (remote.feed(work.spark, self.table, *span) for span in found)
+        if self._where is not None:
+            where = self._where.sql()
+            feeds = (each.where(where) for each in feeds)
+        parts = (each.selectExpr(*read) for each in feeds)
         return reduce(DataFrame.unionAll, parts)
 
     def _from_versions(self, work: Work, kinds: dict[str, str]) -> DataFrame:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from belvedere.lake.shelf import Tables
+from belvedere.lake.tables import Table
+from belvedere.sketches.clustering import offered
 from belvedere.sketches.costs import Costs
 from belvedere.sketches.live import Live
 from belvedere.views.catalog import shown_name
 
 
-def described(live: Live) -> list[tuple[str, str]]:
+def described(live: Live, table: Callable[[str], Table]) -> list[tuple[str, str]]:
     """The facts about a sketch."""
     d, costs = live.definition, Costs.of(live.definition.costs)
     engine = live.engine
+    both = zip(d.partitions, live.bitmaps, strict=True)
+    offers = [offered(table(p.table), p, b) for p, b in both]
     facts = {
         "query": d.query,
         "cut": "; ".join(p.told for p in d.partitions),
@@ -30,13 +36,14 @@ def described(live: Live) -> list[tuple[str, str]]:
         "break-even": "" if costs.break_even is None else f"{costs.break_even:.0f} changed rows",
         "earlier versions": str(len(d.past)),
         "automatic": "yes" if d.automatic else "",
+        "offered": "; ".join(filter(None, offers)),
     }
     return [(name, value) for name, value in facts.items() if value]
 
 
 def explained(lake: Tables, live: Live) -> str:
     """A sketch: the facts, and what it keeps of each table as a predicate."""
-    lines = [f"{name}: {value}" for name, value in described(live)]
+    lines = [f"{name}: {value}" for name, value in described(live, lake.table)]
     for partition, bitmap in zip(live.definition.partitions, live.bitmaps, strict=True):
         kept = partition.predicate(bitmap).sql()
         lines.append(f"{shown_name(lake, partition.table)} WHERE {kept}")

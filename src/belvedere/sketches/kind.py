@@ -12,6 +12,7 @@ from belvedere.lake.saved import Corrupt
 from belvedere.lake.shelf import Tables
 from belvedere.sketches.definition import KIND, Definition
 from belvedere.sql.sketch_statements import (
+    ClusterSketch,
     CreateSketch,
     DescribeSketch,
     DropSketch,
@@ -92,6 +93,7 @@ class Sketches:
             DropSketch: self._drop,
             ShowSketches: self._show,
             DescribeSketch: self._describe,
+            ClusterSketch: self._cluster,
         }
 
     def answer(self, text: str, versions: Mapping[str, int] | None = None) -> Answer:
@@ -171,3 +173,8 @@ class Sketches:
     def _describe(self, statement: DescribeSketch) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
         return self._spark.createDataFrame(self.service.describe(name), "name string, value string")
+
+    def _cluster(self, statement: ClusterSketch) -> DataFrame:
+        name = canonical_name(self._lake, statement.name)
+        rows = [(str(each),) for each in self.service.cluster(name)]
+        return self._spark.createDataFrame(rows, "result string")

@@ -21,6 +21,7 @@ from belvedere.lake.work import PRECISION, Work
 from belvedere.memory.kinds import is_exact
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.sketches.blocks import block
+from belvedere.sketches.bounds import declared, recorded
 from belvedere.sketches.choice import best
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine import ROOM, Engine
@@ -68,7 +69,7 @@ class Planner:
                 reason="SKETCH_OF_VIEW",
             )
         work = self.pins.work(settings)
-        evidence = Evidence(lambda table, column: self._ends(work, table, column))
+        evidence = evidence_of(self.pins, work)
         clauses = self.statement.fragments or (self._chosen(q, work, evidence),)
         partitions = tuple(self._partition(q, c, work) for c in clauses)
         self._refuse_two(partitions)
@@ -159,14 +160,11 @@ class Planner:
             return given(name, column, kind, clause.bounds)
         count = FRAGMENTS if clause.count is None else clause.count
         if clause.equal_width:
-            low, high = self._ends(work, name, column)
+            low, high = ends(work, table, column)
             if low is None:
                 return Partition(name, column, kind, ())
             return equi_width(name, column, kind, low, high, count)
         return equi_depth(name, column, kind, self._sample(work, table, [column])[column], count)
-
-    def _ends(self, work: Work, name: str, column: str) -> tuple[Any, Any]:
-        return ends(work, self.pins.table(name), column)
 
     def _sample(self, work: Work, table: Table, columns: Sequence[str]) -> Mapping[str, pa.Array]:
         """Some rows of a table, about as many as can be looked at in no time."""
@@ -230,6 +228,16 @@ def ends(work: Work, table: Table, column: str) -> tuple[Any, Any]:
     return rows.table["a"][0].as_py(), rows.table["b"][0].as_py()
 
 
+def evidence_of(pins: Pins, work: Work) -> Evidence:
+    """What constraints, the log and, where these do not say, the rows tell of tables."""
+
+    def lie(name: str, column: str) -> tuple[Any, Any]:
+        table = pins.table(name)
+        return recorded(table, column) or ends(work, table, column)
+
+    return Evidence(lie, lambda name, column: declared(pins.table(name), column))
+
+
 def proved_again(q: Rel, definition: Definition, pins: Pins) -> Definition:
     """A sketch over the tables as they are: still safe, or retired."""
     if types_read(pins, definition.reads) != definition.types:
@@ -237,7 +245,7 @@ def proved_again(q: Rel, definition: Definition, pins: Pins) -> Definition:
     if not definition.watched:
         return definition
     work = pins.work(definition.settings)
-    evidence = Evidence(lambda table, column: ends(work, pins.table(table), column))
+    evidence = evidence_of(pins, work)
     why = unsafe(q, cuts_of(definition.partitions, evidence))
     if why is None:
         return replace(definition, watched=evidence.watched(), retired="")

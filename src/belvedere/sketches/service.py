@@ -16,11 +16,13 @@ from belvedere.lake.door import Door
 from belvedere.lake.saved import Corrupt
 from belvedere.lake.stamps import Vector
 from belvedere.sketches.auto import Watcher
+from belvedere.sketches.clustering import Clustered, cluster
 from belvedere.sketches.definition import KIND, Definition
 from belvedere.sketches.explain import described, explained
 from belvedere.sketches.live import Live, load, plan_of, save
 from belvedere.sketches.planning import Planner
 from belvedere.sketches.queries import Found, Queries
+from belvedere.sketches.selections import Selections
 from belvedere.sketches.shapes import Shape, shape
 from belvedere.sketches.upkeep import Maintained, Upkeep
 from belvedere.sketches.use import Answer
@@ -50,6 +52,7 @@ class Service:
         self._saving: dict[str, float] = {}
         """Seconds that saving each took."""
         self._shapes: dict[str, Shape] = {}
+        self._selections = Selections(door)
         self._defined: dict[str, tuple[tuple[int, ...] | None, Definition]] = {}
         self._busy = threading.RLock()
         self._watcher: Watcher | None = None
@@ -89,8 +92,8 @@ class Service:
 
     def describe(self, name: str) -> list[tuple[str, str]]:
         """The facts about one."""
-        with self._busy:
-            return described(self.live(name))
+        with self._busy, Pins(self.door) as pins:
+            return described(self.live(name), pins.table)
 
     def vector(self, name: str) -> Vector | None:
         """Where one that is held stands."""
@@ -186,13 +189,16 @@ class Service:
         *,
         full: bool = False,
         only: Collection[str] | None = None,
+        others: Collection[Definition] = (),
     ) -> tuple[Live, Maintained]:
-        """A sketch brought up to date in memory; if that fails midway, its state is let go of."""
+        """A sketch brought up to date in memory; if that fails midway, its state is let go of.
+
+        `others` are brought in the same call, by the same changes.
+        """
         live = self.live(name)
+        upkeep = Upkeep(self.door, pins, others, self._selections)
         try:
-            after, done = Upkeep(self.door, pins, self._definitions()).bring(
-                live, full=full, only=only
-            )
+            after, done = upkeep.bring(live, full=full, only=only)
         except BaseException:
             self._held.pop(name, None)
             raise
@@ -236,12 +242,25 @@ class Service:
             self.keep(name)
             return done
 
+    def cluster(self, name: str) -> list[Clustered]:
+        """Put the tables that a sketch cuts into the order of its columns."""
+        self.refuse_unknown(name)
+        with self._busy, self.door.one_call(), Pins(self.door) as pins:
+            live, _ = self.bring(name, pins)
+            if live.definition.retired:
+                raise Invalid(f"sketch {name!r} is retired: {live.definition.retired}")
+            done = cluster(pins, live)
+            self.bring(name, pins)
+            self.keep(name)
+            return done
+
     def all_brought(self, *, full: bool = False) -> list[Maintained]:
         """Bring all to the newest versions; a change is read once for those that need it (IMP §7)."""
         done = []
         with self._busy, Pins(self.door) as pins:
+            others = self._definitions()
             for name in self.names():
-                done.append(self.bring(name, pins, full=full)[1])
+                done.append(self.bring(name, pins, full=full, others=others)[1])
                 self.keep(name)
         return done
 

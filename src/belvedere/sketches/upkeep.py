@@ -32,10 +32,12 @@ from belvedere.sketches.capture import Run, capture_bitmap, capture_state
 from belvedere.sketches.costs import Costs
 from belvedere.sketches.definition import Definition, Watched
 from belvedere.sketches.engine import Engine
+from belvedere.sketches.evidence import end_of
 from belvedere.sketches.live import Live, engine_of, plan_of
 from belvedere.sketches.measures import Recapture
 from belvedere.sketches.partitions import Bitmap
 from belvedere.sketches.planning import proved_again, types_read
+from belvedere.sketches.selections import Selections
 from belvedere.sql.render import SIGN, render
 from belvedere.views.held import Held
 from belvedere.views.lookups import LookUps
@@ -82,7 +84,8 @@ class Upkeep:
     door: Door
     pins: Pins
     others: Collection[Definition] = ()
-    """All sketches there are: a change is read with the columns that any of them uses."""
+    """Sketches of the same call: a change is read with the columns that any of them uses."""
+    selections: Selections | None = None
     ran: list[str] = field(default_factory=list)
 
     def target(self, definition: Definition) -> Vector:
@@ -224,7 +227,8 @@ class Upkeep:
         there = self.pins.table(table).types
         columns = tuple(dict.fromkeys(c for c in used if is_exact(there.get(c.lower(), ""))))
         old, new = live.vector[table].version, target[table].version
-        return self.pins.changes(work, table, old, new, columns)
+        where = self.selections.of((definition, *self.others), table) if self.selections else None
+        return self.pins.changes(work, table, old, new, columns, where)
 
     def _batches(
         self,
@@ -293,7 +297,7 @@ def _watch(watched: Collection[Watched], found: Mapping[str, Changes], work: Wor
             continue
         low, high = _ends(changes, each, work)
         if low is not None and not (
-            Fraction(each.low) <= Fraction(low) and Fraction(high) <= Fraction(each.high)
+            end_of(each.low) <= Fraction(low) and Fraction(high) <= end_of(each.high)
         ):
             raise Recapture(
                 f"{each.column} of {each.table} left the range that safety relies on",
