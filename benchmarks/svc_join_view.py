@@ -109,13 +109,19 @@ def _share(parts: list[np.ndarray]) -> float:
     return round(float(every.mean()), 4) if len(every) else float("nan")
 
 
-def state(connection: Any, data: Data, stream: str, share: float) -> int:
-    """Both views, before and after a stream; how many records the index has."""
+def state(
+    connection: Any,
+    data: Data,
+    stream: str,
+    share: float,
+    states: tuple[str, ...] = ("old", "new"),
+) -> int:
+    """The views before and after a stream, or one of them; how many records the index has."""
     new = changed(data, stream, share)
     register(connection, new, "new")
     bound = index_bound(new.tables["lineitem"]["l_extendedprice"])
     first = int(data.tables["orders"]["o_orderkey"][-1]) + 1
-    for name in ("old", "new"):
+    for name in states:
         text = VIEW.format(state=name, first=first, bound=bound)
         connection.execute(f"CREATE OR REPLACE TABLE view_{name} AS {text}")
         connection.execute(f"CREATE OR REPLACE TABLE wide_{name} AS {WIDE.format(state=name)}")
