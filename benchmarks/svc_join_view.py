@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ def join_view(connection: Any, data: Data, instances: int) -> dict[str, Any]:
         **_ratios(with_index),
         **agreement([o for each in with_index.values() for o in each]),
         "index_records": size,
+        "stale_over_corr_by_rows": _by_rows([o for each in with_index.values() for o in each]),
         "without_index": {
             **{k: v for k, v in _ratios(without).items() if not k.startswith("_")},
             **agreement([o for each in without.values() for o in each]),
@@ -70,6 +72,34 @@ def _errors(each: Outcome) -> tuple[float, ...] | None:
         return None
     values = (each.stale, *(each.sides[m].value for m in _BOTH))
     return tuple(float(np.median(each.error(v)[groups])) for v in values)
+
+
+ROWS = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
+"""Sampled rows of a group from which on it is counted with those of a size."""
+
+
+def _by_rows(outcomes: list[Outcome]) -> dict[int, float]:
+    """How much nearer CORR is than the stale answer, in the median, by the rows of a group."""
+    rows, stale, corr = (
+        np.concatenate(parts)
+        for parts in zip(
+            *(
+                (
+                    o.sides[Method.AQP].keys[o.answering()],
+                    o.error(o.stale)[o.answering()],
+                    o.error(o.sides[Method.CORR].value)[o.answering()],
+                )
+                for o in outcomes
+            ),
+            strict=True,
+        )
+    )
+    found = {}
+    for low, high in pairwise((*ROWS, np.inf)):
+        own = (rows >= low) & (rows < high)
+        if own.sum() >= 30:
+            found[int(low)] = round(float(np.median(stale[own]) / np.median(corr[own])), 2)
+    return found
 
 
 def agreement(outcomes: list[Outcome]) -> dict[str, Any]:
