@@ -59,15 +59,20 @@ class Pairs:
         return mean([b / a for found in rounds for a, b in pairwise(found)])
 
     def right(self, view: str, share: float) -> bool | None:
-        """Whether AUTO took the faster strategy, or one within 10 %; None if not measured."""
-        found = [p for p in self[view, share] if p.changes is not None and p.again is not None]
+        """Whether AUTO took the faster strategy, or was within 10 % of it; None if not measured.
+
+        Of a view with parts it takes one for each, which is neither of the two.
+        """
+        pairs = self[view, share]
+        found = [(p.changes, p.again) for p in pairs if p.changes is not None and p.again]
         if not found:
             return None
-        changes = median(p.changes or 0 for p in found)
-        again = median(p.again or 0 for p in found)
-        rebuilt = sum(p.strategy.startswith("rebuild") for p in found) * 2 > len(found)
-        taken, other = (again, changes) if rebuilt else (changes, again)
-        return taken <= 1.1 * other
+        changes, again = (
+            median(seconds or 0 for seconds in each) for each in zip(*found, strict=True)
+        )
+        rebuilt = sum(p.strategy.startswith("rebuild") for p in pairs) * 2 > len(pairs)
+        taken = min(again if rebuilt else changes, median(p.refresh for p in pairs))
+        return taken <= 1.1 * min(changes, again)
 
 
 def mean(ratios: Collection[float]) -> float:

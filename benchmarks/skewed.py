@@ -1,11 +1,18 @@
 """TPC-H with skew: our own generator, any scale, deterministic, and streams of changes by name.
 
-z is the exponent of a Zipf distribution: z = 0 is uniform, as TPC-H is; z = 1 gives the r-th most
-frequent value 1/r of the first one's rows. (The SVC paper says that its z = 1 is plain TPC-D.)
-Skewed are foreign keys (customers, parts, suppliers) and quantities with half the exponent, years
-with at most 1, and prices: for z > 0 an extended price is that of TPC-H times a Pareto factor, the
-continuous Zipf, of tail index 5/z. At z = 2 the largest of a million is about a hundred times the
-mean, at z = 4 a few records are most of the sum.
+The SVC paper (§7.1) says three things of its data: values are drawn from a Zipfian distribution
+instead of uniformly; a larger z means a more extreme tail; z = 1 is TPC-D as it is. One law keeps
+all three, with the exponent s = z − 1, so that z = 1 is uniform (and there is no z = 0):
+
+    frequencies   the r-th most frequent value of a column has 1/rˢ of the first one's rows, which
+                  value that is being random, in the columns that TPCD-Skew, the paper's reference
+                  [8], draws so: customers, parts, a part's four suppliers, dates and lags,
+                  quantities, discounts, nations, balances, brands, sizes
+    sizes         the r-th largest extended price of n is (n/r)ˢ times TPC-D's retail price times
+                  quantity: the tail that §7.4 indexes
+
+In TPCD-Skew itself an extended price has no tail of its own; `tail=False` gives that. Strings that
+TPC-D picks from a list (priorities, modes, segments) and lines per order stay uniform in both.
 """
 
 from __future__ import annotations
@@ -31,33 +38,36 @@ Table = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Data:
-    """Tables as columns."""
+    """Tables as columns, and the law they were drawn by."""
 
     tables: dict[str, Table]
+    z: float
+    tail: bool
 
     def arrow(self, name: str) -> pa.Table:
         """A table in Arrow."""
         return pa.table(self.tables[name])
 
+    def size(self, name: str) -> int:
+        """How many rows a table has."""
+        return len(next(iter(self.tables[name].values())))
 
-def zipf(rng: np.random.Generator, values: int, z: float, size: int) -> np.ndarray:
-    """Numbers below `values`, the r-th most frequent in proportion to 1/rᶻ, which one is random."""
-    if z == 0:
+
+def zipf(rng: np.random.Generator, values: int, s: float, size: int) -> np.ndarray:
+    """Numbers below `values`, the r-th most frequent in proportion to 1/rˢ, which one is random."""
+    if s == 0:
         return rng.integers(0, values, size)
-    share = np.cumsum(1.0 / np.arange(1, values + 1) ** z)
+    share = np.cumsum(1.0 / np.arange(1, values + 1) ** s)
     ranks = np.searchsorted(share / share[-1], rng.random(size))
     return np.random.default_rng(values).permutation(values)[np.minimum(ranks, values - 1)]
 
 
-def generate(scale: float, z: float, seed: int = 1) -> Data:
+def generate(scale: float, z: float, seed: int = 1, *, tail: bool = True) -> Data:
     """All tables at a scale (1 is 1.5 million orders)."""
-    rng = np.random.default_rng(seed)
-    orders = int(1_500_000 * scale)
-    sizes = {
-        "customer": int(150_000 * scale),
-        "supplier": int(10_000 * scale),
-        "part": int(200_000 * scale),
-    }
+    if z < 1:
+        raise ValueError(f"z = {z}: z = 1 is uniform, more is skewed")
+    rng, s = np.random.default_rng(seed), z - 1
+    customers, suppliers, parts = (int(n * scale) for n in (150_000, 10_000, 200_000))
     tables: dict[str, Table] = {
         "region": {"r_regionkey": np.arange(5), "r_name": np.array(REGIONS)},
         "nation": {
@@ -66,79 +76,85 @@ def generate(scale: float, z: float, seed: int = 1) -> Data:
             "n_regionkey": np.arange(NATIONS) % 5,
         },
         "customer": {
-            "c_custkey": np.arange(sizes["customer"]),
-            "c_nationkey": rng.integers(0, NATIONS, sizes["customer"]),
-            "c_mktsegment": np.array(SEGMENTS)[rng.integers(0, 5, sizes["customer"])],
-            "c_acctbal": np.round(rng.uniform(-999, 9999, sizes["customer"]), 2),
-            "c_phone": rng.integers(10, 35, sizes["customer"]),
+            "c_custkey": np.arange(customers),
+            "c_nationkey": zipf(rng, NATIONS, s, customers),
+            "c_mktsegment": np.array(SEGMENTS)[rng.integers(0, 5, customers)],
+            "c_acctbal": zipf(rng, 1_099_999, s, customers) / 100 - 999.99,
+            "c_phone": rng.integers(10, 35, customers),
         },
         "supplier": {
-            "s_suppkey": np.arange(sizes["supplier"]),
-            "s_nationkey": rng.integers(0, NATIONS, sizes["supplier"]),
+            "s_suppkey": np.arange(suppliers),
+            "s_nationkey": zipf(rng, NATIONS, s, suppliers),
         },
         "part": {
-            "p_partkey": np.arange(sizes["part"]),
-            "p_type": rng.integers(0, 150, sizes["part"]),
-            "p_brand": rng.integers(0, 25, sizes["part"]),
-            "p_container": rng.integers(0, 40, sizes["part"]),
-            "p_size": rng.integers(1, 51, sizes["part"]),
-            "p_green": (rng.random(sizes["part"]) < 0.3).astype(np.int64),
+            "p_partkey": np.arange(parts),
+            "p_type": rng.integers(0, 150, parts),
+            "p_brand": zipf(rng, 25, s, parts),
+            "p_container": rng.integers(0, 40, parts),
+            "p_size": 1 + zipf(rng, 50, s, parts),
+            "p_green": (rng.random(parts) < 0.3).astype(np.int64),
         },
     }
-    tables |= new_orders(rng, 0, orders, z, sizes)
-    return Data(tables)
+    data = Data(tables, z, tail)
+    return Data({**tables, **new_orders(rng, 0, int(1_500_000 * scale), data)}, z, tail)
 
 
-def new_orders(
-    rng: np.random.Generator, first: int, count: int, z: float, sizes: dict[str, int]
-) -> dict[str, Table]:
+def new_orders(rng: np.random.Generator, first: int, count: int, data: Data) -> dict[str, Table]:
     """Orders from a key on, with their lineitems."""
-    key = np.arange(first, first + count)
-    # Years are skewed, days within them are not.
-    date = np.minimum(
-        zipf(rng, 7, min(z, 1.0), count) * 365 + rng.integers(0, 365, count), DAYS - 1
-    )
+    s, key = data.z - 1, np.arange(first, first + count)
+    date = zipf(rng, DAYS, s, count)
     lines = rng.integers(1, 8, count)
     of = np.repeat(np.arange(count), lines)
-    number = np.arange(len(of)) - np.repeat(np.cumsum(lines) - lines, lines)
     size = len(of)
-    quantity = 1 + zipf(rng, 50, z / 2, size)
-    ship = date[of] + rng.integers(1, 122, size)
-    commit = date[of] + rng.integers(30, 91, size)
-    price = quantity * rng.uniform(900, 2100, size)
-    price = price * (1 - rng.random(size)) ** (-z / 5)
+    part = zipf(rng, data.size("part"), s, size)
+    quantity = 1 + zipf(rng, 50, s, size)
+    ship = date[of] + 1 + zipf(rng, 121, s, size)
     orders: Table = {
         "o_orderkey": key,
-        "o_custkey": zipf(rng, sizes["customer"], z / 2, count),
+        "o_custkey": zipf(rng, data.size("customer"), s, count),
         "o_orderdate": date,
         "o_orderpriority": np.array(PRIORITIES)[rng.integers(0, 5, count)],
         "o_shippriority": rng.integers(0, 3, count),
     }
     lineitem: Table = {
         "l_orderkey": key[of],
-        "l_linenumber": number,
-        "l_partkey": zipf(rng, sizes["part"], z / 2, size),
-        "l_suppkey": zipf(rng, sizes["supplier"], z / 2, size),
+        "l_linenumber": np.arange(size) - np.repeat(np.cumsum(lines) - lines, lines),
+        "l_partkey": part,
+        "l_suppkey": _supplier(part, zipf(rng, 4, s, size), data.size("supplier")),
         "l_quantity": quantity.astype(float),
-        "l_extendedprice": np.round(price, 2),
-        "l_discount": rng.integers(0, 11, size) / 100,
+        "l_extendedprice": np.round(quantity * retail(part) * _tail(rng, size, data), 2),
+        "l_discount": zipf(rng, 11, s, size) / 100,
         "l_returnflag": np.array(FLAGS)[rng.integers(0, 3, size)],
         "l_shipdate": ship,
-        "l_commitdate": commit,
-        "l_receiptdate": ship + rng.integers(1, 31, size),
+        "l_commitdate": date[of] + 30 + zipf(rng, 61, s, size),
+        "l_receiptdate": ship + 1 + zipf(rng, 30, s, size),
         "l_shipmode": np.array(MODES)[rng.integers(0, 7, size)],
         "l_instruct": rng.integers(0, 4, size),
     }
     return {"orders": orders, "lineitem": lineitem}
 
 
-def changed(data: Data, stream: str, share: float, z: float, seed: int = 2) -> Data:
+def retail(part: np.ndarray) -> np.ndarray:
+    """TPC-D's price of a part, from 901 to 2099."""
+    return (90_000 + part // 10 % 20_001 + part % 1000 * 100) / 100
+
+
+def _supplier(part: np.ndarray, which: np.ndarray, suppliers: int) -> np.ndarray:
+    """One of a part's four suppliers, as TPC-D spreads them."""
+    return (part + which * (suppliers // 4 + part // suppliers)) % suppliers
+
+
+def _tail(rng: np.random.Generator, size: int, data: Data) -> np.ndarray:
+    """Factors whose r-th largest is about (size/r)ˢ."""
+    return (1 - rng.random(size)) ** (1 - data.z) if data.tail else np.ones(size)
+
+
+def changed(data: Data, stream: str, share: float, seed: int = 2) -> Data:
     """The tables after a stream of changes to a share of the orders."""
     rng = np.random.default_rng(seed)
     tables = {name: dict(t) for name, t in data.tables.items()}
     orders, lines = tables["orders"], tables["lineitem"]
     count = len(orders["o_orderkey"])
-    sizes = {t: len(next(iter(data.tables[t].values()))) for t in ("customer", "supplier", "part")}
     parts: dict[str, tuple[float, float, float]] = {
         "insert-only": (1, 0, 0),
         "mixed": (0.5, 0.4, 0.1),
@@ -163,12 +179,12 @@ def changed(data: Data, stream: str, share: float, z: float, seed: int = 2) -> D
         )
     if inserts:
         first = int(data.tables["orders"]["o_orderkey"][-1]) + 1
-        new = new_orders(rng, first, inserts, z, sizes)
+        new = new_orders(rng, first, inserts, data)
         if stream == "concentrated":
             _concentrate(new, data)
         orders = {c: np.concatenate([v, new["orders"][c]]) for c, v in orders.items()}
         lines = {c: np.concatenate([v, new["lineitem"][c]]) for c, v in lines.items()}
-    return Data({**tables, "orders": orders, "lineitem": lines})
+    return Data({**tables, "orders": orders, "lineitem": lines}, data.z, data.tail)
 
 
 def _concentrate(new: dict[str, Table], data: Data) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from belvedere.cleaning.cells import Ids, Rows, cells
 from belvedere.cleaning.duals import Dual
-from belvedere.cleaning.estimators import ENOUGH, SKEWED, Method, Side, estimate
+from belvedere.cleaning.estimators import ENOUGH, LOPSIDED, SKEWED, Method, Side, estimate
 
 LEVEL = 0.95
 
@@ -21,16 +21,20 @@ class Outcome:
     truth: np.ndarray
     stale: np.ndarray
     sides: dict[Method, Side]
+    spread: dict[Method, np.ndarray]
+    """The largest value of all rows (of CORR, of those that changed) over the mean one; of the
+    sampled ones, where a run does not look at all."""
 
     def usable(self, method: Method, least: int = ENOUGH) -> np.ndarray:
-        """Groups with enough sampled keys, and no key that counts for too much."""
+        """Groups with enough sampled keys, whose values are within 50 times their mean."""
+        enough = (self.sides[method].keys >= least) & (self.spread[method] <= SKEWED)
+        return enough & np.isfinite(self.truth) & (self.truth != 0)
+
+    def shown(self, method: Method) -> np.ndarray:
+        """Groups whose interval an answer shows without a warning: it sees its sample alone."""
         side = self.sides[method]
-        return (
-            (side.keys >= least)
-            & (side.skew <= SKEWED)
-            & np.isfinite(self.truth)
-            & (self.truth != 0)
-        )
+        even = (side.skew <= SKEWED) & (np.abs(side.lopsided) <= LOPSIDED)
+        return (side.keys >= ENOUGH) & even & (self.truth != 0)
 
     def answering(self, least: int = ENOUGH) -> np.ndarray:
         """Groups that enough sampled rows answer."""
@@ -42,8 +46,7 @@ class Outcome:
 
     def covered(self, method: Method) -> np.ndarray:
         """Whether the truth lies in the interval."""
-        side = self.sides[method]
-        return np.abs(side.value - self.truth) <= side.half_width(LEVEL)
+        return self.sides[method].covers(self.truth, LEVEL)
 
 
 def outcome(
@@ -62,7 +65,7 @@ def outcome(
     )
     ends = np.cumsum([len(t["g"]) for t in (fresh, stale, stale_sums, sums)])
     at = np.split(place, ends[:-1])
-    totals = sorted(k for k in fresh if k.startswith("t"))
+    totals = sorted(k for k in fresh if k in ("t0", "t1"))
 
     def matrix(table: dict[str, np.ndarray]) -> np.ndarray:
         return np.stack([table[k].astype(float) for k in totals], axis=1)
@@ -87,7 +90,8 @@ def outcome(
     found = estimate(answer, made, before, LEVEL)
     with np.errstate(divide="ignore", invalid="ignore"):
         truth = after[:, 0] / after[:, 1] if quotient else after[:, 0]
-    return Outcome(np.nan_to_num(truth), np.nan_to_num(found.stale), found.sides)
+    unequal = {m: s.skew for m, s in found.sides.items()}
+    return Outcome(np.nan_to_num(truth), np.nan_to_num(found.stale), found.sides, unequal)
 
 
 def fetched(connection: Any, text: str) -> dict[str, np.ndarray]:

@@ -12,8 +12,9 @@ from belvedere.cleaning.answers import Answer
 from belvedere.cleaning.cleaned import Cleaned
 from belvedere.cleaning.create import no_sample, samples_of
 from belvedere.cleaning.estimating import estimate
+from belvedere.cleaning.rebounding import rebound
 from belvedere.cleaning.selecting import Selected
-from belvedere.derived import Kind, Writable, everything, readers, refuse_if_taken
+from belvedere.derived import Kind, Together, Writable, everything, readers, refuse_if_taken
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.kinds import kinds
 from belvedere.lake import catalog as lake_catalog
@@ -164,7 +165,10 @@ class Lake:
         done: list[Any] = list(views)
         with blaming_the_machine(), self._door.one_call():
             for kind in self._kinds:
-                done += [kind.refresh(name, full=full) for name in kind.names()]
+                if isinstance(kind, Together):
+                    done += kind.refresh_all(full=full)
+                else:
+                    done += [kind.refresh(name, full=full) for name in kind.names()]
         refuse_broken(broken)
         return done
 
@@ -214,10 +218,15 @@ class Lake:
         with self._door.one_call():
             return everything(self._door, self._kinds)
 
-    def calibrate(self, name: str, tables: Collection[str] | None = None) -> Calibration:
-        """Measure on a scratch copy what changes of a view's tables cost it; saved with the view."""
+    def calibrate(
+        self, name: str, tables: Collection[str] | None = None, *, live: bool = False
+    ) -> Calibration:
+        """Measure what changes of a view's tables cost it, and save that with the view.
+
+        On a scratch copy, unless `live`: then what is pending is applied to the view itself.
+        """
         with blaming_the_machine():
-            return self._limits.calibrate(name, tables=tables)
+            return self._limits.calibrate(name, tables=tables, on_the_view=live)
 
     def plan(self, name: str, arrivals: str | Path | Sequence[Arrival] = "observed") -> Outlook:
         """What the service would do for a view on a stream of arrivals, and what it would cost."""
@@ -237,7 +246,11 @@ class Lake:
         samples = samples_of(self._door, view.name)
         if not samples:
             raise no_sample(view.name)
-        return Cleaned(view.name, tuple(self._calls.samples(view, samples)))
+        done = self._calls.samples(view, samples)
+        for sample in samples:
+            if rebound(self._door, view, sample):
+                done += self._calls.samples(view, [the_view(self._door, sample.name)])
+        return Cleaned(view.name, tuple(done))
 
     def estimate(
         self,

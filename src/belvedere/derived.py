@@ -52,6 +52,14 @@ class Kind(Protocol):
 
 
 @runtime_checkable
+class Together(Protocol):
+    """A kind whose derivations share work when all of them are refreshed."""
+
+    def refresh_all(self, *, full: bool = False) -> list[Any]:
+        """Bring all to the newest versions."""
+
+
+@runtime_checkable
 class Writable(Protocol):
     """A kind whose derivations can be written like tables."""
 

@@ -135,6 +135,33 @@ def test_net_changes_are_new_minus_old(lake: Door, kind: str) -> None:
             assert found.inserts_only in (None, all(c > 0 for c in counts.values()))
 
 
+@pytest.mark.parametrize("kind", sampled(COMMITS, ["delete twice", "optimize with vectors"]))
+def test_versions_tell_what_the_feed_cannot(
+    lake: Door, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "is_small", lambda *_: False)
+    monkeypatch.setattr(feed, "too_long_to_tell", lambda _: True)
+    test_net_changes_are_new_minus_old(lake, kind)
+
+
+@pytest.mark.parametrize("legible", [True, False])
+def test_vectors_that_are_too_long_for_the_feed(
+    door: Door, legible: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not legible:
+        monkeypatch.setattr(feed.Feed, "_log", lambda _: None)
+    door.sql("CREATE TABLE t (k INT)")
+    door.sql("INSERT INTO t SELECT CAST(id AS INT) FROM range(0, 2000000, 1, 1)")
+    door.sql("DELETE FROM t WHERE pmod(hash(k), 3) = 0")
+    table = door.table("t")
+    with door.work() as work:
+        found = changes(work, table, 1, 2, ["k"])
+        assert found.rows is None  # too many for Arrow
+        deleted = work.query(f"SELECT count(DISTINCT k), sum(__m) FROM {quote(found.view())}")
+        left = work.query("SELECT count(*) FROM t").collect()[0][0]
+        assert tuple(deleted.collect()[0]) == (2_000_000 - left, left - 2_000_000)
+
+
 @pytest.mark.parametrize("layout", sampled(["", "PARTITIONED BY (v, k)"], []))
 def test_vectors_on_files_of_several_row_groups(door: Door, layout: str) -> None:
     door.sql(f"CREATE TABLE t (k INT, v STRING, d DOUBLE) {layout}")

@@ -26,8 +26,26 @@ def random_cost(random: np.random.Generator, *, linear: bool = False) -> Cost:
     return Listed(closed([float(v) for v in random.integers(1, 12, size=8)]))
 
 
+def dearer(cost: Cost) -> Cost:
+    """What a batch takes at most: half as much again."""
+    match cost:
+        case Linear(slope, fixed):
+            return Linear(1.5 * slope, 1.5 * fixed)
+        case Block(size, price):
+            return Block(size, 1.5 * price)
+        case Curve(points):
+            return Curve(tuple((k, 1.5 * value) for k, value in points))
+        case Listed(values):
+            return Listed(tuple(1.5 * value for value in values))
+
+
 def random_problem(
-    seed: int, *, linear: bool = False, shares: bool = False, tables: int | None = None
+    seed: int,
+    *,
+    linear: bool = False,
+    shares: bool = False,
+    tables: int | None = None,
+    worse: bool = False,
 ) -> Problem:
     random = np.random.default_rng(seed)
     count = tables or int(random.integers(1, 4))
@@ -36,7 +54,9 @@ def random_problem(
     steps = int(random.integers(2, 6 if count > 2 else 7))
     arrivals = random.integers(0, 2 if count > 2 else 3, size=(steps, count))
     limit = float(random.integers(2, 16))
-    return Problem(Prices(each, shared), limit, tuple(tuple(map(int, row)) for row in arrivals))
+    above = tuple(map(dearer, each)) if worse else ()
+    prices = Prices(each, shared, above, shared if worse else None)
+    return Problem(prices, limit, tuple(tuple(map(int, row)) for row in arrivals))
 
 
 def best_of_all(problem: Problem) -> float:

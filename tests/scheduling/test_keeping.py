@@ -7,7 +7,7 @@ import pytest
 from belvedere.errors import Invalid
 from belvedere.scheduling.arrivals import STREAMS, Arrival, stream
 from belvedere.scheduling.costs import Linear, Prices
-from belvedere.scheduling.fitting import Fit, Measured
+from belvedere.scheduling.fitting import Fit, Joint, Measured
 from belvedere.scheduling.keeping import Keeper, before, next_to_act
 from belvedere.scheduling.model import Terms
 from belvedere.scheduling.planning import outlook, rehearsed
@@ -99,7 +99,7 @@ def test_a_limit_below_a_single_change_names_the_table_and_a_limit_that_would_do
 
 def schedule() -> Schedule:
     fits = tuple(Fit(cost, 0.0, (Measured(1, cost(1)),)) for cost in PRICES.each)
-    joint = (((1, 1), PRICES.of((1, 1))),)
+    joint = (Joint((1, 1), PRICES.of((1, 1))),)
     return Schedule("v", 5.0, Calibration(("a", "b"), fits, joint))
 
 
@@ -120,5 +120,5 @@ def test_a_calibration_learns_from_what_was_timed() -> None:
     known = known.with_measured((50, 50), 2.5).with_measured((0, 0), 1.0)
     assert known.fits[0].cost(100) == pytest.approx(2.0, rel=0.1)
     assert len([m for m in known.fits[0].measured if m.changes == 100]) == 5
-    assert known.joint[-1] == ((50, 50), 2.5)
+    assert known.joint[-1] == Joint((50, 50), 2.5)
     assert rehearsed([schedule()], arrivals("SS", 60), "NAIVE", 0.5).cost > 0

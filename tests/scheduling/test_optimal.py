@@ -18,7 +18,7 @@ from belvedere.scheduling.costs import Linear, Prices
 from belvedere.scheduling.model import Problem, breaches
 from belvedere.scheduling.optimal import least_in_batches, optimal, paper_floors, searched
 from belvedere.scheduling.plans import naive
-from scheduling.instances import random_problem
+from scheduling.instances import best_lazy_greedy, random_problem
 
 COUNTEREXAMPLE = Problem(Prices((Linear(3, 4), Linear(3, 5))), 8, ((1, 1), (1, 0), (1, 1), (0, 0)))
 
@@ -34,12 +34,26 @@ def test_the_papers_heuristic_misses_the_optimum_of_the_counterexample() -> None
 @pytest.mark.parametrize("floors", [least_in_batches, paper_floors], ids=lambda f: f.__name__)
 def test_the_compiled_search_is_the_plain_one(floors: module.Floors) -> None:
     for seed in range(200):
-        problem = random_problem(seed, shares=seed % 3 == 0, tables=1 + seed % 4)
+        problem = random_problem(
+            seed, shares=seed % 3 == 0, tables=1 + seed % 4, worse=seed % 5 == 0
+        )
         fast, plain = (searched(problem, way, floors) for way in (search, search_plainly))
         if floors is least_in_batches:
             assert fast.cost == plain.cost
         assert (fast.inconsistent == 0) == (plain.inconsistent == 0)
         assert breaches(problem, fast.plan) == []
+
+
+def test_limits_are_kept_by_what_batches_take_at_most_and_costs_are_what_they_take() -> None:
+    tighter = 0
+    for seed in range(120):
+        problem = random_problem(seed, worse=True)
+        found = optimal(problem)
+        assert found.inconsistent == 0
+        assert breaches(problem, found.plan) == []
+        assert found.cost == pytest.approx(best_lazy_greedy(problem))
+        tighter += found.cost > optimal(random_problem(seed)).cost
+    assert tighter > 10
 
 
 def test_the_lower_bounds_are_the_plain_ones_by_every_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from belvedere.scheduling.arrivals import STREAMS, stream, uniform
 from belvedere.scheduling.costs import Block, Linear, Prices
+from belvedere.scheduling.fitting import Joint, Measured, fit, priced
 from belvedere.scheduling.model import Plan, Problem, Terms
 from belvedere.scheduling.optimal import optimal
 from belvedere.scheduling.plans import naive
@@ -120,3 +121,45 @@ def test_a_plan_is_adapted_to_arrivals_that_do_not_repeat() -> None:
     adapt = Adapt(Plan(((0, 0), (2, 0))))
     assert adapt.act(terms, 1, (1, 1)) == (1, 0)
     assert adapt.act(terms, 0, (3, 1)) == (3, 0)
+
+
+def test_auto_leaves_naive_only_for_more_than_costs_are_off_by() -> None:
+    each = (Linear(0.01, 0.1), Linear(0.001, 1.0))
+    arrivals = uniform((1, 1), 600)
+    sure = auto(Terms(Prices(each), 3.0), arrivals)
+    gain = 1 - sure.costs[sure.name] / sure.costs["NAIVE"]
+    assert sure.name != "NAIVE"
+    for error in (0.5 * gain, 1.01 * gain):
+        found = auto(Terms(Prices(each, error=error), 3.0), arrivals)
+        assert (found.name == "NAIVE") == (error > gain)
+
+
+def test_with_a_fit_that_is_off_auto_is_no_dearer_than_naive_beyond_its_error() -> None:
+    """The truth differs from table to table by noise alone, so there is next to nothing to gain."""
+    truth = Prices((Linear(0.001, 1.0), Linear(0.001, 1.0)), 0.9)
+    cheapest = []
+    for seed in range(12):
+        known = measured_badly(truth, seed)
+        problem = Problem(known, 1.5 * known.at_most((1, 1)), uniform((40, 40), 200))
+        real = Problem(truth, problem.limit, problem.arrivals)
+        spent = {n: simulate(problem, fresh(n, problem)).plan.cost(real) for n in CANDIDATES}
+        chosen = auto(problem, problem.arrivals)
+        assert spent[chosen.name] <= spent["NAIVE"] * (1 + known.error)
+        cheapest.append(spent[min(CANDIDATES, key=lambda n: chosen.costs[n])] / spent["NAIVE"])
+    # What it is for: the policy that seems the cheapest would have lost by it now and then.
+    assert max(cheapest) > 1.05
+
+
+def measured_badly(truth: Prices, seed: int) -> Prices:
+    """What a calibration with noise of a quarter finds."""
+    random = np.random.default_rng(seed)
+
+    def timed(seconds: float) -> float:
+        return seconds * float(random.lognormal(0, 0.25))
+
+    fits = [
+        fit([Measured(k, timed(cost(k)), "update") for k in (1, 30, 1000, 3000) for _ in "ab"])
+        for cost in truth.each
+    ]
+    joint = [Joint((k, k), timed(truth.of((k, k))), "update") for k in (10, 1000)]
+    return priced(fits, joint)

@@ -23,13 +23,15 @@ from reference.interpreter import Bag, Database
 from reference.laws import ask, held
 
 
-def engine_of(q: Rel, partitions: Sequence[Partition], room: int = ROOM) -> Engine:
+def engine_of(
+    q: Rel, partitions: Sequence[Partition], room: int = ROOM, *, loose: bool = False
+) -> Engine:
     """An engine without rows."""
     found = block(q, partitions)
     kinds: dict[str, str] = {}
     for feed in found.feeds:
         kinds |= types(feed.plan, ask)
-    return Engine(found, partitions, kinds, room)
+    return Engine(found, partitions, kinds, room, loose=loose)
 
 
 def advance(engine: Engine, db: Database, moving: Collection[str]) -> None:

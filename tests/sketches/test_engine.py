@@ -258,3 +258,46 @@ def test_rows_of_a_table_that_is_not_cut_count_in_their_group() -> None:
         engine = engine_of(q, [partition])
         begin(engine)
         assert kept(engine, 0) == captured(q, partition, db) == [0]
+
+
+@often
+@given(followed())
+def test_kept_loosely_a_sketch_has_all_that_the_captured_one_has(
+    case: tuple[Rel, list[Partition], list[tuple[Database, set[str]]]],
+) -> None:
+    q, partitions, history = case
+    try:
+        engine = engine_of(q, partitions, room=1, loose=True)
+    except Unsupported:
+        assume(False)
+        raise
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "_refuse_too_loose", lambda _self, _rows: None)
+        try:
+            begun(engine, q, history[0][0])
+            for db, moving in history:
+                advance(engine, db, moving)
+                for place, partition in enumerate(partitions):
+                    assert {*kept(engine, place)} >= {*captured(q, partition, db.moving(moving))}
+        except Recapture as why:
+            if why.reason != "SKETCH_BUFFER_DRY" or engine.block.limit is None:
+                raise
+
+
+def test_kept_loosely_a_group_of_which_too_little_is_known_stays_and_too_much_is_not_borne() -> (
+    None
+):
+    q = bind("SELECT a, min(b) AS m FROM r GROUP BY a HAVING min(b) < 3", Shop(PAIR)).plan
+    engine = engine_of(q, [Partition("r", "b", "int", (5,))], room=2, loose=True)
+    rows = step(engine, Counter(), [(1, 1), (1, 2), (1, 3), (1, 10), *((2, 4),) * 9], [])
+    rows = step(engine, rows, [], [(1, 1), (1, 2)])
+    assert kept(engine, 0) == [0, 1]
+    assert engine.unnoted == 2
+    again = engine_of(q, [Partition("r", "b", "int", (5,))], room=2, loose=True)
+    again.restore(engine.save())
+    assert again.unnoted == 2
+    rows = step(again, rows, [(1, 2)], [])
+    assert again.column("m", np.array([0])).values.to_pylist() == [2]
+    with pytest.raises(Recapture) as loose:
+        step(again, rows, [], [(2, 4)] * 6)
+    assert loose.value.reason == "SKETCH_TOO_LOOSE"

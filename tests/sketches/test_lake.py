@@ -210,6 +210,7 @@ def test_auto_makes_a_sketch_of_what_is_asked_often(lake: Lake) -> None:
 
 def test_a_state_is_restored_and_a_damaged_one_is_captured_anew(lake: Lake) -> None:
     lake.refresh("hot")
+    lake._sketches.close()
     directory = lake._door.directory
     assert directory is not None
     again = Lake(open_directory(directory))
@@ -222,3 +223,35 @@ def test_a_state_is_restored_and_a_damaged_one_is_captured_anew(lake: Lake) -> N
     wanted = rows(lake, HOT.format(60000))
     assert Counter(map(tuple, again.query(HOT.format(60000)).collect())) == wanted
     assert again.explain_query(HOT.format(60000)).sketch == "hot"
+
+
+def test_a_table_is_clustered_by_the_column_that_its_sketch_cuts_it_by(lake: Lake) -> None:
+    text = "SELECT id FROM spread WHERE g > 990"
+    lake.sql(
+        "CREATE TABLE spread USING DELTA TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true') AS "
+        "SELECT /*+ REPARTITION(4) */ id, id * 7919 % 1000 AS g, rand(1) AS x, rand(2) AS y FROM range(120000)"
+    )
+    lake.sql(f"CREATE SKETCH few ON {text} PARTITION spread BY g INTO 100 FRAGMENTS")
+    assert "CLUSTER" in dict(lake.sql("DESCRIBE SKETCH few").collect()).get("offered", "")
+    told = lake.sql("CLUSTER SKETCH few").collect()[0]["result"]
+    assert "0 of" in told.split(" before")[0]
+    answer = same(lake, text, "few")
+    assert answer.skipped[0].bytes > 0
+    assert lake.refresh("few").strategy == "nothing"
+    assert "offered" not in dict(lake.sql("DESCRIBE SKETCH few").collect())
+
+
+def test_kept_loosely_and_with_constraints_answers_are_the_same(lake: Lake) -> None:
+    lake.sql("CREATE TABLE paid (g BIGINT, pct BIGINT, v BIGINT)")
+    lake.sql("ALTER TABLE paid ADD CONSTRAINT share CHECK (pct <= 100 AND pct >= 0 AND v >= 0)")
+    lake.sql("INSERT INTO paid SELECT id % 50, 90 - id % 3, id % 9 + id % 50 FROM range(2000)")
+    text = "SELECT g, sum(v * (100 - pct)) AS s, min(v) AS m FROM paid GROUP BY g HAVING sum(v * (100 - pct)) > 22000"
+    lake.sql(
+        f"CREATE SKETCH loose ON {text} PARTITION paid BY v INTO 20 FRAGMENTS BUFFER 4 VALUES KEPT LOOSELY"
+    )
+    facts = dict(lake.sql("DESCRIBE SKETCH loose").collect())
+    assert "pct of paid between 0 and 100" in facts["relies on"]
+    same(lake, text, "loose")
+    lake.sql("DELETE FROM paid WHERE g = 49 AND v > 50")
+    lake.sql("UPDATE paid SET v = v + 40 WHERE g = 3")
+    assert "maintain" in same(lake, text, "loose").upkeep

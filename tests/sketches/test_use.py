@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,14 +16,18 @@ from sqlglot import parse_one
 from belvedere.algebra.relations import Aggregate, Rel
 from belvedere.algebra.scalars import Scalar
 from belvedere.algebra.walks import nodes
+from belvedere.analyses.intervals import Interval
 from belvedere.errors import Unsupported
 from belvedere.lake.shelf import Shelf
 from belvedere.lake.stamps import Position
+from belvedere.sketches import clustering
+from belvedere.sketches.bounds import declared, recorded
 from belvedere.sketches.choice import best
+from belvedere.sketches.clustering import offered
 from belvedere.sketches.definition import Definition, Version, Watched
 from belvedere.sketches.evidence import Evidence
 from belvedere.sketches.partitions import Partition
-from belvedere.sketches.use import rewritten, share, skipped
+from belvedere.sketches.use import Reading, rewritten, share, skipped
 from belvedere.sql.bind import bind
 from belvedere.sql.parse import parse_query
 from sql.shop import Shop
@@ -45,7 +51,7 @@ def shelf(tmp_path: Path) -> Shelf:
 def over_sketch(shelf: Shelf, text: str) -> str:
     tables = {t: shelf.table(t) for t in ("sales", "brands")}
     version = Version({t: Position(f.id, 3) for t, f in tables.items()}, (KEPT,))
-    return rewritten(shelf, text, version, {"sales": (CUT, KEPT)}, tables)
+    return rewritten(shelf, Reading.through(text, version, [CUT], tables))
 
 
 def test_tables_are_read_at_their_versions_and_cut_ones_in_ranges(shelf: Shelf) -> None:
@@ -90,6 +96,20 @@ def test_files_without_rows_of_the_fragments_are_skipped(shelf: Shelf) -> None:
     assert share(CUT, KEPT) == 0.5
 
 
+def test_clustering_is_offered_where_more_is_read_than_the_fragments_are(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clustering, "_SMALLEST", 1)
+    one = np.array([True, False, False, False, False])
+    assert offered(shelf.table("sales"), CUT, one) == ""
+    mixed = pa.table({"brand": ["a"] * 8, "price": pa.array([5, 15, 25, 35] * 2, pa.int32())})
+    for _ in range(4):
+        write_deltalake(str(tmp_path / "mixed"), mixed, mode="append")
+    text = offered(shelf.table("mixed"), replace(CUT, table="mixed"), one)
+    assert "CLUSTER SKETCH" in text
+    assert "100% of its bytes" in text
+
+
 def plan(text: str) -> Rel:
     return bind(text, Shop({"r": "g int, p int, v int, off decimal(4,2), s string"})).plan
 
@@ -103,7 +123,7 @@ ENDS = {"v": (3, 50), "off": (0, 0), "p": (-1, 5), "s": (None, None)}
 
 @pytest.mark.parametrize(
     ("value", "holds"),
-    [("v", True), ("v * (1 - off)", True), ("p", False), ("v + p", False), ("v * v", True), ("-v", False)],
+    [("v", True), ("v * (1 - off)", True), ("p", False), ("v + p", True), ("v + 4 * p", False), ("v * v", True), ("-v", False)],
 )  # fmt: skip
 def test_a_sum_is_proved_to_have_no_negative_term(value: str, holds: bool) -> None:
     evidence = Evidence(lambda _table, column: ENDS[column])
@@ -120,6 +140,44 @@ def test_what_is_relied_on_leaves_room_for_growth_and_none_below_zero() -> None:
     assert evidence.nonnegative(Scalar(parse_one("`v`", dialect="spark")), found.child)
     assert evidence.watched() == (Watched("r", "v", "0", "400"),)
     assert Fraction(evidence.watched()[0].low) == 0
+
+
+def test_where_room_for_growth_proves_nothing_the_values_that_are_there_may() -> None:
+    evidence = Evidence(lambda _table, column: ENDS[column])
+    found = aggregate("SELECT g, sum(60 - v) AS x FROM r GROUP BY g")
+    assert evidence.nonnegative(found.aggregates[0].args[0], found.child)
+    assert evidence.watched() == (Watched("r", "v", "3", "50"),)
+
+
+def test_constraints_and_the_log_say_where_values_lie(tmp_path: Path) -> None:
+    checks = {
+        "delta.constraints.one": "price >= 0 AND 100 > `Price`",
+        "delta.constraints.two": "brand <> 'x'",
+        "delta.constraints.three": "price BETWEEN -5 AND 90",
+        "delta.constraints.four": "not ( sql",
+    }
+    digits = Decimal("12345678901234567890.12")
+    for price, long in ((7, digits), (40, -digits)):
+        rows = {
+            "price": pa.array([price, None], pa.int32()),
+            "long": [long, None],
+            "brand": ["a", "b"],
+        }
+        write_deltalake(str(tmp_path / "t"), pa.table(rows), mode="append")
+    write_deltalake(str(tmp_path / "t"), pa.table({"price": pa.nulls(2, pa.int32()), "long": [digits] * 2, "brand": ["a", "b"]}), mode="append")  # fmt: skip
+    table = Shelf(tmp_path).table("t")
+    assert recorded(table, "price") == (7, 40)
+    assert recorded(table, "long") is None
+    assert recorded(table, "brand") is None
+    assert declared(table, "price") is None
+    checked = replace(table, properties=checks)
+    assert declared(checked, "price") == Interval(Fraction(0), Fraction(90))
+    assert declared(checked, "brand") is None
+    evidence = Evidence(lambda _t, c: recorded(table, c), lambda _t, c: declared(checked, c))  # type: ignore[arg-type, return-value]
+    found = bind("SELECT brand, sum(95 - price) AS x FROM t GROUP BY brand", Shop({"t": "price int, brand string"})).plan  # fmt: skip
+    aggregate = next(n for n in nodes(found) if isinstance(n, Aggregate))
+    assert evidence.nonnegative(aggregate.aggregates[0].args[0], aggregate.child)
+    assert evidence.watched() == (Watched("t", "price", "0", "90"),)
 
 
 def test_the_column_over_whose_ranges_groups_are_spread_least_is_chosen() -> None:

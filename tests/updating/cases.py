@@ -11,7 +11,8 @@ from itertools import product
 import pyarrow as pa
 
 from belvedere.sql.bind import Relation, bind
-from belvedere.updating.base import Base, held_columns, load
+from belvedere.updating.base import Base, held_columns
+from belvedere.updating.loading import load
 from belvedere.updating.normal import Shape, normal_form
 from belvedere.updating.trees import join_tree
 

@@ -44,9 +44,7 @@ def test_arrays_hold_what_the_definitions_say(case: Case) -> None:
     edges = {
         (names[tree.parent(e), a], names[tree.child(e), b]): w
         for e, links in summary.links.items()
-        for a, b, w in zip(
-            links.above.tolist(), links.below.tolist(), links.weights.tolist(), strict=True
-        )
+        for b, a, w in zip(*(some.tolist() for some in links.entries()), strict=True)
     }
     assert edges == dict(weights(base, found, classes))
 

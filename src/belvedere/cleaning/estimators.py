@@ -9,9 +9,8 @@ add; §6.3's (N−l)/N merge fits averages only. An answer is a function of tota
 variance of its linearisation; a ratio thus keeps what its numerator and denominator share.
 
 The method with the smaller estimated variance answers (§5.2.2), among those whose interval can
-be trusted: a correction from a handful of changed rows looks narrower than it is. Near the
-break-even, which of the two looks better is chance, and the one that does looks too good: there
-the wider of the two intervals is shown (else 95 % would cover 92.7 %, as the tests found).
+be trusted: a correction from a handful of changed rows looks narrower than it is. Intervals are
+those of `intervals.py`, which know that errors of skewed values are lopsided.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from belvedere.cleaning.cells import Cells
 from belvedere.cleaning.duals import Array, Dual, totals
+from belvedere.cleaning.intervals import offsets
 
 FEWEST = 12
 """Sampled keys below which no interval is shown."""
@@ -34,8 +33,8 @@ ENOUGH = 100
 SKEWED = 50.0
 """Times the mean that a contribution may be; beyond, an interval needs an outlier index."""
 
-NEAR = 1.5
-"""Ratio of two variances below which either may be the smaller one by chance."""
+LOPSIDED = 0.5
+"""Skewness of an estimate from which on its interval is rough, however many keys it has."""
 
 Answer = Callable[[list[Dual]], Dual]
 """An answer as a function of totals."""
@@ -60,12 +59,19 @@ class Side:
     """Sampled keys that the variance was estimated from: those that answer, or that changed."""
     skew: Array
     """The largest contribution over the mean one."""
+    lopsided: Array
+    """The skewness of the estimate itself."""
+    freedom: Array
+    """Degrees of freedom of the estimated variance."""
 
-    def half_width(self, confidence: float) -> Array:
-        """Half an interval's width by Student's t."""
-        freedom = np.maximum(self.keys - 1, 1)
-        quantile = stdtrit(freedom, (1 + confidence) / 2)
-        return np.asarray(quantile * np.sqrt(self.variance))
+    def reach(self, confidence: float) -> tuple[Array, Array]:
+        """How far below and above the estimate its interval reaches."""
+        return offsets(np.sqrt(self.variance), self.lopsided, self.freedom, confidence)
+
+    def covers(self, truth: Array | float, confidence: float) -> NDArray[np.bool_]:
+        """Where the interval holds the truth."""
+        below, above = self.reach(confidence)
+        return np.asarray((self.value - below <= truth) & (truth <= self.value + above))
 
 
 @dataclass(frozen=True)
@@ -103,36 +109,43 @@ def estimate(
         return np.asarray(np.stack(list(values))[pick, at], np.float64)
 
     value = of([s.value for s in sides.values()])
-    halves = [s.half_width(confidence) for s in sides.values()]
-    half = of(halves)
-    if method is Method.AUTO and len(sides) > 1:
-        wider = np.maximum(*halves)
-        half = np.where(wider < np.sqrt(NEAR) * half, wider, half)
+    ends = [of(e) for e in zip(*(s.reach(confidence) for s in sides.values()), strict=True)]
     keys, skew = (of([getattr(s, what) for s in sides.values()]) for what in ("keys", "skew"))
     certain = of([s.variance for s in sides.values()]) == 0
     exact = certain & (found.ratio == 1)
-    half = np.where(exact, 0.0, half)
+    lopsided = np.abs(of([s.lopsided for s in sides.values()]))
     notes = [
-        "" if e else _note(m, int(k), float(s))
-        for m, k, s, e in zip(chosen, keys, skew, exact, strict=True)
+        "" if e else _note(m, int(k), float(s), float(g))
+        for m, k, s, g, e in zip(chosen, keys, skew, lopsided, exact, strict=True)
     ]
     shown = exact | (keys >= FEWEST)
-    low, high = (np.where(shown, value + sign * half, np.nan) for sign in (-1, 1))
+    low, high = (
+        np.where(shown, np.where(exact, value, value + sign * end), np.nan)
+        for sign, end in zip((-1, 1), ends, strict=True)
+    )
     return Estimates(value, low, high, [m.value for m in chosen], notes, sides, stale)
 
 
 def _side(answer: Answer, found: Cells, what: Array, base: Array | None, method: Method) -> Side:
     estimated = found.estimate(what)
     result = answer(totals(estimated if base is None else base + estimated))
-    along = np.abs(found.along(what, np.nan_to_num(result.slope)))
-    some = along > 0
-    keys = found.count(some)
+    along = found.along(what, np.nan_to_num(result.slope))
+    keys = found.count(along != 0)
     largest = np.zeros(found.groups)
-    np.maximum.at(largest, found.group, along)
+    np.maximum.at(largest, found.group, np.abs(along))
+    # Powers of values over the largest, lest they overflow.
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.bincount(found.group, along, found.groups) / keys
-        skew = np.where(keys > 0, largest / mean, 0.0)
-    return Side(method, result.value, found.variance(what, result.slope), keys, skew)
+        part = np.nan_to_num(along / largest[found.group])
+        square = part * part
+        one, two, three, four = (
+            np.bincount(found.group, p, found.groups)
+            for p in (np.abs(part), square, square * part, square * square)
+        )
+        skew = np.where(keys > 0, keys / one, 0.0)
+        lopsided = np.nan_to_num(three / two**1.5) * np.sqrt(1 - found.ratio)
+        freedom = np.clip(np.nan_to_num(2 * two**2 / four), 1, np.maximum(keys - 1, 1))
+    variance = found.variance(what, result.slope)
+    return Side(method, result.value, variance, keys, skew, lopsided, freedom)
 
 
 def _chosen(sides: dict[Method, Side], method: Method) -> list[Method]:
@@ -148,7 +161,7 @@ def _chosen(sides: dict[Method, Side], method: Method) -> list[Method]:
     return [Method.CORR if t else Method.AQP for t in takes]
 
 
-def _note(method: Method, keys: int, skew: float) -> str:
+def _note(method: Method, keys: int, skew: float, lopsided: float) -> str:
     """Which condition of an honest interval fails, and what would mend it."""
     rows = "changed rows" if method is Method.CORR else "rows"
     if keys < FEWEST:
@@ -157,6 +170,8 @@ def _note(method: Method, keys: int, skew: float) -> str:
         return f"few sampled {rows} ({keys}): the interval is rough; a larger RATIO mends that"
     if skew > SKEWED:
         return f"skewed: one key counts {skew:.0f} times the mean; OUTLIERS mend that"
+    if lopsided > LOPSIDED:
+        return "skewed: a few keys are most of the error; OUTLIERS or a larger RATIO mend that"
     return ""
 
 

@@ -21,6 +21,11 @@ def add_commands(command: Adder) -> None:
     made = command("calibrate", _calibrate, "measure what changes of a view's tables cost it")
     made.add_argument("view", metavar="VIEW")
     made.add_argument("--picture", metavar="FILE", help="draw the curves, as .svg or .png")
+    made.add_argument(
+        "--live",
+        action="store_true",
+        help="time the view itself on what is pending, instead of a copy",
+    )
     made = command(
         "plan", _plan, "show what the service would do for a view, and what it would cost"
     )
@@ -84,7 +89,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
     the_view(shelf(arguments), arguments.view)
     with lake(arguments) as opened, working(f"calibrating {arguments.view}"):
-        found = opened.calibrate(arguments.view)
+        found = opened.calibrate(arguments.view, live=arguments.live)
     if arguments.picture:
         from belvedere.scheduling.pictures import draw_curves
 

@@ -50,15 +50,20 @@ def search(
     costs: Floats,
     floors: Floats,
     bounds: Ints,
-    limit: float,
     shared: float,
+    worst: Floats,
+    worst_shared: float,
+    limit: float,
     slopes: Floats,
     wide: bool,
     most: int,
 ) -> Found:
-    """The cheapest lazy and greedy plan; TooLarge if it has not been found among `most` nodes."""
+    """The cheapest lazy and greedy plan; TooLarge if it has not been found among `most` nodes.
+
+    What is paid is `costs`; a state is full by `worst`, which may be dearer.
+    """
     cost, steps, masks, expanded, inconsistent = _search(
-        arrived, costs, floors, bounds, limit, shared, slopes, wide, most
+        arrived, costs, floors, bounds, shared, worst, worst_shared, limit, slopes, wide, most
     )
     if expanded < 0:
         raise TooLarge(most)
@@ -71,8 +76,10 @@ def search_plainly(
     costs: Floats,
     floors: Floats,
     bounds: Ints,
-    limit: float,
     shared: float,
+    worst: Floats,
+    worst_shared: float,
+    limit: float,
     _slopes: Floats,
     wide: bool,
     most: int,
@@ -85,6 +92,10 @@ def search_plainly(
         some = [costs[i, min(k, widest)] for i, k in enumerate(state) if k]
         return float(sum(some) + shared) if some else 0.0
 
+    def full(state: tuple[int, ...]) -> bool:
+        some = [worst[i, min(k, widest)] for i, k in enumerate(state) if k]
+        return bool(some) and sum(some) + worst_shared > limit
+
     def ahead(at: int, state: tuple[int, ...]) -> float:
         left = [k + int(arrived[last + 1, i] - arrived[at + 1, i]) for i, k in enumerate(state)]
         rounds = max(-(-m // int(b)) for m, b in zip(left, bounds, strict=True))
@@ -94,8 +105,8 @@ def search_plainly(
         return tuple(k + int(arrived[to + 1, i] - arrived[at + 1, i]) for i, k in enumerate(state))
 
     def edges(at: int, state: tuple[int, ...]) -> list[tuple[int, tuple[int, ...], int]]:
-        full = (t for t in range(at + 1, last) if price(grown(at, state, t)) > limit)
-        to = next(full, last)
+        fulls = (t for t in range(at + 1, last) if full(grown(at, state, t)))
+        to = next(fulls, last)
         there = grown(at, state, to)
         everything = sum(1 << i for i, k in enumerate(there) if k)
         if to == last:
@@ -104,7 +115,7 @@ def search_plainly(
         for mask in range(1, 1 << tables):
             left = tuple(0 if mask >> i & 1 else k for i, k in enumerate(there))
             narrow = wide or not any(m & mask == m for m in found)
-            if mask & everything == mask and narrow and price(left) <= limit:
+            if mask & everything == mask and narrow and not full(left):
                 found = [m for m in found if wide or m & mask != mask] + [mask]
         return [
             (to, tuple(0 if mask >> i & 1 else k for i, k in enumerate(there)), mask)
@@ -331,7 +342,9 @@ def _dominated(states, best, slopes, same, first, node):  # type: ignore[no-unty
 
 
 @njit(cache=True, error_model="numpy")
-def _search(arrived, costs, floors, bounds, limit, shared, slopes, wide, most):  # type: ignore[no-untyped-def]
+def _search(  # type: ignore[no-untyped-def]
+    arrived, costs, floors, bounds, shared, worst, worst_shared, limit, slopes, wide, most
+):
     tables, last, space = arrived.shape[1], len(arrived) - 2, 1024
     steps, states = np.zeros(space, np.int64), np.zeros((space, tables), np.int64)
     best, parents = np.zeros(space), np.zeros(space, np.int64)
@@ -369,13 +382,13 @@ def _search(arrived, costs, floors, bounds, limit, shared, slopes, wide, most): 
                 way[k], acts[k], at = steps[at], masks[at], parents[at]
             return best[node], way, acts, expanded, inconsistent
         begun = _ahead(arrived, floors, bounds, shared, steps[node], states[node], 0)
-        to = _next_full(arrived, costs, shared, limit, steps[node], states[node], there)
+        to = _next_full(arrived, worst, worst_shared, limit, steps[node], states[node], there)
         everything = (1 << tables) - 1
         for mask in range(1, everything + 1):
             if to == last:
                 if mask != everything:
                     continue
-            elif not _admissible(costs, shared, limit, wide, there, mask):
+            elif not _admissible(worst, worst_shared, limit, wide, there, mask):
                 continue
             paid = _price(costs, shared, there, everything & ~mask)
             left = _ahead(arrived, floors, bounds, shared, to, there, mask)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from belvedere.lake.stamps import Position, StampState
 from belvedere.lake.tables import Table
 from belvedere.lake.trouble import as_invalid, is_missing, reading, translated
 from belvedere.lake.typetext import columns_of
-from belvedere.lake.work import Session, Work
+from belvedere.lake.work import OwnSession, Session, Work
 
 
 class Door:
@@ -198,13 +199,25 @@ class Door:
     @contextmanager
     def work(self, settings: Mapping[str, str] | None = None) -> Iterator[Work]:
         """Work in a session beside the user's with these settings, closed at the end."""
-        session = self._session(settings or {})
-        session.follow()
-        work = Work(self, session)
+        work = Work(self, lambda: self._followed(settings or {}), settings or {})
         try:
             yield work
         finally:
             work.close()
+
+    @contextmanager
+    def own_work(self) -> Iterator[Work]:
+        """Work in the user's own session: what a query of theirs is to read while it is analysed."""
+        work = Work(self, lambda: OwnSession(self.spark), {})
+        try:
+            yield work
+        finally:
+            work.close()
+
+    @property
+    def analyses_at_once(self) -> bool:
+        """Whether a query knows what its names mean as soon as it is written, not when it runs."""
+        return not hasattr(self.spark, "cloneSession")
 
     def close(self) -> None:
         """Let go of the lake's sessions; a session that the user gave stays as it was."""
@@ -212,6 +225,16 @@ class Door:
             for session in self._sessions.values():
                 session.close()
             self._sessions.clear()
+
+    @cached_property
+    def near(self) -> bool:
+        """Whether Spark computes on this machine; a session does not move."""
+        return (self.spark.conf.get("spark.master", "") or "").startswith("local")
+
+    def _followed(self, settings: Mapping[str, str]) -> Session:
+        session = self._session(settings)
+        session.follow()
+        return session
 
     def _session(self, settings: Mapping[str, str]) -> Session:
         key = tuple(sorted(settings.items()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,17 @@ _TOUCHED = {
     "MERGE": ("numtargetrowsinserted", "numtargetrowsupdated", "numtargetrowsdeleted"),
 }
 _ADDED = ("numoutputrows", "numaddedrows")
+_PLAINLY = {
+    "DELETE": "delete",
+    "TRUNCATE": "delete",
+    "WRITE": "insert",
+    "STREAMING UPDATE": "insert",
+}
+_KINDS = {
+    "numtargetrowsinserted": "insert",
+    "numtargetrowsupdated": "update",
+    "numtargetrowsdeleted": "delete",
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,8 @@ class Event:
     rows: int | None
     user_metadata: str | None
     engine: str = ""
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    """The rows by what became of them: insert, update, delete."""
 
 
 def local_events(root: Path, after: int = -1) -> Iterator[Event]:
@@ -55,6 +68,7 @@ def history_events(rows: Iterable[Mapping[str, Any]], after: int = -1) -> Iterat
                 rows=touched,
                 user_metadata=row["userMetadata"],
                 engine=_engine(row.get("engineInfo")),
+                kinds=_kinds(row["operation"], row["operationMetrics"] or {}, touched),
             )
 
 
@@ -69,7 +83,9 @@ def _event(commit: Commit) -> Event:
     time = _time(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
     metadata = info.get("userMetadata")
     engine = _engine(info.get("engineInfo") or info.get("clientVersion"))
-    return Event(commit.version, time, commit.operation, _rows(commit), metadata, engine)
+    rows, replaced = _rows(commit), commit.operation == "WRITE" and commit.removes
+    kinds = _kinds("" if replaced else commit.operation, info.get("operationMetrics") or {}, rows)
+    return Event(commit.version, time, commit.operation, rows, metadata, engine, kinds)
 
 
 def _engine(told: str | None) -> str:
@@ -106,6 +122,21 @@ def _touched(operation: str, metrics: Mapping[str, Any]) -> int | None:
         return sum(int(v) for v in found) if found else None
     except ValueError:
         return None
+
+
+def _kinds(operation: str, metrics: Mapping[str, Any], rows: int | None) -> dict[str, int]:
+    """What became of the rows; a write that replaces others counts as an update.
+
+    >>> _kinds("MERGE", {"numTargetRowsInserted": "2", "numTargetRowsUpdated": 3}, 5)
+    {'insert': 2, 'update': 3}
+    """
+    if not rows:
+        return {}
+    if operation != "MERGE":
+        return {_PLAINLY.get(operation, "update"): rows}
+    plain = {name.lower().replace("_", ""): value for name, value in metrics.items()}
+    found = {kind: int(plain.get(name, 0)) for name, kind in _KINDS.items()}
+    return {kind: count for kind, count in found.items() if count}
 
 
 def _by_files(commit: Commit) -> int | None:

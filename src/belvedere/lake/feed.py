@@ -9,6 +9,7 @@ compares rows by SQL equality nets once more.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
@@ -18,9 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.spans import Spans
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import log, remote
+from belvedere.lake.difference import difference, too_long_to_tell, was_too_long
 from belvedere.lake.names import quote
 from belvedere.lake.ranges import spans
 from belvedere.lake.smallfeed import (
@@ -31,7 +34,9 @@ from belvedere.lake.smallfeed import (
     spans_arrow,
 )
 from belvedere.lake.tables import Table
+from belvedere.memory.declined import Declined
 from belvedere.memory.kinds import is_exact
+from belvedere.memory.scalars import true
 from belvedere.sql.render import SIGN
 
 if TYPE_CHECKING:
@@ -57,12 +62,20 @@ class Changes:
 class Feed:
     """The changes of a table after version `old` up to version `new`, read once for all askers."""
 
-    def __init__(self, table: Table, old: int, new: int, columns: Sequence[str]) -> None:
-        self.table, self.old, self.new = table, old, new
+    def __init__(
+        self,
+        table: Table,
+        old: int,
+        new: int,
+        columns: Sequence[str],
+        where: Scalar | None = None,
+    ) -> None:
+        self.table, self.old, self.new, self._where = table, old, new, where
         self._kinds = _kinds(table, columns)
         self._commits = self._log()
         self._raw: pa.Table | None = None
         self._frames: dict[Work, DataFrame] = {}
+        self._busy = threading.Lock()
 
     def net(self, work: Work, columns: Sequence[str]) -> Changes:
         """The changes of some of the columns, under a name of their own."""
@@ -89,9 +102,7 @@ class Feed:
 
     def _from_spark(self, work: Work, kinds: dict[str, str]) -> Changes:
         inserts = True if self._commits is not None and all_inserts(self._commits) else None
-        listed = [*(quote(c) for c in kinds), SIGN]
-        frame = self._frame(work, kinds).selectExpr(*listed)
-        return Changes(cache(lambda: work.register("changes", frame)), None, inserts)
+        return Changes(cache(lambda: self._registered(work, kinds)), None, inserts)
 
     def _from_arrow(self, work: Work, kinds: dict[str, str]) -> Changes | None:
         """The changes without Spark; None where they are large, or not for Arrow to read."""
@@ -104,7 +115,7 @@ class Feed:
             known = (self._kinds or dict(self.table.columns)).items()
             exact = {c: kind for c, kind in known if is_exact(kind)}
             try:
-                self._raw = signed_arrow(self.table, self._commits, exact)
+                self._raw = self._wanted(signed_arrow(self.table, self._commits, exact), exact)
             except FileNotFoundError:
                 return None
         net = net_arrow(self._raw, list(kinds))
@@ -120,19 +131,53 @@ class Feed:
             held=net,
         )
 
+    def _wanted(self, rows: pa.Table, kinds: dict[str, str]) -> pa.Table:
+        """The rows that are asked for; all where that cannot be told here."""
+        if self._where is None or not self._where.columns <= kinds.keys():
+            return rows
+        try:
+            return rows.filter(true(self._where, rows, kinds))
+        except Declined:
+            return rows
+
+    def _registered(self, work: Work, kinds: dict[str, str]) -> str:
+        """A view of Spark's feed: nobody plans it who then computes everything again."""
+        listed = [*(quote(c) for c in kinds), SIGN]
+        with self._busy:  # views that are refreshed side by side share it
+            return work.register("changes", self._frame(work, kinds).selectExpr(*listed))
+
     def _frame(self, work: Work, kinds: dict[str, str]) -> DataFrame:
         wide = {c: kind for c, kind in self._kinds.items() if _comparable(kind)}
         if not kinds.keys() <= wide.keys():
-            return work.keep(self._net_spark(work, kinds))
+            return self._kept(work, kinds)
         if work not in self._frames:
-            self._frames[work] = work.keep(self._net_spark(work, wide))
+            self._frames[work] = self._kept(work, wide)
         return self._frames[work]
 
-    def _net_spark(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+    def _kept(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+        """The net change, computed once."""
+        if self._commits is not None and too_long_to_tell(self._commits):
+            return work.keep(_net(work, self._from_versions(work, kinds), kinds))
+        try:
+            return work.keep(_net(work, self._fed(work, kinds), kinds))
+        except Exception as error:
+            # Of a table whose log cannot be read here, Spark is the first to know.
+            if self._commits is not None or not was_too_long(error):
+                raise
+            return work.keep(_net(work, self._from_versions(work, kinds), kinds))
+
+    def _fed(self, work: Work, kinds: dict[str, str]) -> DataFrame:
         found = [(self.old + 1, self.new)] if self._commits is None else spans(self._commits)
         read = [*(quote(c) for c in kinds), "_change_type"]
-        parts = (remote.feed(work.spark, self.table, *span).selectExpr(*read) for span in found)
-        return _net(work, reduce(DataFrame.unionAll, parts), kinds)
+        feeds = (remote.feed(work.spark, self.table, *span) for span in found)
+        if self._where is not None:
+            where = self._where.sql()
+            feeds = (each.where(where) for each in feeds)
+        parts = (each.selectExpr(*read) for each in feeds)
+        return reduce(DataFrame.unionAll, parts)
+
+    def _from_versions(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+        return difference(work, self.table, self.old, self.new, self._commits or (), list(kinds))
 
 
 def _kinds(table: Table, columns: Sequence[str]) -> dict[str, str]:

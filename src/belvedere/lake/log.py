@@ -35,6 +35,7 @@ class Commit:
     cdcs: tuple[Action, ...]
     metadata: Action | None
     transactions: tuple[Action, ...]
+    protocol: Action | None = None
 
     @property
     def changes_data(self) -> bool:
@@ -134,6 +135,7 @@ def _parse(path: str, version: int, _modified: int, _inode: int) -> Commit:
         cdcs=tuple(found.get("cdc", ())),
         metadata=next(iter(found.get("metaData", [])), None),
         transactions=tuple(found.get("txn", ())),
+        protocol=next(iter(found.get("protocol", [])), None),
     )
 
 

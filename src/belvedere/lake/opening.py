@@ -9,7 +9,7 @@ else is read as VERSION AS OF.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,12 +33,16 @@ _PLACE, _GONE = "__place", "__gone"
 _ROW_BITS, _FILE_BITS = 30, 33
 
 
-def open_version(work: Work, table: Table, version: int) -> DataFrame:
-    """The rows of a version."""
+def open_version(
+    work: Work, table: Table, version: int, needed: Callable[[File], bool] | None = None
+) -> DataFrame:
+    """The rows of a version; those of files that are not needed may be left out."""
     root = table.root if table.plain else None
     found = files(root, version) if root is not None else None
     if root is None or found is None:
         return _as_of(work, table, version)
+    if needed is not None:
+        found = [f for f in found if needed(f)]
     then = table if version == table.version else tables.read(table.name, root, version)
     taken = {"_metadata", _PLACE} & {name.lower() for name, _ in then.columns}
     if (

@@ -92,6 +92,39 @@ def read(name: str, root: Path, version: int | None = None, reference: str = "")
 
 @lru_cache(maxsize=512)
 def _read(root: str, version: int, _modified: int, _inode: int) -> Table:
+    found = _followed(root, version) or _opened(root, version)
+    while len(_newest) >= _REMEMBERED:
+        _newest.pop(next(iter(_newest)), None)
+    _newest[root] = found
+    return found
+
+
+_newest: dict[str, Table] = {}
+"""Of tables by their directories, the version that was last read."""
+_REMEMBERED, _STEPS = 512, 64
+
+
+def _followed(root: str, version: int) -> Table | None:
+    """The table from an earlier version that was read, if commits since left it what it was.
+
+    To open a table costs as much as all else that a small refresh does.
+    """
+    known = _newest.get(root)
+    if known is None or not known.mark or not 0 < version - known.version <= _STEPS:
+        return None
+    try:
+        since = log.commits(Path(root), range(known.version + 1, version + 1))
+    except (FileNotFoundError, ValueError):
+        return None
+    if any(c.metadata is not None or c.protocol is not None for c in since):
+        return None
+    # Another table, or another history, may have taken the place of the one that was read.
+    if log.mark(Path(root), known.version) != known.mark:
+        return None
+    return replace(known, version=version, mark=log.mark(Path(root), version))
+
+
+def _opened(root: str, version: int) -> Table:
     handle = DeltaTable(root, version=version)
     metadata = handle.metadata()
     schema = handle.schema().to_json()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,8 @@ _OURS = {
 }
 
 
-_PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
+PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
+"""Whether Spark gives up digits behind the point for those before it."""
 
 
 class Session:
@@ -66,17 +67,43 @@ class Session:
         release(self.spark)
 
 
+class OwnSession:
+    """The session that the user has, as it is."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.writing = threading.RLock()
+
+
 class Work:
-    """Temporary views and cached data in a session, dropped at the end."""
+    """Temporary views and cached data in a session, dropped at the end.
+
+    The session is opened when something first needs it: work in memory needs none.
+    """
 
     _numbers = itertools.count(1)
 
-    def __init__(self, door: Door, session: Session) -> None:
+    def __init__(
+        self, door: Door, opening: Callable[[], Session | OwnSession], settings: Mapping[str, str]
+    ) -> None:
         self.door = door
-        self.spark = session.spark
-        self.writing = session.writing
+        self._opening, self._settings = opening, settings
         self._views: list[str] = []
         self._kept: list[DataFrame] = []
+
+    @cached_property
+    def _session(self) -> Session | OwnSession:
+        return self._opening()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session's own door to Spark."""
+        return self._session.spark
+
+    @property
+    def writing(self) -> threading.RLock:
+        """Held by whoever writes in the session."""
+        return self._session.writing
 
     def query(self, sql: str) -> DataFrame:
         """A query or statement in this session."""
@@ -133,15 +160,16 @@ class Work:
         whole = rows.select(list(kinds)).combine_chunks()
         return self.register(label, self.spark.createDataFrame(whole, schema=schema))
 
-    @cached_property
+    @property
     def near(self) -> bool:
         """Whether Spark computes on this machine, and so has no more hands than we."""
-        return (self.spark.conf.get("spark.master", "") or "").startswith("local")
+        return self.door.near
 
     @cached_property
     def usual_decimals(self) -> bool:
         """Whether results of many digits have the types that they have by default."""
-        return self.spark.conf.get(_PRECISION, "true") == "true"
+        said = self._settings.get(PRECISION)
+        return (self.spark.conf.get(PRECISION, "true") if said is None else said) == "true"
 
     def close(self) -> None:
         """Drop what the work made."""

@@ -118,32 +118,52 @@ Cost: TypeAlias = Linear | Block | Curve | Listed
 
 @dataclass(frozen=True)
 class Prices:
-    """What batches of several tables take together.
+    """What batches of several tables take together: as expected, and at most.
 
     Each function includes `shared`, the part that one action pays once however many tables it
-    empties: on a lake, the commit. The paper's model is `shared = 0`.
+    empties: on a lake, the commit. The paper's model is `shared = 0`, and nothing but `each`.
 
-    >>> Prices((Linear(1.0, 5.0), Linear(2.0, 4.0)), shared=3.0).of((2, 1))
-    10.0
+    >>> prices = Prices((Linear(1.0, 5.0), Linear(2.0, 4.0)), shared=3.0)
+    >>> prices.of((2, 1)), prices.at_most((2, 1))
+    (10.0, 10.0)
     """
 
     each: tuple[Cost, ...]
     shared: float = 0.0
+    above: tuple[Cost, ...] = ()
+    """Functions that no batch is expected to exceed, for limits; empty where `each` are those."""
+    surely_shared: float | None = None
+    """The part that these share."""
+    error: float = 0.0
+    """By how much of itself what is expected was off when it was measured."""
 
     def __post_init__(self) -> None:
         if not self.each:
             raise Invalid("no cost functions", hint="one for each table that the view reads")
-        least = min(cost(1) for cost in self.each)
-        if not 0 <= self.shared <= least:
-            raise Invalid(
-                f"tables cannot share {self.shared:g} of their costs",
-                detail=f"the cheapest single change takes {least:g}",
-            )
+        if len(self.above) not in (0, len(self.each)) or not _amount(self.error):
+            raise Invalid(f"not prices of {len(self.each)} tables", detail=str(self))
+        for costs, shared in ((self.each, self.shared), self.worst):
+            least = min(cost(1) for cost in costs)
+            if not 0 <= shared <= least:
+                raise Invalid(
+                    f"tables cannot share {shared:g} of their costs",
+                    detail=f"the cheapest single change takes {least:g}",
+                )
+
+    @property
+    def worst(self) -> tuple[tuple[Cost, ...], float]:
+        """The functions that limits are kept by, and what they share."""
+        if not self.above:
+            return self.each, self.shared
+        return self.above, self.surely_shared or 0.0
 
     def of(self, amounts: Sequence[float]) -> float:
         """f(v): what it takes to apply these many changes of each table in one action."""
-        parts = [cost(k) for cost, k in zip(self.each, amounts, strict=True) if k > 0]
-        return sum(parts) - self.shared * (len(parts) - 1) if parts else 0.0
+        return _together(self.each, self.shared, amounts)
+
+    def at_most(self, amounts: Sequence[float]) -> float:
+        """What it may take, by which limits are kept."""
+        return _together(*self.worst, amounts)
 
 
 def listed(cost: Cost, most: int) -> npt.NDArray[np.float64]:
@@ -211,6 +231,11 @@ def from_record(record: dict[str, Any]) -> Cost:
         case {"kind": "listed", "values": values}:
             return Listed(tuple(map(float, values)))
     raise Invalid(f"not a cost function: {record}", hint="calibrate the view again")
+
+
+def _together(costs: tuple[Cost, ...], shared: float, amounts: Sequence[float]) -> float:
+    parts = [cost(k) for cost, k in zip(costs, amounts, strict=True) if k > 0]
+    return sum(parts) - shared * (len(parts) - 1) if parts else 0.0
 
 
 @lru_cache(maxsize=64)

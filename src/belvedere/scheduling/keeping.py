@@ -6,7 +6,7 @@ that comes just then waits for it, and then for what has arrived. So an action q
 
     f(q) + f(s − q + arrivals expected while q runs) + others ≤ C
 
-where `others` is what other views of the process may put first: all that is due no later, and
+with f what batches take at most, where `others` is what other views of the process may put first: all that is due no later, and
 one running action of those that are due later (earliest deadline first, one at a time). A view is
 looked at every few seconds, and acts if at the next look no action would be safe any more.
 """
@@ -39,7 +39,7 @@ class Tight(Terms):
 
     def left(self, state: Sequence[float]) -> float:
         """The limit, less what the time of actions takes of it."""
-        return max(self.limit - (self._answer(state) - self.cost(state)), 0.0)
+        return max(self.limit - (self._answer(state) - self.at_most(state)), 0.0)
 
     def full(self, state: Sequence[float]) -> bool:
         """Whether at the next look no action would be safe."""
@@ -71,10 +71,10 @@ class Tight(Terms):
         )
 
     def _after(self, action: Sequence[float], state: Sequence[float]) -> float:
-        takes = self.cost(action)
+        takes = self.at_most(action)
         arrived = self.coming(takes)
         rest = [k - a + c for k, a, c in zip(state, action, arrived, strict=True)]
-        return takes + self.cost(rest) + self.others
+        return takes + self.at_most(rest) + self.others
 
 
 @dataclass
@@ -104,8 +104,8 @@ class Keeper:
         self.pending = plus(self.pending, arrived)
 
     def due(self) -> float:
-        """How long a refresh would take now."""
-        return self.terms.cost(self.pending)
+        """How long a refresh would take now, at most."""
+        return self.terms.at_most(self.pending)
 
     def tight(self, others: float = 0.0) -> Tight:
         """The terms of now, with what is expected to arrive."""
@@ -156,9 +156,10 @@ def next_to_act(keepers: Sequence[Keeper]) -> Keeper | None:
 
 def refuse_too_tight(name: str, tables: Sequence[str], terms: Terms) -> None:
     """Invalid if a single change of some table takes longer than the limit."""
-    for table, cost in zip(tables, terms.prices.each, strict=True):
+    costs, shared = terms.prices.worst
+    for table, cost in zip(tables, costs, strict=True):
         if cost(1) > terms.limit:
-            enough = max(c(1) for c in terms.prices.each) * 1.2 + terms.prices.shared
+            enough = max(c(1) for c in costs) * 1.2 + shared
             raise Invalid(
                 f"the limit of {name!r}, {terms.limit:g} seconds, cannot be kept",
                 detail=f"a single change of {table!r} takes {cost(1):.3g} seconds",

@@ -51,13 +51,17 @@ class Terms:
         """f(v)."""
         return self.prices.of(amounts)
 
+    def at_most(self, amounts: Sequence[float]) -> float:
+        """What v may take; the same in the paper's model."""
+        return self.prices.at_most(amounts)
+
     def left(self, state: Sequence[float]) -> float:  # noqa: ARG002
         """The limit that a plan from a state has to keep."""
         return self.limit
 
     def full(self, state: Sequence[float]) -> bool:
         """Whether a refresh from a state would exceed the limit."""
-        return self.cost(state) > self.limit * (1 + SLACK)
+        return self.at_most(state) > self.limit * (1 + SLACK)
 
     def allows(self, action: Action, state: State) -> bool:
         """Whether a state is not full any more after an action."""

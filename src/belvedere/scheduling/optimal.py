@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from belvedere.errors import Invalid
-from belvedere.scheduling.costs import Linear, listed
+from belvedere.scheduling.costs import Cost, Linear, listed
 from belvedere.scheduling.model import SLACK, Action, Plan, Problem
 
 if TYPE_CHECKING:
@@ -77,14 +77,24 @@ def searched(
     arrived = np.zeros((problem.last + 2, problem.tables), np.int64)
     np.cumsum(np.asarray(problem.arrivals, np.int64), axis=0, out=arrived[1:])
     bounds = np.array([_bound(problem, i) for i in range(problem.tables)], np.int64)
-    costs = _costs(problem, bounds)
+    prices = problem.prices
+    costs, worst = _costs(prices.each, prices.shared, bounds), _costs(*prices.worst, bounds)
     below = np.zeros((problem.tables, max(problem.totals) + 1))
     for i, (bound, total) in enumerate(zip(bounds, problem.totals, strict=True)):
         below[i, : total + 1] = floors(costs[i], int(bound), total)
     least = sum(float(below[i, total]) for i, total in enumerate(problem.totals))
-    limit, shared = problem.limit * (1 + SLACK), problem.prices.shared
     found = search(
-        arrived, costs, weight * below, bounds, limit, shared, _slopes(problem), shared > 0, most
+        arrived,
+        costs,
+        weight * below,
+        bounds,
+        prices.shared,
+        worst,
+        prices.worst[1],
+        problem.limit * (1 + SLACK),
+        _slopes(problem),
+        prices.shared > 0,
+        most,
     )
     plan = _plan(problem, arrived, found)
     cost = plan.cost(problem)
@@ -120,7 +130,7 @@ def paper_floors(costs: Floats, bound: int, total: int) -> Floats:
 
 def _bound(problem: Problem, table: int) -> int:
     """Bᵢ: the most of a table that can be pending, what a limit admits and one step's arrivals."""
-    cost, total = problem.prices.each[table], problem.totals[table]
+    cost, total = problem.prices.worst[0][table], problem.totals[table]
     low, high = 0, total
     while low < high:
         middle = (low + high + 1) // 2
@@ -128,19 +138,16 @@ def _bound(problem: Problem, table: int) -> int:
     return max(1, min(total, low + max(arrived[table] for arrived in problem.arrivals)))
 
 
-def _costs(problem: Problem, bounds: Ints) -> Floats:
+def _costs(functions: tuple[Cost, ...], shared: float, bounds: Ints) -> Floats:
     """What 0, 1, … changes cost, less the shared part, as multiples of one small number.
 
     More changes than that are never pending; in the row of a table they stand for a full state.
     """
-    shared = problem.prices.shared
-    each = [
-        listed(cost, int(bound)) for cost, bound in zip(problem.prices.each, bounds, strict=True)
-    ]
+    each = [listed(cost, int(bound)) for cost, bound in zip(functions, bounds, strict=True)]
     top = max(float(costs.max()) for costs in each)
     unit = ldexp(1.0, frexp(top)[1] - FINENESS) if top else 1.0
-    found = np.full((problem.tables, int(bounds.max()) + 2), np.inf)
-    for i, (cost, known) in enumerate(zip(problem.prices.each, each, strict=True)):
+    found = np.full((len(functions), int(bounds.max()) + 2), np.inf)
+    for i, (cost, known) in enumerate(zip(functions, each, strict=True)):
         if isinstance(cost, Linear):
             # Rounded by its slope a line stays one, and concave.
             known = (

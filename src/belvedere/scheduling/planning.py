@@ -15,7 +15,7 @@ from belvedere.scheduling.optimal import optimal
 from belvedere.scheduling.policies import fresh
 from belvedere.scheduling.rehearsal import Comparison, Rehearsal, rehearse
 from belvedere.scheduling.schedules import Schedule, the_schedule
-from belvedere.scheduling.simulator import CANDIDATES
+from belvedere.scheduling.simulator import CANDIDATES, worth_leaving
 from belvedere.scheduling.watching import observed
 
 EVERY = 0.5
@@ -24,7 +24,9 @@ MOST_STEPS = 20_000
 
 @dataclass(frozen=True)
 class Outlook:
-    """Policies on one stream: AUTO takes the cheapest that keeps the limits as well as NAIVE."""
+    """Policies on one stream: AUTO takes the cheapest that keeps the limits as well as NAIVE,
+    if it gains more than what is known of costs is off by.
+    """
 
     views: tuple[str, ...]
     policies: Comparison
@@ -38,10 +40,12 @@ class Outlook:
 
     def __str__(self) -> str:
         lines = [str(self.policies), f"AUTO takes {self.chosen}"]
-        naive = self.run("NAIVE").cost
-        if naive:
+        naive, least = self.run("NAIVE").cost, min(run.cost for run in self.policies)
+        if self.chosen != "NAIVE":
             saved = 1 - self.run(self.chosen).cost / naive
             lines[-1] += f", which saves {saved:.0%} of what NAIVE spends"
+        elif least < naive:
+            lines[-1] += f": what others would save, {1 - least / naive:.1%}, may be an error"
         if self.best is not None:
             lines.append(f"with all arrivals known, and no time passing: {self.best:.3f} s")
         for run in self.policies:
@@ -57,7 +61,7 @@ def plan(
     schedule = the_schedule(lake, name)
     _ = schedule.terms
     if isinstance(arrivals, str) and arrivals == "observed":
-        found, _ = observed(lake, schedule.tables)
+        found, _ = observed(lake, name, schedule.tables)
         if not found:
             raise Invalid(
                 f"no changes of the tables of {name!r} are recorded in their logs",
@@ -78,8 +82,8 @@ def outlook(
     step = every or max(EVERY, span / MOST_STEPS)
     runs = Comparison(rehearsed(kept, arrivals, policy, step) for policy in CANDIDATES)
     naive = runs[0]
-    sound = [r for r in runs if len(r.violations) <= len(naive.violations)]
-    chosen = min(sound, key=lambda r: r.cost).policy
+    sound = {r.policy: r.cost for r in runs if len(r.violations) <= len(naive.violations)}
+    chosen = worth_leaving(sound, max(s.terms.prices.error for s in kept))
     return Outlook(tuple(s.view for s in kept), runs, chosen, _best(kept, arrivals, step))
 
 

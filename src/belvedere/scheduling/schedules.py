@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from belvedere.derived import the_saves
@@ -21,7 +22,7 @@ from belvedere.scheduling.costs import (
     from_record,
     to_record,
 )
-from belvedere.scheduling.fitting import Fit, Measured, fit, priced
+from belvedere.scheduling.fitting import Fit, Joint, Measured, Weights, about, by_kind, fit, priced
 from belvedere.scheduling.keeping import refuse_too_tight
 from belvedere.scheduling.model import State, Terms
 from belvedere.sql.statements import Policy
@@ -36,39 +37,64 @@ REMEMBERED = 5
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured of a view's tables, each alone and all together."""
+    """What was measured of a view's tables, each alone and all together, by kinds of change."""
 
     tables: tuple[str, ...]
     fits: tuple[Fit, ...]
-    joint: tuple[tuple[State, float], ...] = ()
+    joint: tuple[Joint, ...] = ()
     at: str = ""
+    weights: tuple[Weights, ...] = ()
+    """How often each kind of change arrives at each table; empty where that is not known."""
 
-    @property
+    @cached_property
     def prices(self) -> Prices:
         """What batches take."""
-        return priced(self.fits, dict(self.joint))
+        return priced(self.fits, self.joint)
 
     def with_measured(self, action: State, seconds: float) -> Calibration:
         """The calibration after one more batch was timed; of about its size the oldest goes."""
         moved = [i for i, k in enumerate(action) if k]
         if len(moved) == 1:
             (i,) = moved
-            new = Measured(action[i], seconds)
-            near = [m for m in self.fits[i].measured if _size(m.changes) == _size(new.changes)]
-            others = [m for m in self.fits[i].measured if m not in near]
-            fitted = fit([*others, *near[-REMEMBERED + 1 :], new])
+            known = self.fits[i].measured
+            near = [m for m in known if not m.kind and about(m.changes) == about(action[i])]
+            others = [m for m in known if m not in near]
+            new = [*others, *near[-REMEMBERED + 1 :], Measured(action[i], seconds)]
+            fitted = fit(new, self.weights[i] if self.weights else None)
             return replace(self, fits=(*self.fits[:i], fitted, *self.fits[i + 1 :]))
         if len(moved) > 1:
-            return replace(self, joint=(*self.joint, (action, seconds))[-4 * REMEMBERED :])
+            return replace(self, joint=(*self.joint, Joint(action, seconds))[-4 * REMEMBERED :])
         return self
 
+    def times(self, factor: float) -> Calibration:
+        """The calibration of a machine that has become so many times slower.
+
+        Batches that the service timed itself are what they are.
+        """
+
+        def scaled(one: Measured) -> Measured:
+            return replace(one, seconds=factor * one.seconds) if one.kind else one
+
+        often = self.weights or ({},) * len(self.fits)
+        fits = (
+            fit([scaled(m) for m in f.measured], w) for f, w in zip(self.fits, often, strict=True)
+        )
+        joint = (replace(j, seconds=factor * j.seconds) if j.kind else j for j in self.joint)
+        return replace(self, fits=tuple(fits), joint=tuple(joint))
+
     def __str__(self) -> str:
-        """The curves and how well they fit."""
+        """The curves, how well they fit, and what they were fitted to."""
+        kinds = [
+            (name, kind or "as they came", _pairs(points))
+            for name, f in zip(self.tables, self.fits, strict=True)
+            for kind, points in by_kind(f.measured)
+        ]
         rows = [
-            (name, _shown(f.cost), f"{f.residual:.0%}", _points(f), "; ".join(f.notes))
+            (name, _shown(f.cost), f"{f.residual:.0%}", _shown(f.at_most), "; ".join(f.notes))
             for name, f in zip(self.tables, self.fits, strict=True)
         ]
-        text = table(("table", "cost in seconds of k changes", "off by", "measured", "notes"), rows)
+        headers = ("table", "cost in seconds of k changes", "off by", "at most", "notes")
+        text = "\n".join((table(headers, rows), str(table(("table", "kind", "measured"), kinds))))
         return f"{text}\na joint refresh saves {self.prices.shared:.3g} s for each further table"
 
 
@@ -189,8 +215,9 @@ def _record(schedule: Schedule) -> dict[str, Any]:
         record["calibration"] = {
             "tables": list(calibration.tables),
             "fits": [_fit_record(f) for f in calibration.fits],
-            "joint": [[list(amounts), seconds] for amounts, seconds in calibration.joint],
+            "joint": [[list(j.changes), j.seconds, j.kind] for j in calibration.joint],
             "at": calibration.at,
+            "weights": [dict(w) for w in calibration.weights],
         }
     return record
 
@@ -199,7 +226,8 @@ def _fit_record(fitted: Fit) -> dict[str, Any]:
     return {
         "cost": to_record(fitted.cost),
         "residual": fitted.residual,
-        "measured": [[m.changes, m.seconds] for m in fitted.measured],
+        "above": to_record(fitted.above) if fitted.above else None,
+        "measured": [[m.changes, m.seconds, m.kind] for m in fitted.measured],
         "notes": list(fitted.notes),
     }
 
@@ -211,19 +239,18 @@ def _schedule(record: Any) -> Schedule:
         calibration = Calibration(
             tuple(found["tables"]),
             tuple(_fit(f) for f in found["fits"]),
-            tuple((tuple(amounts), seconds) for amounts, seconds in found["joint"]),
+            tuple(Joint(tuple(amounts), *how) for amounts, *how in found["joint"]),
             found["at"],
+            tuple(found.get("weights", ())),
         )
     return Schedule(record["view"], record["limit"], calibration, record["policy"])
 
 
 def _fit(record: Any) -> Fit:
-    measured = tuple(Measured(k, seconds) for k, seconds in record["measured"])
-    return Fit(from_record(record["cost"]), record["residual"], measured, tuple(record["notes"]))
-
-
-def _size(changes: int) -> int:
-    return changes.bit_length()
+    measured = tuple(Measured(*one) for one in record["measured"])
+    above = from_record(record["above"]) if record.get("above") else None
+    notes = tuple(record["notes"])
+    return Fit(from_record(record["cost"]), record["residual"], measured, notes, above)
 
 
 def _shown(cost: Cost) -> str:
@@ -236,10 +263,6 @@ def _shown(cost: Cost) -> str:
             return "through " + _pairs(points)
         case Listed(values):
             return "through " + _pairs(list(enumerate(values, 1)))
-
-
-def _points(fitted: Fit) -> str:
-    return _pairs([(m.changes, m.seconds) for m in fitted.measured])
 
 
 def _pairs(points: Sequence[tuple[int, float]]) -> str:

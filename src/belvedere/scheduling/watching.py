@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -54,13 +55,9 @@ class Watch:
             yield name, start, table.version, events
 
 
-def observed(lake: Tables, tables: Iterable[str]) -> tuple[list[Arrival], datetime]:
-    """What arrived according to the tables' logs, in seconds from the first, and when that was."""
-    found: list[tuple[Event, str]] = []
-    for name in tables:
-        table = lake.table(canonical_name(lake, name))
-        # The first version is the table itself, not a change of it.
-        found += [(e, name) for e in lake.events(table, after=0) if e.rows]
+def observed(lake: Tables, view: str, tables: Iterable[str]) -> tuple[list[Arrival], datetime]:
+    """What arrived since a view began, in seconds from the first, and when that was."""
+    found = [(e, name) for name in tables for e in _since_it_began(lake, view, name) if e.rows]
     found.sort(key=lambda pair: pair[0].time)
     if not found:
         return [], datetime.now().astimezone()
@@ -69,6 +66,28 @@ def observed(lake: Tables, tables: Iterable[str]) -> tuple[list[Arrival], dateti
         Arrival((event.time - start).total_seconds(), name, event.rows or 0)
         for event, name in found
     ], start
+
+
+def arriving(lake: Tables, view: str, name: str) -> dict[str, float]:
+    """How often changes of a table were of each kind since a view began; empty if there were none."""
+    counts = Counter[str]()
+    for event in _since_it_began(lake, view, name):
+        counts.update(event.kinds)
+    return {kind: count / counts.total() for kind, count in counts.items()}
+
+
+def _since_it_began(lake: Tables, view: str, name: str) -> Iterator[Event]:
+    """The commits of a table after the version that a view was created from.
+
+    How a table was filled before says nothing of what will arrive.
+    """
+    table = lake.table(canonical_name(lake, name))
+    stored = lake.table(the_view(lake, view).stored)
+    stamps = [Stamp.from_json(event.user_metadata) for event in lake.events(stored)]
+    first = next((s.vector.get(table.name) for s in reversed(stamps) if s is not None), None)
+    known = first is not None and first.id == table.id
+    # The first version is the table itself, not a change of it.
+    return lake.events(table, after=first.version if known and first is not None else 0)
 
 
 def consistent_version(lake: Tables, view: View) -> int | None:

@@ -2,6 +2,9 @@
 
     maintain(Δ) = c₀ + c₁·Δ        capture = C        query = Q without, q through the sketch
 
+c₀ and c₁ are the line with the least squares of errors through the maintenances so far, the newer
+ones counting for more: large changes say what a row costs, small ones what is there anyway.
+
 Changes bring a sketch up to date while maintain(Δ) < C; the break-even point is (C - c₀) / c₁. A
 sketch pays while what its queries save is more than what keeping it costs.
 """
@@ -11,21 +14,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
-_SOME = 1000.0
-"""Changed rows from which on a maintenance says something about the cost of each."""
+_APART = 1000.0
+"""By how many changed rows maintenances must differ before they tell what each row costs."""
 _WEIGHT = 0.3
-"""How much the newest measurement counts."""
+"""How much the newest capture or query counts."""
+_FADES = 0.9
+"""How much less a maintenance counts with every one after it."""
 MARGIN = 1.5
 """Capture must be predicted to be cheaper by so much: what is predicted is not exact."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds, as measured so far; 0 is not known."""
+    """Seconds, as measured so far; 0 is not known. Maintenances as sums for a line through them."""
 
     capture: float = 0.0
-    fixed: float = 0.0
-    per_row: float = 0.0
+    count: float = 0.0
+    rows: float = 0.0
+    seconds: float = 0.0
+    squares: float = 0.0
+    products: float = 0.0
     plain: float = 0.0
     through: float = 0.0
     uses: float = 0.0
@@ -46,11 +54,15 @@ class Costs:
 
     def maintained(self, rows: int, seconds: float) -> Costs:
         """After a maintenance of so many changed rows."""
-        after = replace(self, spent=self.spent + seconds)
-        if rows < _SOME:
-            return replace(after, fixed=_blend(self.fixed, seconds))
-        each = max(seconds - self.fixed, 0.0) / rows
-        return replace(after, per_row=_blend(self.per_row, each))
+        return replace(
+            self,
+            count=_FADES * self.count + 1,
+            rows=_FADES * self.rows + rows,
+            seconds=_FADES * self.seconds + seconds,
+            squares=_FADES * self.squares + rows * rows,
+            products=_FADES * self.products + rows * seconds,
+            spent=self.spent + seconds,
+        )
 
     def used(self, seconds: float) -> Costs:
         """After a query through the sketch."""
@@ -60,6 +72,25 @@ class Costs:
         """After the same query without."""
         return replace(self, plain=_blend(self.plain, seconds))
 
+    @property
+    def per_row(self) -> float:
+        """What one more changed row costs: the slope of the line nearest to what was measured."""
+        if not self.count:
+            return 0.0
+        mean = self.rows / self.count
+        spread = self.squares / self.count - mean * mean
+        if spread < _APART * _APART / 4:
+            return 0.0
+        both = self.products / self.count - mean * self.seconds / self.count
+        return max(both / spread, 0.0)
+
+    @property
+    def fixed(self) -> float:
+        """What a maintenance costs however little changed."""
+        if not self.count:
+            return 0.0
+        return max(self.seconds - self.per_row * self.rows, 0.0) / self.count
+
     def maintenance(self, rows: int) -> float:
         """What bringing it up to date by so many changed rows will take."""
         return self.fixed + self.per_row * rows
@@ -68,8 +99,8 @@ class Costs:
     def break_even(self) -> float | None:
         """From how many changed rows on capture is cheaper; None if that is not known.
 
-        >>> Costs(capture=10.0, fixed=1.0, per_row=0.001).break_even
-        9000.0
+        >>> round(Costs(capture=10.0).maintained(0, 1.0).maintained(1000000, 2.0).break_even)
+        9000000
         """
         if not self.capture or not self.per_row:
             return None

@@ -62,6 +62,8 @@ class Definition:
     past: tuple[Version, ...] = ()
     blooms: tuple[tuple[str, str, int, int], ...] = ()
     """Tables and key columns that have a filter, how many keys each has, and how many are gone."""
+    loose: bool = False
+    """Whether it may have fragments too many, for less upkeep."""
 
     def remembering(self, version: Version) -> Definition:
         """The same with one more version of the past."""
@@ -79,6 +81,7 @@ class Definition:
             "reads": {t: list(c) for t, c in self.reads.items()},
             "types": {t: dict(c) for t, c in self.types.items()},
             "room": self.room,
+            "loose": self.loose,
             "watched": [[w.table, w.column, w.low, w.high] for w in self.watched],
             "retired": self.retired,
             "kept": self.kept,
@@ -116,6 +119,7 @@ class Definition:
             record["costs"],
             past,
             tuple((t, c, k, g) for t, c, k, g in record["blooms"]),
+            record["loose"],
         )
 
 

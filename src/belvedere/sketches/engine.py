@@ -8,6 +8,9 @@ per part of the state; then only the groups that it touched are looked at again:
     finish   which groups are shown, by HAVING and the first k; μ for those that changed (§5.1)
 
 A count below zero, a sum too long for a word, a buffer run dry: `Recapture`, never a wrong sketch.
+
+Kept loosely (P11), a sketch may have fragments too many: rows that go are taken off their groups,
+not off the groups' fragments, and a group whose buffer ran dry counts as shown.
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ ROOM = 16
 _AHEAD = 64
 """How many rows behind a limit are held, for each that a buffer of least values holds."""
 _EXACT_DOUBLES = 2**53
+_TOO_LOOSE = 0.5
+"""Rows whose going was not noted, beside all there are, from which on a sketch is captured anew."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -72,8 +77,11 @@ class Engine:
         partitions: Sequence[Partition],
         kinds: Mapping[str, str],
         room: int = ROOM,
+        *,
+        loose: bool = False,
     ) -> None:
         self.block, self.partitions, self.kinds, self.room = block, partitions, kinds, room
+        self.loose, self.unnoted = loose, 0
         widths = [p.count for p in partitions]
         self._offsets = [sum(widths[:i]) for i in range(len(widths))]
         keys = [kinds[key_name(i)] for i in range(len(block.keys))]
@@ -217,8 +225,11 @@ class Engine:
 
     def count_fragments(self, part: Part, partition: int, fragments: Words) -> None:
         """Count a batch's rows in fragments of one of the partitions."""
-        own = fragments + self._offsets[partition]
-        self._occurrences.count(part.groups, own, part.weights, self._groups.known)
+        own, groups, weights = fragments + self._offsets[partition], part.groups, part.weights
+        if self.loose and (gone := weights < 0).any():
+            self.unnoted += int(-weights[gone].sum())
+            own, groups, weights = own[~gone], groups[~gone], weights[~gone]
+        self._occurrences.count(groups, own, weights, self._groups.known)
 
     def load_sums(
         self, argument: int, part: Part, counts: Words, total: pa.Array, sizes: pa.Array
@@ -276,6 +287,7 @@ class Engine:
         for each in (*self._sums.values(), *self._least.values()):
             if not isinstance(each, Sum):
                 each.settle(touched)
+        self._refuse_too_loose(rows)
         was = shown.copy()
         self._show(touched, rows, shown)
         changed = np.flatnonzero(was != shown).astype(np.int64)
@@ -284,10 +296,27 @@ class Engine:
         self._touched = []
         self._now += 1
 
+    def _refuse_too_loose(self, rows: Words) -> None:
+        if self.unnoted and self.unnoted > _TOO_LOOSE * int(rows.sum()):
+            raise Recapture("too many rows went unnoted", reason="SKETCH_TOO_LOOSE")
+
+    def _dry(self, groups: Words) -> Flags:
+        """Which groups may be shown or not, for all that their buffers say."""
+        found = np.zeros(len(groups), dtype=np.bool_)
+        for each in self._least.values():
+            found |= each.dry(groups)
+        if found.any() and (not self.loose or self._first is not None):
+            raise Recapture(
+                f"more than {self.room} least values of a group are gone",
+                reason="SKETCH_BUFFER_DRY",
+            )
+        return found
+
     def _show(self, touched: Words, rows: Words, shown: Flags) -> None:
         """Bring `shown` up to date: of what was touched, or with a limit of all."""
+        dry = self._dry(touched)
         if self._first is None:
-            shown[touched] = (rows[touched] > 0) & self._having.holds(touched)
+            shown[touched] = (rows[touched] > 0) & (self._having.holds(touched) | dry)
             return
         alive = np.flatnonzero(rows[: self._groups.known] > 0).astype(np.int64)
         if self._horizon is not None and int(rows[alive].sum()) < self._first.limit:
@@ -366,6 +395,7 @@ class Engine:
         largest = [self._largest[i] for i in sorted(self._largest)]
         arrays["largest"] = np.array(largest, dtype=np.int64)
         arrays["horizon"] = np.array(self._horizon or [], dtype=np.int64)
+        arrays["unnoted"] = np.array([self.unnoted], dtype=np.int64)
         return arrays
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -383,6 +413,7 @@ class Engine:
         self._state["stamps"][:] = -1
         self._largest = dict(zip(sorted(self._sums), arrays["largest"].tolist(), strict=True))
         self._horizon = arrays["horizon"].tolist() or None
+        self.unnoted = int(arrays["unnoted"][0])
 
     def _states(self) -> dict[str, PerGroup]:
         sums = {f"sum{i}": s.state for i, s in self._sums.items()}

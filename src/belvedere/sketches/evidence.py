@@ -10,7 +10,7 @@ from typing import Any
 
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.scalars import Scalar
-from belvedere.analyses.intervals import ANYTHING, Interval, interval
+from belvedere.analyses.intervals import ANYTHING, End, Interval, interval
 from belvedere.analyses.origins import Origin, origin
 from belvedere.memory.kinds import is_decimal, is_integer
 from belvedere.sketches.definition import Watched
@@ -20,6 +20,12 @@ _ROOM = 8
 
 Ends = Callable[[str, str], tuple[Any, Any]]
 """The least and the greatest value of a table's column; None where it has none."""
+Declared = Callable[[str, str], Interval | None]
+"""Where constraints keep a table's column; None where they say nothing."""
+
+
+def _undeclared(_table: str, _column: str) -> Interval | None:
+    return None
 
 
 @dataclass
@@ -27,53 +33,73 @@ class Evidence:
     """Proves by interval arithmetic that sums have no negative terms; gathers what it relied on."""
 
     ends: Ends
+    declared: Declared = _undeclared
     _known: dict[tuple[str, str], Interval] = field(default_factory=dict)
+    _tight: dict[tuple[str, str], Interval] = field(default_factory=dict)
     relied: set[tuple[str, str]] = field(default_factory=set)
 
     @staticmethod
     def relying_on(watched: Iterable[Watched]) -> Evidence:
         """What a sketch was found to rely on, and nothing else."""
-        known = {(w.table, w.column): Interval(Fraction(w.low), Fraction(w.high)) for w in watched}
-        return Evidence(lambda _table, _column: (None, None), known)
+        known = {(w.table, w.column): Interval(end_of(w.low), end_of(w.high)) for w in watched}
+        return Evidence(lambda _table, _column: (None, None), _known=known)
 
     def nonnegative(self, value: Scalar, over: Rel) -> bool:
-        """Whether a scalar over a plan's rows is never below zero."""
+        """Whether a scalar over a plan's rows is never below zero.
+
+        With room for tables to grow; where that proves nothing, with the values that they have.
+        """
         origins = {c: origin(over, c) for c in value.columns}
         if any(o is None for o in origins.values()):
             return False
         found = {c: o for c, o in origins.items() if o is not None}
-        at = {c: self._interval(o) for c, o in found.items()}
-        holds = interval(value, lambda c: at.get(c, ANYTHING), _most(found.values())).nonnegative
-        if holds:
-            self.relied |= {(o.table, o.column) for o in found.values()}
-        return holds
+        for o in found.values():
+            self._look(o)
+        places = {c: (o.table, o.column) for c, o in found.items()}
+        for at in (self._known, {**self._known, **self._tight}):
+            ends = {c: at[place] for c, place in places.items()}
+            if interval(value, ends.__getitem__, _most(found.values())).nonnegative:
+                # What is narrower proves what was proved before too.
+                self._known |= {place: at[place] for place in places.values()}
+                self.relied |= {*places.values()}
+                return True
+        return False
 
     def watched(self) -> tuple[Watched, ...]:
         """Which columns must stay between which values."""
+        known = self._known
         return tuple(
-            Watched(
-                t, c, str(Fraction(self._known[t, c].low)), str(Fraction(self._known[t, c].high))
-            )
+            Watched(t, c, str(known[t, c].low), str(known[t, c].high))
             for t, c in sorted(self.relied)
         )
 
-    def _interval(self, o: Origin) -> Interval:
-        key = o.table, o.column
-        if key not in self._known:
-            self._known[key] = self._measured(o)
-        return self._known[key]
-
-    def _measured(self, o: Origin) -> Interval:
+    def _look(self, o: Origin) -> None:
+        """Find out where a column of a table lies, once."""
+        place = o.table, o.column
+        if place in self._known:
+            return
         numeric = is_integer(o.type) or is_decimal(o.type) or o.type in ("float", "double")
         if not numeric:
-            return ANYTHING
+            self._known[place] = ANYTHING
+            return
         low, high = self.ends(o.table, o.column)
+        kept = self.declared(o.table, o.column) or ANYTHING
         if low is None or not _finite(low) or not _finite(high):
-            return ANYTHING
+            self._known[place] = kept
+            return
         # A table grows: what is above its greatest value, or between zero and its least, is no harm.
-        least = min(Fraction(low), Fraction(0)) if Fraction(low) < 0 else Fraction(0)
-        most = _roomy(Fraction(high), o.type)
-        return Interval(least, most)
+        least, most = Fraction(low), Fraction(high)
+        self._known[place] = _both(Interval(min(least, Fraction(0)), _roomy(most, o.type)), kept)
+        self._tight[place] = _both(Interval(least, most), kept)
+
+
+def end_of(text: str) -> End:
+    """An end of an interval, from its text."""
+    return float(text) if "inf" in text else Fraction(text)
+
+
+def _both(one: Interval, other: Interval) -> Interval:
+    return Interval(max(one.low, other.low), min(one.high, other.high))
 
 
 def _roomy(high: Fraction, kind: str) -> Fraction:

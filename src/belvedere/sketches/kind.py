@@ -10,9 +10,9 @@ from belvedere.derived import the_saves
 from belvedere.errors import BelvedereError, Internal
 from belvedere.lake.saved import Corrupt
 from belvedere.lake.shelf import Tables
-from belvedere.lake.stamps import Position
 from belvedere.sketches.definition import KIND, Definition
 from belvedere.sql.sketch_statements import (
+    ClusterSketch,
     CreateSketch,
     DescribeSketch,
     DropSketch,
@@ -20,11 +20,12 @@ from belvedere.sql.sketch_statements import (
     ShowSketches,
 )
 from belvedere.views.catalog import canonical_name
-from belvedere.views.status import Pending, Status
+from belvedere.views.status import Status, pending_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from belvedere.sketches.queries import Found
     from belvedere.sketches.service import Service
     from belvedere.sketches.upkeep import Maintained
     from belvedere.sketches.use import Answer
@@ -68,6 +69,10 @@ class Sketches:
         """Bring one to the newest versions."""
         return self.service.brought(name, full=full)
 
+    def refresh_all(self, *, full: bool = False) -> list[Maintained]:
+        """Bring all to the newest versions, reading each change once."""
+        return self.service.all_brought(full=full) if self.names() else []
+
     def advance(self, name: str, tables: Sequence[str]) -> Maintained:
         """Apply only some tables' pending changes to one."""
         return self.service.brought(name, only=tables)
@@ -88,11 +93,16 @@ class Sketches:
             DropSketch: self._drop,
             ShowSketches: self._show,
             DescribeSketch: self._describe,
+            ClusterSketch: self._cluster,
         }
 
     def answer(self, text: str, versions: Mapping[str, int] | None = None) -> Answer:
         """How a query is to be answered."""
         return self.service.answer(text, versions)
+
+    def found(self, text: str, versions: Mapping[str, int] | None = None) -> Found:
+        """How a query is to be answered, and what it then reads."""
+        return self.service.found(text, versions)
 
     def watch(self, on: bool) -> None:
         """AUTO: from now on, or no longer."""
@@ -115,18 +125,12 @@ class Sketches:
             return Status(name, "SKETCH", error=str(error))
         held = None if self._service is None else self._service.vector(name)
         vector = head.vector if held is None else held
-        pending = {t: self._pending(t, p) for t, p in vector.items()}
+        try:
+            pending = {t: pending_of(self._lake.table(t), p, self._lake) for t, p in vector.items()}
+        except BelvedereError as error:
+            return Status(name, "SKETCH", error=str(error))
         versions = {t: p.version for t, p in vector.items()}
         return Status(name, "SKETCH", versions, pending, error=definition.retired)
-
-    def _pending(self, table: str, known: Position) -> Pending:
-        try:
-            found = self._lake.table(table)
-        except BelvedereError:
-            return Pending(None, None)
-        if found.id != known.id:
-            return Pending(None, None)
-        return Pending(found.version - known.version, None)
 
     @property
     def _spark(self) -> SparkSession:
@@ -169,3 +173,8 @@ class Sketches:
     def _describe(self, statement: DescribeSketch) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
         return self._spark.createDataFrame(self.service.describe(name), "name string, value string")
+
+    def _cluster(self, statement: ClusterSketch) -> DataFrame:
+        name = canonical_name(self._lake, statement.name)
+        rows = [(str(each),) for each in self.service.cluster(name)]
+        return self._spark.createDataFrame(rows, "result string")

@@ -21,9 +21,6 @@ from belvedere.sketches.partitions import Bitmap
 from belvedere.sql.bind import bind
 from belvedere.views.catalog import Names
 
-SMALL_STATE = 8_000_000
-"""Bytes of a state that is saved at once; a larger one when the lake is let go of."""
-
 
 @dataclass(frozen=True)
 class Live:
@@ -33,7 +30,8 @@ class Live:
     vector: Vector
     bitmaps: tuple[Bitmap, ...]
     engine: Engine | None
-    saved: bool = True
+    owed: float = 0.0
+    """Seconds of upkeep that a process killed now would have done in vain."""
     blooms: Mapping[tuple[str, str], Bloom] = field(default_factory=dict)
 
     @property
@@ -62,7 +60,9 @@ def engine_of(lake: Tables, definition: Definition) -> Engine | None:
     if definition.kept or definition.retired:
         return None
     found = block(plan_of(lake, definition.query), definition.partitions)
-    return Engine(found, definition.partitions, definition.kinds, definition.room)
+    return Engine(
+        found, definition.partitions, definition.kinds, definition.room, loose=definition.loose
+    )
 
 
 def load(lake: Tables, saves: Saves, name: str) -> Live:
@@ -94,4 +94,4 @@ def save(saves: Saves, name: str, live: Live) -> Live:
     told = tuple((t, k, b.keys, b.gone) for (t, k), b in live.blooms.items())
     live = replace(live, definition=replace(live.definition, blooms=told))
     saves.save(KIND, name, live.definition.to_json(), live.vector, arrays)
-    return replace(live, saved=True)
+    return replace(live, owed=0.0)

@@ -147,17 +147,17 @@ class Least:
             raise Recapture("a value went that never came", reason="SKETCH_NEGATIVE_COUNT")
 
     def settle(self, touched: Words) -> None:
-        """End a batch: buffers that hold all values know it; one that ran dry is an error."""
+        """End a batch: buffers that hold all values know it."""
         state = self.state
         n, held = state["n"][touched], state["counts"][touched]
         room = np.arange(self.room) < state["sizes"][touched][:, None]
         whole = (held * room).sum(axis=1) == n
         state["complete"][touched[whole]] = True
-        if ((state["sizes"][touched] == 0) & (n > 0)).any():
-            raise Recapture(
-                f"more than {self.room} least values of a group are gone",
-                reason="SKETCH_BUFFER_DRY",
-            )
+
+    def dry(self, groups: Words) -> Flags:
+        """Which of some groups have values, and none of the least that were held."""
+        state = self.state
+        return np.asarray((state["sizes"][groups] == 0) & (state["n"][groups] > 0), dtype=np.bool_)
 
     def load(self, groups: Words, values: Words, counts: Words, totals: Words) -> None:
         """Values computed elsewhere: of each group its first ones, and how many it has of all.

@@ -54,8 +54,7 @@ class Partition:
                 hint="numbers, decimals, dates, timestamps and strings can",
                 reason="NO_ORDER",
             )
-        keys = [_key(b) for b in self.bounds]
-        if any(not a < b for a, b in itertools.pairwise(keys)):
+        if any(not a < b for a, b in itertools.pairwise(self._keys)):
             raise Invalid(
                 f"the ranges of {self.column!r} overlap",
                 hint="give each bound once, in ascending order",
@@ -101,7 +100,7 @@ class Partition:
         """The fragment of one value: the definition that `fragments` follows."""
         if value is None:
             return self.null
-        return bisect.bisect_right([_key(b) for b in self.bounds], _key(value))
+        return bisect.bisect_right(self._keys, _key(value))
 
     def fragment_scalar(self, value: Scalar) -> Scalar:
         """The fragment of a value as SQL: a search by halves, so that its depth is small."""
@@ -148,13 +147,17 @@ class Partition:
         return col(self.column).expr
 
     @cached_property
+    def _keys(self) -> list[Any]:
+        return [_key(b) for b in self.bounds]
+
+    @cached_property
     def _words(self) -> Words | None:
         return words(pa.array(self.bounds, kinds.arrow(self.kind)))
 
     def _by_dictionary(self, values: pa.Array) -> Fragments:
         """The fragments of texts and long decimals: each value once, then by its number."""
         encoded = pc.dictionary_encode(values)
-        keys = [_key(b) for b in self.bounds]
+        keys = self._keys
         known = [bisect.bisect_right(keys, _key(v)) for v in encoded.dictionary.to_pylist()]
         places = pc.fill_null(encoded.indices, len(known)).to_numpy().astype(np.int64)
         found: Fragments = np.array([*known, self.null], dtype=np.int64)[places]
@@ -245,6 +248,20 @@ def runs(kept: Bitmap) -> list[tuple[int, int]]:
     steps = np.diff(padded)
     starts, ends = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1) - 1
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def coarser(kept: Bitmap, most: int) -> Bitmap:
+    """The same and more fragments, in at most so many runs: the shortest gaps are filled.
+
+    >>> coarser(np.array([True, False, True, False, False, True]), 2).nonzero()[0].tolist()
+    [0, 1, 2, 5]
+    """
+    found = runs(kept)
+    gaps = sorted((b[0] - a[1], a[1], b[0]) for a, b in itertools.pairwise(found))
+    wider = kept.copy()
+    for _, last, first in gaps[: max(len(found) - most, 0)]:
+        wider[last:first] = True
+    return wider
 
 
 def text_of(bound: Bound) -> str:

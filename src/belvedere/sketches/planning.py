@@ -17,10 +17,11 @@ from belvedere.errors import Internal, Invalid, Unsupported
 from belvedere.lake.door import Door
 from belvedere.lake.names import quote
 from belvedere.lake.tables import Table
-from belvedere.lake.work import Work
+from belvedere.lake.work import PRECISION, Work
 from belvedere.memory.kinds import is_exact
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.sketches.blocks import block
+from belvedere.sketches.bounds import declared, recorded
 from belvedere.sketches.choice import best
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine import ROOM, Engine
@@ -37,6 +38,11 @@ FRAGMENTS = 100
 _SAMPLE = 200_000
 
 
+def session_settings(door: Door) -> dict[str, str]:
+    """What a session means by the same words: a sketch is of queries in one like it."""
+    return {key: str(door.spark.conf.get(key)) for key in (*SETTINGS, PRECISION)}
+
+
 @dataclass
 class Planner:
     """Plans one sketch over the tables as they are."""
@@ -47,7 +53,7 @@ class Planner:
 
     def plan(self) -> Definition:
         """The sketch that the statement declares; `Unsupported` with what would be safe if it is not."""
-        settings = {key: str(self.door.spark.conf.get(key)) for key in SETTINGS}
+        settings = session_settings(self.door)
         if settings["spark.sql.caseSensitive"] == "true":
             raise Unsupported(
                 "sketches in a case-sensitive session",
@@ -63,7 +69,7 @@ class Planner:
                 reason="SKETCH_OF_VIEW",
             )
         work = self.pins.work(settings)
-        evidence = Evidence(lambda table, column: self._ends(work, table, column))
+        evidence = evidence_of(self.pins, work)
         clauses = self.statement.fragments or (self._chosen(q, work, evidence),)
         partitions = tuple(self._partition(q, c, work) for c in clauses)
         self._refuse_two(partitions)
@@ -77,10 +83,11 @@ class Planner:
             settings=settings,
             partitions=partitions,
             kinds={},
-            reads=_reads(q, partitions),
-            types=types_read(self.pins, _reads(q, partitions)),
-            room=ROOM,
+            reads=reads_of(q, partitions),
+            types=types_read(self.pins, reads_of(q, partitions)),
+            room=self.statement.buffer or ROOM,
             watched=evidence.watched(),
+            loose=self.statement.loose,
         )
         found = self._with_engine(q, plain, work)
         _refuse_rounding(found)
@@ -153,14 +160,11 @@ class Planner:
             return given(name, column, kind, clause.bounds)
         count = FRAGMENTS if clause.count is None else clause.count
         if clause.equal_width:
-            low, high = self._ends(work, name, column)
+            low, high = ends(work, table, column)
             if low is None:
                 return Partition(name, column, kind, ())
             return equi_width(name, column, kind, low, high, count)
         return equi_depth(name, column, kind, self._sample(work, table, [column])[column], count)
-
-    def _ends(self, work: Work, name: str, column: str) -> tuple[Any, Any]:
-        return ends(work, self.pins.table(name), column)
 
     def _sample(self, work: Work, table: Table, columns: Sequence[str]) -> Mapping[str, pa.Array]:
         """Some rows of a table, about as many as can be looked at in no time."""
@@ -224,6 +228,16 @@ def ends(work: Work, table: Table, column: str) -> tuple[Any, Any]:
     return rows.table["a"][0].as_py(), rows.table["b"][0].as_py()
 
 
+def evidence_of(pins: Pins, work: Work) -> Evidence:
+    """What constraints, the log and, where these do not say, the rows tell of tables."""
+
+    def lie(name: str, column: str) -> tuple[Any, Any]:
+        table = pins.table(name)
+        return recorded(table, column) or ends(work, table, column)
+
+    return Evidence(lie, lambda name, column: declared(pins.table(name), column))
+
+
 def proved_again(q: Rel, definition: Definition, pins: Pins) -> Definition:
     """A sketch over the tables as they are: still safe, or retired."""
     if types_read(pins, definition.reads) != definition.types:
@@ -231,7 +245,7 @@ def proved_again(q: Rel, definition: Definition, pins: Pins) -> Definition:
     if not definition.watched:
         return definition
     work = pins.work(definition.settings)
-    evidence = Evidence(lambda table, column: ends(work, pins.table(table), column))
+    evidence = evidence_of(pins, work)
     why = unsafe(q, cuts_of(definition.partitions, evidence))
     if why is None:
         return replace(definition, watched=evidence.watched(), retired="")
@@ -251,7 +265,8 @@ def columns_read(q: Rel) -> list[tuple[str, str, str]]:
     return list(found)
 
 
-def _reads(q: Rel, partitions: Sequence[Partition]) -> dict[str, tuple[str, ...]]:
+def reads_of(q: Rel, partitions: Sequence[Partition]) -> dict[str, tuple[str, ...]]:
+    """The columns that a sketch of a plan uses of each table."""
     reads: dict[str, dict[str, None]] = {t: {} for t in tables(q)}
     for table, column, _ in columns_read(q):
         reads[table][column] = None

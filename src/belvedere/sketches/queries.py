@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from belvedere.algebra.relations import Rel
@@ -13,18 +13,24 @@ from belvedere.errors import BelvedereError
 from belvedere.lake.names import parts
 from belvedere.sketches.definition import Definition, Version
 from belvedere.sketches.evidence import Evidence
-from belvedere.sketches.live import plan_of
-from belvedere.sketches.planning import cuts_of
+from belvedere.sketches.planning import cuts_of, session_settings
 from belvedere.sketches.reuse import refusal
 from belvedere.sketches.shapes import shape
-from belvedere.sketches.use import MOST_KEPT, Answer, rewritten, share, skipped
+from belvedere.sketches.use import MOST_KEPT, Answer, Reading, rewritten, share
 from belvedere.sql.bind import bind
 from belvedere.views.catalog import Names, canonical_name
-from belvedere.views.create import SETTINGS
 from belvedere.views.pins import Pins
 
 if TYPE_CHECKING:
     from belvedere.sketches.service import Service
+
+
+@dataclass(frozen=True)
+class Found:
+    """How a query is answered, and, through a sketch, what it reads."""
+
+    answer: Answer
+    reading: Reading | None = None
 
 
 class Queries:
@@ -34,35 +40,35 @@ class Queries:
         self._sketches = sketches
         self._door = sketches.door
 
-    def answer(self, text: str, versions: Mapping[str, int]) -> Answer:
+    def find(self, text: str, versions: Mapping[str, int]) -> Found:
         """The query through a sketch, or as it is with why."""
         try:
             return self._found(text, versions)
         except Exception as error:  # a query never fails because of a sketch
-            return Answer(text, why=_first_line(error))
+            return _none(text, _first_line(error))
 
-    def _found(self, text: str, versions: Mapping[str, int]) -> Answer:
+    def _found(self, text: str, versions: Mapping[str, int]) -> Found:
         names = list(self._sketches.names())
         if not names:
-            return Answer(text, why="there is none")
+            return _none(text, "there is none")
         try:
             q = bind(text, Names(self._door)).plan
         except BelvedereError as error:
-            return Answer(text, why=f"the query has no plan: {error.message}")
-        hidden = self._temporary() & {parts(t)[-1].lower() for t in tables(q)}
-        if hidden:
-            return Answer(text, why=f"a temporary view hides {min(hidden)!r}")
+            return _none(text, f"the query has no plan: {error.message}")
         refused: list[tuple[str, str]] = []
         with self._door.one_call(), Pins(self._door) as pins:
             for name in names:
                 try:
                     found = self._through(name, text, q, versions, pins)
                 except Exception as error:
-                    found = str(error).splitlines()[0] if str(error) else type(error).__name__
-                if isinstance(found, Answer):
-                    return replace(found, refused=tuple(refused))
+                    found = _first_line(error)
+                if isinstance(found, Found):
+                    hidden = self._temporary() & {parts(t)[-1].lower() for t in tables(q)}
+                    if hidden:
+                        return _none(text, f"a temporary view hides {min(hidden)!r}")
+                    return replace(found, answer=replace(found.answer, refused=tuple(refused)))
                 refused.append((name, found))
-        return Answer(text, why="none answers this query", refused=tuple(refused))
+        return _none(text, "none answers this query", tuple(refused))
 
     def _temporary(self) -> set[str]:
         """The names that mean views of this session only, before any table."""
@@ -71,16 +77,16 @@ class Queries:
 
     def _through(
         self, name: str, text: str, q: Rel, versions: Mapping[str, int], pins: Pins
-    ) -> Answer | str:
+    ) -> Found | str:
         """The query through one sketch, or why not."""
         definition = self._sketches.definition(name)
         if set(definition.reads) != set(tables(q)):
             return "it reads other tables"
-        now = {key: str(self._door.spark.conf.get(key)) for key in SETTINGS}
+        now = session_settings(self._door)
         if now != dict(definition.settings):
             return "the session's settings are others than the sketch's"
         cuts = cuts_of(definition.partitions, Evidence.relying_on(definition.watched))
-        no = refusal(shape(plan_of(self._door, definition.query)), shape(q), cuts)
+        no = refusal(self._sketches.shape(definition), shape(q), cuts)
         if no:
             return no
         why = unsafe(q, cuts)
@@ -108,7 +114,7 @@ class Queries:
         if retired:
             return f"it is retired: {retired}", ""
         live, done = self._sketches.bring(name, pins)
-        self._sketches.keep(name, at_once=False)
+        self._sketches.keep(name)
         if live.definition.retired:
             return f"it is retired: {live.definition.retired}", ""
         return live.version, "" if done.strategy == "nothing" else str(done)
@@ -122,24 +128,26 @@ class Queries:
         version: Version,
         pins: Pins,
         upkeep: str,
-    ) -> Answer | str:
+    ) -> Found | str:
         both = list(zip(definition.partitions, version.bitmaps, strict=True))
         if all(share(p, b) > MOST_KEPT for p, b in both):
             return "it has more than half of the fragments"
         found = {t: pins.table(t) for t in definition.reads}
-        partitions = {p.table: (p, b) for p, b in both}
-        sql = rewritten(self._door, text, version, partitions, found)
-        gone = (skipped(found[p.table], version.vector[p.table].version, p, b) for p, b in both)
-        return Answer(
-            sql,
+        reading = Reading.through(text, version, definition.partitions, found)
+        answer = Answer(
+            rewritten(self._door, reading),
             name,
             {t: p.version for t, p in version.vector.items()},
             why=why,
             kept=sum(int(b.sum()) for b in version.bitmaps),
             fragments=sum(p.count for p in definition.partitions),
-            skipped=tuple(s for s in gone if s is not None),
             upkeep=upkeep,
         )
+        return Found(answer, reading)
+
+
+def _none(text: str, why: str, refused: tuple[tuple[str, str], ...] = ()) -> Found:
+    return Found(Answer(text, why=why, refused=refused))
 
 
 def _first_line(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -15,25 +16,44 @@ from belvedere.lake.door import Door
 from belvedere.lake.saved import Corrupt
 from belvedere.lake.stamps import Vector
 from belvedere.sketches.auto import Watcher
+from belvedere.sketches.clustering import Clustered, cluster
 from belvedere.sketches.definition import KIND, Definition
 from belvedere.sketches.explain import described, explained
-from belvedere.sketches.live import SMALL_STATE, Live, load, save
+from belvedere.sketches.live import Live, load, plan_of, save
 from belvedere.sketches.planning import Planner
-from belvedere.sketches.queries import Queries
+from belvedere.sketches.queries import Found, Queries
+from belvedere.sketches.selections import Selections
+from belvedere.sketches.shapes import Shape, shape
 from belvedere.sketches.upkeep import Maintained, Upkeep
 from belvedere.sketches.use import Answer
 from belvedere.sql.sketch_statements import CreateSketch
 from belvedere.views.catalog import canonical_name
 from belvedere.views.pins import Pins
 
+_A_NOTE = 0.001
+"""What it is worth, in seconds of upkeep, not to forget what a query took."""
+LATER = 3.0
+"""How many times longer than saving it the upkeep of a sketch took before it is saved again."""
+
 
 class Service:
-    """The sketches of a lake with Spark."""
+    """The sketches of a lake with Spark.
+
+    What is saved need not be the newest: from there the changes since are read again. So a state
+    is saved only when more upkeep than it is worth would be lost with the process, and at the end.
+    """
 
     def __init__(self, door: Door) -> None:
         self.door = door
         self._saves = the_saves(door)
         self._held: dict[str, Live] = {}
+        self._seen: dict[str, tuple[int, ...] | None] = {}
+        """Which saved states are those that are held, or were."""
+        self._saving: dict[str, float] = {}
+        """Seconds that saving each took."""
+        self._shapes: dict[str, Shape] = {}
+        self._selections = Selections(door)
+        self._defined: dict[str, tuple[tuple[int, ...] | None, Definition]] = {}
         self._busy = threading.RLock()
         self._watcher: Watcher | None = None
 
@@ -43,8 +63,17 @@ class Service:
 
     def definition(self, name: str) -> Definition:
         """A sketch without its state; needs no Spark."""
-        self.refuse_unknown(name)
-        return Definition.from_json(self._saves.head(KIND, name).definition)
+        now = self._saves.fingerprint(KIND, name)
+        if now is None:
+            self.refuse_unknown(name)
+        held = self._held.get(name)
+        if held is not None and self._seen.get(name) == now:
+            return held.definition
+        known = self._defined.get(name)
+        if known is None or known[0] != now:
+            known = now, Definition.from_json(self._saves.head(KIND, name).definition)
+            self._defined[name] = known
+        return known[1]
 
     def explain(self, name: str) -> object:
         """How one is kept, as text."""
@@ -63,8 +92,8 @@ class Service:
 
     def describe(self, name: str) -> list[tuple[str, str]]:
         """The facts about one."""
-        with self._busy:
-            return described(self.live(name))
+        with self._busy, Pins(self.door) as pins:
+            return described(self.live(name), pins.table)
 
     def vector(self, name: str) -> Vector | None:
         """Where one that is held stands."""
@@ -75,19 +104,32 @@ class Service:
         """Save what was brought up to date since it was saved, and let go of it."""
         with self._busy:
             for name, live in self._held.items():
-                if not live.saved and name in self.names():
+                if live.owed and name in self.names():
                     save(self._saves, name, live)
             self._held.clear()
 
-    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> Answer:
-        """How a query is to be answered."""
+    def found(self, text: str, versions: Mapping[str, int] | None = None) -> Found:
+        """How a query is to be answered, and what it then reads."""
         with self._busy:
-            answer = Queries(self).answer(text, versions or {})
+            found = Queries(self).find(text, versions or {})
             if self._watcher is not None and not versions:
                 # What is made of a query must not get in its way.
                 with suppress(Exception):
-                    self._watcher.saw(text, answer)
-            return answer
+                    self._watcher.saw(text, found.answer)
+            return found
+
+    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> Answer:
+        """How a query is to be answered, with what that skips."""
+        found = self.found(text, versions)
+        if found.reading is None:
+            return found.answer
+        return replace(found.answer, skipped=found.reading.skipped)
+
+    def shape(self, definition: Definition) -> Shape:
+        """The shape of a sketch's query, which does not change while its columns' types do not."""
+        if definition.id not in self._shapes:
+            self._shapes[definition.id] = shape(plan_of(self.door, definition.query))
+        return self._shapes[definition.id]
 
     def create(self, statement: CreateSketch, *, automatic: bool = False) -> Live | None:
         """Plan and capture a sketch, then save it; None if it exists and that was allowed."""
@@ -111,7 +153,7 @@ class Service:
             upkeep = Upkeep(self.door, pins)
             definition = replace(definition, automatic=automatic)
             live = upkeep.capture(definition, upkeep.target(definition))
-            self._held[name] = save(self._saves, name, live)
+            self.save(name, live)
             return self._held[name]
 
     def drop(self, name: str) -> None:
@@ -123,17 +165,21 @@ class Service:
     def live(self, name: str) -> Live:
         """A sketch with its state; one that is damaged is captured anew."""
         self.refuse_unknown(name)
-        held = self._held.get(name)
-        if held is not None and self._saves.head(KIND, name).definition["id"] == held.definition.id:
+        held, now = self._held.get(name), self._saves.fingerprint(KIND, name)
+        if held is not None and (
+            self._seen.get(name) == now
+            or self._saves.head(KIND, name).definition["id"] == held.definition.id
+        ):
             return held
         try:
             self._held[name] = load(self.door, self._saves, name)
+            self._seen[name] = now
         except Corrupt:
             definition = Definition.from_json(self._saves.head(KIND, name).definition)
             with Pins(self.door) as pins:
                 upkeep = Upkeep(self.door, pins)
                 lost = upkeep.capture(definition, upkeep.target(definition))
-            self._held[name] = save(self._saves, name, lost)
+            self.save(name, lost)
         return self._held[name]
 
     def bring(
@@ -143,13 +189,16 @@ class Service:
         *,
         full: bool = False,
         only: Collection[str] | None = None,
+        others: Collection[Definition] = (),
     ) -> tuple[Live, Maintained]:
-        """A sketch brought up to date in memory; if that fails midway, its state is let go of."""
+        """A sketch brought up to date in memory; if that fails midway, its state is let go of.
+
+        `others` are brought in the same call, by the same changes.
+        """
         live = self.live(name)
+        upkeep = Upkeep(self.door, pins, others, self._selections)
         try:
-            after, done = Upkeep(self.door, pins, self._definitions()).bring(
-                live, full=full, only=only
-            )
+            after, done = upkeep.bring(live, full=full, only=only)
         except BaseException:
             self._held.pop(name, None)
             raise
@@ -164,28 +213,56 @@ class Service:
                 found.append(self.definition(name))
         return found
 
-    def keep(self, name: str, *, at_once: bool) -> None:
-        """Save what is held, a large state only when it must be."""
+    def keep(self, name: str) -> None:
+        """Save what is held, if enough would be lost with it."""
         live = self._held[name]
-        large = live.engine is not None and live.engine.bytes > SMALL_STATE
-        if not live.saved and (at_once or not large):
-            self._held[name] = save(self._saves, name, live)
+        if live.owed > LATER * self._saving.get(name, 0.0):
+            self.save(name, live)
+
+    def save(self, name: str, live: Live) -> None:
+        """Hold a sketch from now on, and save it."""
+        start = time.perf_counter()
+        self._held[name] = save(self._saves, name, live)
+        self._seen[name] = self._saves.fingerprint(KIND, name)
+        self._saving[name] = time.perf_counter() - start
 
     def noted(self, name: str, costs: Mapping[str, float]) -> None:
         """Remember what a query through a sketch took."""
         live = self._held.get(name)
         if live is not None:
             noted = replace(live.definition, costs=dict(costs))
-            self._held[name] = replace(live, definition=noted, saved=False)
+            self._held[name] = replace(live, definition=noted, owed=live.owed + _A_NOTE)
 
     def brought(
         self, name: str, *, full: bool = False, only: Collection[str] | None = None
     ) -> Maintained:
-        """Bring one to the newest versions, or some of its tables, and save it."""
+        """Bring one to the newest versions, or some of its tables."""
         with self._busy, Pins(self.door) as pins:
             _, done = self.bring(name, pins, full=full, only=only)
-            self.keep(name, at_once=True)
+            self.keep(name)
             return done
+
+    def cluster(self, name: str) -> list[Clustered]:
+        """Put the tables that a sketch cuts into the order of its columns."""
+        self.refuse_unknown(name)
+        with self._busy, self.door.one_call(), Pins(self.door) as pins:
+            live, _ = self.bring(name, pins)
+            if live.definition.retired:
+                raise Invalid(f"sketch {name!r} is retired: {live.definition.retired}")
+            done = cluster(pins, live)
+            self.bring(name, pins)
+            self.keep(name)
+            return done
+
+    def all_brought(self, *, full: bool = False) -> list[Maintained]:
+        """Bring all to the newest versions; a change is read once for those that need it (IMP §7)."""
+        done = []
+        with self._busy, Pins(self.door) as pins:
+            others = self._definitions()
+            for name in self.names():
+                done.append(self.bring(name, pins, full=full, others=others)[1])
+                self.keep(name)
+        return done
 
     def refuse_unknown(self, name: str) -> None:
         if name not in self.names():

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,12 @@ from belvedere.sketches.capture import Run, capture_bitmap, capture_state
 from belvedere.sketches.costs import Costs
 from belvedere.sketches.definition import Definition, Watched
 from belvedere.sketches.engine import Engine
+from belvedere.sketches.evidence import end_of
 from belvedere.sketches.live import Live, engine_of, plan_of
 from belvedere.sketches.measures import Recapture
 from belvedere.sketches.partitions import Bitmap
 from belvedere.sketches.planning import proved_again, types_read
+from belvedere.sketches.selections import Selections
 from belvedere.sql.render import SIGN, render
 from belvedere.views.held import Held
 from belvedere.views.lookups import LookUps
@@ -81,7 +84,8 @@ class Upkeep:
     door: Door
     pins: Pins
     others: Collection[Definition] = ()
-    """All sketches there are: a change is read with the columns that any of them uses."""
+    """Sketches of the same call: a change is read with the columns that any of them uses."""
+    selections: Selections | None = None
     ran: list[str] = field(default_factory=list)
 
     def target(self, definition: Definition) -> Vector:
@@ -106,7 +110,7 @@ class Upkeep:
         definition = proved_again(plan_of(self.door, definition.query), definition, self.pins)
         if definition.retired:
             everything = tuple(np.ones(p.count, dtype=np.bool_) for p in definition.partitions)
-            return Live(definition, vector, everything, None, saved=False)
+            return Live(definition, vector, everything, None, owed=inf)
         engine = engine_of(self.door, definition)
         try:
             if engine is not None:
@@ -118,7 +122,7 @@ class Upkeep:
         blooms = {} if engine is None else self._blooms(engine, work, {})
         costs = Costs.of(definition.costs).captured(time.perf_counter() - start)
         definition = replace(definition, costs=costs.to_json())
-        return Live(definition, vector, bitmaps, engine, saved=False, blooms=blooms)
+        return Live(definition, vector, bitmaps, engine, owed=inf, blooms=blooms)
 
     def _blooms(
         self, engine: Engine, work: Work, held: Mapping[tuple[str, str], Bloom]
@@ -208,11 +212,12 @@ class Upkeep:
         engine.finish()
         spent = time.perf_counter() - began
         changed = sum(found[t].rows or 0 for t in moving)
-        costs = Costs.of(definition.costs).maintained(changed, time.perf_counter() - start)
+        took = time.perf_counter() - start
+        costs = Costs.of(definition.costs).maintained(changed, took)
         bitmaps = tuple(engine.sketch(i) for i in range(len(definition.partitions)))
         noted = replace(definition, costs=costs.to_json()).remembering(live.version)
         blooms = self._blooms(engine, work, live.blooms)
-        after = Live(noted, target, bitmaps, engine, saved=False, blooms=blooms)
+        after = Live(noted, target, bitmaps, engine, owed=live.owed + took, blooms=blooms)
         return after, _told(live, after, "maintain", "", changed, start, spent)
 
     def _changes(
@@ -222,7 +227,8 @@ class Upkeep:
         there = self.pins.table(table).types
         columns = tuple(dict.fromkeys(c for c in used if is_exact(there.get(c.lower(), ""))))
         old, new = live.vector[table].version, target[table].version
-        return self.pins.changes(work, table, old, new, columns)
+        where = self.selections.of((definition, *self.others), table) if self.selections else None
+        return self.pins.changes(work, table, old, new, columns, where)
 
     def _batches(
         self,
@@ -291,7 +297,7 @@ def _watch(watched: Collection[Watched], found: Mapping[str, Changes], work: Wor
             continue
         low, high = _ends(changes, each, work)
         if low is not None and not (
-            Fraction(each.low) <= Fraction(low) and Fraction(high) <= Fraction(each.high)
+            end_of(each.low) <= Fraction(low) and Fraction(high) <= end_of(each.high)
         ):
             raise Recapture(
                 f"{each.column} of {each.table} left the range that safety relies on",

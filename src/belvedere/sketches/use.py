@@ -7,8 +7,9 @@ files and Parquet skips row groups. Everything else of the text stays as it was 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -17,15 +18,16 @@ from belvedere.errors import Unsupported
 from belvedere.lake.files import File, files
 from belvedere.lake.names import parts, quote
 from belvedere.lake.shelf import Tables
-from belvedere.lake.stamps import Vector
 from belvedere.lake.tables import Table
 from belvedere.sketches.definition import Version
-from belvedere.sketches.partitions import Bitmap, Partition, bound_of
+from belvedere.sketches.partitions import Bitmap, Partition, bound_of, coarser
 from belvedere.sql.parse import parse_query
 from belvedere.views.catalog import canonical_name
 
 MOST_KEPT = 0.5
 """The share of fragments above which a query runs as it is."""
+MOST_RANGES = 64
+"""Of how many ranges a predicate is made; of more, those nearest to each other become one."""
 
 
 @dataclass(frozen=True)
@@ -79,19 +81,52 @@ class Answer:
         return "\n".join([*lines, "", self.sql])
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A query, and what it is to read of its tables: which versions, and of some only fragments."""
+
+    text: str
+    version: Version
+    cuts: Mapping[str, tuple[Partition, Bitmap]]
+    tables: Mapping[str, Table]
+
+    @staticmethod
+    def through(
+        text: str,
+        version: Version,
+        partitions: Sequence[Partition],
+        tables: Mapping[str, Table],
+    ) -> Reading:
+        """A query through a sketch, in ranges few enough to be compared with every row."""
+        both = zip(partitions, version.bitmaps, strict=True)
+        cuts = {p.table: (p, coarser(b, MOST_RANGES)) for p, b in both}
+        return Reading(text, version, cuts, tables)
+
+    def at(self, name: str) -> int:
+        """Which version of a table is read."""
+        return self.version.vector[name].version
+
+    def needs(self, name: str) -> Callable[[File], bool] | None:
+        """Which files of a table may hold rows that are read; None if all do."""
+        if name not in self.cuts:
+            return None
+        return partial(_needed, *self.cuts[name])
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """What need not be read of the tables that are cut, as far as their logs say."""
+        told = (skipped(self.tables[t], self.at(t), *cut) for t, cut in self.cuts.items())
+        return tuple(s for s in told if s is not None)
+
+
 def share(partition: Partition, bitmap: Bitmap) -> float:
     """The share of a partition's fragments that a sketch has, that of NULL left out."""
     return float(bitmap[: partition.null].sum()) / max(partition.null, 1)
 
 
-def rewritten(
-    lake: Tables,
-    text: str,
-    version: Version,
-    partitions: Mapping[str, tuple[Partition, Bitmap]],
-    tables: Mapping[str, Table],
-) -> str:
-    """The text with its tables at the sketch's versions, cut ones in the sketch's ranges only."""
+def rewritten(lake: Tables, reading: Reading, opened: Mapping[str, str] | None = None) -> str:
+    """The text over what it is to read; tables that were opened are read under those names."""
+    text = reading.text
     tree = parse_query(text)
     hidden = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     places: list[tuple[int, int, str]] = []
@@ -99,10 +134,10 @@ def rewritten(
         if len(node.parts) == 1 and node.name.lower() in hidden:
             continue
         name = canonical_name(lake, _dotted(node))
-        if name not in tables:
+        if name not in reading.tables:
             raise _cannot(f"{node.name!r} is not a table of the sketch")
-        places.append(_place(node, name, version.vector, partitions, tables[name]))
-    if any(n in hidden for n in (parts(t)[-1].lower() for t in tables)):
+        places.append(_place(node, name, reading, opened or {}))
+    if any(n in hidden for n in (parts(t)[-1].lower() for t in reading.tables)):
         raise _cannot("a WITH clause has the name of one of the tables")
     if any(len(c.parts) > 2 for c in tree.find_all(exp.Column)):
         raise _cannot("a column is written with more than its table's name")
@@ -112,11 +147,7 @@ def rewritten(
 
 
 def _place(
-    node: exp.Table,
-    name: str,
-    vector: Vector,
-    partitions: Mapping[str, tuple[Partition, Bitmap]],
-    table: Table,
+    node: exp.Table, name: str, reading: Reading, opened: Mapping[str, str]
 ) -> tuple[int, int, str]:
     """Where a table stands in the text, and what is to stand there."""
     said = {k for k, v in node.args.items() if v not in (None, [], False)}
@@ -124,11 +155,12 @@ def _place(
     if said - {"this", "db", "catalog", "alias"} or None in ends:
         raise _cannot(f"{node.name!r} is written with more than its name")
     where = ""
-    if name in partitions:
-        partition, bitmap = partitions[name]
+    if name in reading.cuts:
+        partition, bitmap = reading.cuts[name]
         where = f" WHERE {partition.predicate(bitmap).sql()}"
     alias = "" if node.alias else f" AS {quote(node.name)}"
-    new = f"(SELECT * FROM {table.at(vector[name].version)}{where}){alias}"
+    source = opened.get(name) or reading.tables[name].at(reading.at(name))
+    new = f"(SELECT * FROM {source}{where}){alias}"
     return node.parts[0].meta["start"], node.parts[-1].meta["end"] + 1, new
 
 
@@ -146,7 +178,7 @@ def skipped(table: Table, version: int, partition: Partition, bitmap: Bitmap) ->
     found = files(root, version) if root is not None else None
     if found is None:
         return None
-    gone = [f for f in found if not _needed(f, partition, bitmap)]
+    gone = [f for f in found if not _needed(partition, bitmap, f)]
     return Skipped(
         table.name,
         len(gone),
@@ -156,7 +188,7 @@ def skipped(table: Table, version: int, partition: Partition, bitmap: Bitmap) ->
     )
 
 
-def _needed(file: File, partition: Partition, bitmap: Bitmap) -> bool:
+def _needed(partition: Partition, bitmap: Bitmap, file: File) -> bool:
     """Whether a file may hold rows of the fragments that are kept, by what its writer recorded."""
     stats = file.stats
     low = stats.get("minValues", {}).get(partition.column)

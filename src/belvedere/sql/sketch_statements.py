@@ -1,22 +1,26 @@
 """Statements on sketches.
 
     CREATE [OR REPLACE] SKETCH [IF NOT EXISTS] name ON query [PARTITION t BY column how …]
-        how = [INTO n FRAGMENTS] [OF EQUAL WIDTH] | AT (bound, …)
+        [BUFFER m VALUES] [KEPT LOOSELY];  how = [INTO n FRAGMENTS] [OF EQUAL WIDTH] | AT (bound, …)
     REFRESH SKETCH name [FULL]      DROP SKETCH [IF EXISTS] name
     SHOW SKETCHES                   DESCRIBE SKETCH name
+    CLUSTER SKETCH name
 
-The query ends where PARTITION stands outside parentheses and no BY follows: a window's PARTITION BY
-is inside some.
+The query ends where PARTITION stands outside parentheses and no BY follows (a window's PARTITION BY
+is inside some), or before BUFFER with a number or KEPT LOOSELY, which are no SQL.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
 from belvedere.sql.cursor import Cursor
+from belvedere.sql.derived_statements import creation, dropped, lead, only_name, refreshed
+
+MOST_HELD = 4096
+"""How many values of a group a buffer may be asked to hold."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,9 @@ class CreateSketch:
     fragments: tuple[Fragments, ...] = ()
     replace: bool = False
     if_not_exists: bool = False
+    buffer: int | None = None
+    """How many least or greatest values of a group are held."""
+    loose: bool = False
     lead: str = field(default="", compare=False, repr=False)
 
 
@@ -70,32 +77,55 @@ class DescribeSketch:
     name: str
 
 
-SketchStatement = CreateSketch | RefreshSketch | DropSketch | ShowSketches | DescribeSketch
+@dataclass(frozen=True)
+class ClusterSketch:
+    """CLUSTER SKETCH."""
+
+    name: str
+
+
+SketchStatement = (
+    CreateSketch | RefreshSketch | DropSketch | ShowSketches | DescribeSketch | ClusterSketch
+)
+_NAME = "a sketch's name"
 
 
 def _create(c: Cursor, replace: bool = False) -> CreateSketch:
-    if_not_exists = c.take("IF NOT EXISTS")
-    if replace and if_not_exists:
-        raise c.wrong("OR REPLACE and IF NOT EXISTS exclude each other", hint="keep one of them")
-    name = c.name("the sketch's name")
+    name, if_not_exists = creation(c, "the sketch's name", replace=replace)
     c.expect("ON")
     c.single()
     start = c.offset
-    while not c.done and not _cuts(c):
+    while not c.done and not _cuts(c) and not _buffers(c) and not c.sees("KEPT LOOSELY"):
         c.skip_parentheses()
     query = c.text[start : c.offset].strip()
     if not query:
         raise c.wrong("expected a query", hint="write CREATE SKETCH name ON SELECT … PARTITION …")
     fragments = []
-    while not c.done:
+    while _cuts(c):
         fragments.append(_fragments(c))
         c.take(",")
-    lead = re.sub(r"\S", " ", c.text[:start])
-    return CreateSketch(name, query, tuple(fragments), replace, if_not_exists, lead)
+    buffer = _buffer(c) if c.take("BUFFER") else None
+    loose = c.take("KEPT LOOSELY")
+    c.end()
+    return CreateSketch(
+        name, query, tuple(fragments), replace, if_not_exists, buffer, loose, lead(c, start)
+    )
 
 
 def _cuts(c: Cursor) -> bool:
     return c.word() == "PARTITION" and c.word(1) != "BY"
+
+
+def _buffers(c: Cursor) -> bool:
+    return c.word() == "BUFFER" and c.word(1).isdigit()
+
+
+def _buffer(c: Cursor) -> int:
+    count = _whole(c, "expected how many values are held", hint="as in BUFFER 64 VALUES")
+    if not 1 <= count <= MOST_HELD:
+        raise c.wrong(f"a buffer of {count} values", hint=f"hold 1 to {MOST_HELD}")
+    c.expect("VALUES")
+    return count
 
 
 def _fragments(c: Cursor) -> Fragments:
@@ -113,11 +143,16 @@ def _fragments(c: Cursor) -> Fragments:
 
 
 def _count(c: Cursor) -> int:
+    count = _whole(c, "expected how many fragments", hint="as in INTO 1000 FRAGMENTS")
+    if count == 0:
+        raise c.wrong("a table is cut into at least one fragment")
+    return count
+
+
+def _whole(c: Cursor, missing: str, hint: str) -> int:
     word = c.word()
     if not word.isdigit():
-        raise c.wrong("expected how many fragments", hint="as in INTO 1000 FRAGMENTS")
-    if int(word) == 0:
-        raise c.wrong("a table is cut into at least one fragment")
+        raise c.wrong(missing, hint=hint)
     c.skip()
     return int(word)
 
@@ -148,40 +183,19 @@ def _bound(c: Cursor) -> str:
     return sign + word
 
 
-def _name(c: Cursor) -> str:
-    name = c.name("a sketch's name")
-    c.end()
-    return name
-
-
-def _refresh(c: Cursor) -> RefreshSketch:
-    name = c.name("a sketch's name")
-    full = c.take("FULL")
-    c.end()
-    return RefreshSketch(name, full)
-
-
-def _drop(c: Cursor) -> DropSketch:
-    if_exists = c.take("IF EXISTS")
-    return DropSketch(_name(c), if_exists)
-
-
 def _show(c: Cursor) -> ShowSketches:
     c.end()
     return ShowSketches()
 
 
-def _describe(c: Cursor) -> DescribeSketch:
-    return DescribeSketch(_name(c))
-
-
 SKETCHES: dict[str, Callable[[Cursor], SketchStatement]] = {
     "CREATE SKETCH": _create,
     "CREATE OR REPLACE SKETCH": partial(_create, replace=True),
-    "REFRESH SKETCH": _refresh,
-    "DROP SKETCH": _drop,
+    "REFRESH SKETCH": lambda c: RefreshSketch(*refreshed(c, _NAME)),
+    "DROP SKETCH": lambda c: DropSketch(*dropped(c, _NAME)),
     "SHOW SKETCHES": _show,
-    "DESCRIBE SKETCH": _describe,
-    "DESC SKETCH": _describe,
+    "DESCRIBE SKETCH": lambda c: DescribeSketch(only_name(c, _NAME)),
+    "DESC SKETCH": lambda c: DescribeSketch(only_name(c, _NAME)),
+    "CLUSTER SKETCH": lambda c: ClusterSketch(only_name(c, _NAME)),
 }
 """Behind which words each begins, and what reads it."""

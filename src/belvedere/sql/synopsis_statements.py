@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
 from belvedere.sql.cursor import Cursor
+from belvedere.sql.derived_statements import creation, dropped, lead, only_name, refreshed
 
+_NAME = "a synopsis' name"
 _SAMPLE = "write SAMPLE 10000 ROWS, SAMPLE 10000 ROWS WITH REPLACEMENT or SAMPLE 0.1 PERCENT"
 
 
@@ -72,10 +73,7 @@ SynopsisStatement = (
 
 
 def _create(c: Cursor, replace: bool = False) -> CreateSynopsis:
-    if_not_exists = c.take("IF NOT EXISTS")
-    if replace and if_not_exists:
-        raise c.wrong("OR REPLACE and IF NOT EXISTS exclude each other", hint="keep one of them")
-    name = c.name("the synopsis' name")
+    name, if_not_exists = creation(c, "the synopsis' name", replace=replace)
     c.expect("SAMPLE")
     number = _number(c)
     rows, rate, replacement = None, None, False
@@ -90,8 +88,9 @@ def _create(c: Cursor, replace: bool = False) -> CreateSynopsis:
         raise c.wrong("expected ROWS or PERCENT", hint=_SAMPLE)
     c.expect("AS")
     query, offset = c.rest("a query")
-    lead = re.sub(r"\S", " ", c.text[:offset])
-    return CreateSynopsis(name, query, rows, rate, replacement, replace, if_not_exists, lead)
+    return CreateSynopsis(
+        name, query, rows, rate, replacement, replace, if_not_exists, lead(c, offset)
+    )
 
 
 def _number(c: Cursor) -> float:
@@ -103,36 +102,18 @@ def _number(c: Cursor) -> float:
     return number
 
 
-def _refresh(c: Cursor) -> RefreshSynopsis:
-    name = c.name("a synopsis' name")
-    full = c.take("FULL")
-    c.end()
-    return RefreshSynopsis(name, full)
-
-
-def _name(c: Cursor) -> str:
-    name = c.name("a synopsis' name")
-    c.end()
-    return name
-
-
 def _show(c: Cursor) -> ShowSynopses:
     c.end()
     return ShowSynopses()
 
 
-def _drop(c: Cursor) -> DropSynopsis:
-    if_exists = c.take("IF EXISTS")
-    return DropSynopsis(_name(c), if_exists)
-
-
 SYNOPSES: dict[str, Callable[[Cursor], SynopsisStatement]] = {
     "CREATE SYNOPSIS": _create,
     "CREATE OR REPLACE SYNOPSIS": partial(_create, replace=True),
-    "REFRESH SYNOPSIS": _refresh,
-    "EXPLAIN SYNOPSIS": lambda c: ExplainSynopsis(_name(c)),
-    "DESCRIBE SYNOPSIS": lambda c: DescribeSynopsis(_name(c)),
-    "DESC SYNOPSIS": lambda c: DescribeSynopsis(_name(c)),
+    "REFRESH SYNOPSIS": lambda c: RefreshSynopsis(*refreshed(c, _NAME)),
+    "EXPLAIN SYNOPSIS": lambda c: ExplainSynopsis(only_name(c, _NAME)),
+    "DESCRIBE SYNOPSIS": lambda c: DescribeSynopsis(only_name(c, _NAME)),
+    "DESC SYNOPSIS": lambda c: DescribeSynopsis(only_name(c, _NAME)),
     "SHOW SYNOPSES": _show,
-    "DROP SYNOPSIS": _drop,
+    "DROP SYNOPSIS": lambda c: DropSynopsis(*dropped(c, _NAME)),
 }

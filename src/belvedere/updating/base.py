@@ -9,22 +9,24 @@ whether a row meets the selection of a position is that position's `member`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from belvedere.memory.scalars import true
-from belvedere.updating.domains import NULL, Codes, Domain, is_numeric, normal_column
+from belvedere.updating.domains import NULL, Codes, Domain
 from belvedere.updating.normal import Shape
 from belvedere.updating.trees import Tree
+
+if TYPE_CHECKING:
+    from belvedere.kernels.interning import Interner
+    from belvedere.kernels.postings import Postings
 
 Row = tuple[int, ...]
 """A row of a table: the numbers of its held columns, in their order."""
 
 Mask = npt.NDArray[np.bool_]
-_COMPACT = 0.1
 _SHIFT = 32
 
 
@@ -56,6 +58,17 @@ class Rows:
     size: int
     members: dict[int, Mask]
     """For each position of the table, which rows meet its selection."""
+    interner: Interner | None = None
+    """Rows by what is held of them, if that was looked up."""
+
+    def numbers(self, rows: Codes) -> Codes:
+        """The numbers of rows, given as an array of them; new ones get those that follow."""
+        if self.interner is None:
+            from belvedere.kernels.interning import Interner
+
+            self.interner = Interner(len(self.columns))
+            self.interner.ids(np.stack([c[: self.size] for c in self.codes], axis=1))
+        return self.interner.ids(rows).astype(np.int64)
 
     def row(self, number: int) -> Row:
         """A row by its number."""
@@ -64,25 +77,6 @@ class Rows:
     def column(self, name: str) -> Codes:
         """The numbers of one column."""
         return self.codes[self.columns.index(name)][: self.size]
-
-
-@dataclass
-class Index:
-    """Which rows of a position have a key: sorted by it, and those that came later by hand."""
-
-    order: Codes
-    starts: Codes
-    later: dict[int, list[int]] = field(default_factory=dict)
-    late: int = 0
-
-    def rows(self, key: int) -> list[int]:
-        """The numbers of the rows that have a key, the gone ones among them."""
-        if key < 0:
-            return []
-        found: list[int] = []
-        if key + 1 < len(self.starts):
-            found = self.order[self.starts[key] : self.starts[key + 1]].tolist()
-        return found + self.later.get(key, []) if self.late else found
 
 
 class Base:
@@ -102,7 +96,7 @@ class Base:
             for e, edge in enumerate(tree.edges)
             if len(edge.classes) > 1
         }
-        self._indexes: dict[tuple[int, int], Index] = {}
+        self._indexes: dict[tuple[int, int], Postings] = {}
         self._keys: dict[tuple[int, int], Codes] = {}
         self._numbered: dict[tuple[int, int], int] = {}
 
@@ -143,17 +137,19 @@ class Base:
         done = 0 if known is None else self._numbered[position, edge]
         if known is None or done < rows.size:
             parts = [rows.column(c)[done:] for c in self.tree.columns(position, edge)]
-            known = _with_room(known, rows.size)
+            known = with_room(np.zeros(0, np.int64) if known is None else known, rows.size)
             known[done : rows.size] = self._combined(edge, parts)
             self._keys[position, edge] = known
             self._numbered[position, edge] = rows.size
         return known[: rows.size]
 
     def number_keys(self) -> None:
-        """Number the keys of all rows: what has no number joins with nothing."""
-        for position, around in enumerate(self.tree.around):
-            for edge in around:
-                self.keys(position, edge)
+        """Number the keys of all rows: what has no number joins with nothing; then sort by them."""
+        ends = [(p, e) for p, around in enumerate(self.tree.around) for e in around]
+        for position, edge in ends:
+            self.keys(position, edge)
+        for position, edge in ends:
+            self.index(position, edge)
 
     def key(self, position: int, edge: int, row: Row) -> int | None:
         """The key of a row that need not be there; None if no row has it."""
@@ -184,14 +180,13 @@ class Base:
             found = coded
         return found
 
-    def index(self, position: int, edge: int) -> Index:
-        """The rows of a position by their keys on an edge."""
+    def index(self, position: int, edge: int) -> Postings:
+        """The rows of a position by their keys on an edge, the gone ones among them."""
         found = self._indexes.get((position, edge))
         if found is None:
-            keys = self.keys(position, edge)
-            order = np.argsort(keys, kind="stable")
-            starts = np.searchsorted(keys[order], np.arange(self.width(edge) + 1))
-            found = Index(order, starts.astype(np.int64))
+            from belvedere.kernels.postings import Postings
+
+            found = Postings(self.keys(position, edge), self.width(edge))
             self._indexes[position, edge] = found
         return found
 
@@ -233,60 +228,51 @@ class Base:
             return None, -1
         return max(at, key=lambda pair: self.width(pair[0]))
 
-    def add(self, table: str, row: Row, count: int, members: Mapping[int, bool]) -> int:
-        """Change the count of a row, which is new if it never was there; its number."""
-        number = self.find(table, row)
-        if number is None:
-            number = self._append(table, row, members)
-        rows = self.tables[table]
-        rows.counts[number] += count
-        if count > 0:
-            # What a selection asks for may not be held, and differ from when the row was seen first.
-            for p, member in members.items():
-                rows.members[p][number] = member
-        return number
+    def numbered(self, table: str, rows: Codes) -> Codes:
+        """The numbers of rows of a table; those that never were there are there no times yet."""
+        held = self.tables[table]
+        numbers = held.numbers(rows)
+        assert held.interner is not None
+        if held.interner.size > held.size:
+            self._append(table, held.interner.keys[held.size : held.interner.size])
+        return numbers
 
-    def _append(self, table: str, row: Row, members: Mapping[int, bool]) -> int:
-        rows, number = self.tables[table], self.tables[table].size
-        if number == len(rows.counts):
-            room = max(16, number // 8)
-            rows.codes = [np.concatenate([c, np.zeros(room, np.int64)]) for c in rows.codes]
-            rows.counts = np.concatenate([rows.counts, np.zeros(room, np.int64)])
-            rows.members = {
-                p: np.concatenate([m, np.zeros(room, bool)]) for p, m in rows.members.items()
-            }
-        for column, code in zip(rows.codes, row, strict=True):
-            column[number] = code
-        for p, member in members.items():
-            rows.members[p][number] = member
-        rows.size += 1
+    def _append(self, table: str, new: Codes) -> None:
+        rows = self.tables[table]
+        first, size = rows.size, rows.size + len(new)
+        rows.codes = [with_room(c, size) for c in rows.codes]
+        for column, codes in zip(rows.codes, new.T, strict=True):
+            column[first:size] = codes
+        rows.counts = with_room(rows.counts, size)
+        rows.members = {p: with_room(m, size) for p, m in rows.members.items()}
+        rows.size = size
+        numbers = np.arange(first, size)
         for p in self.shape.at(table):
             for e in self.tree.around[p]:
-                self._index_late(p, e, number)
-        return number
+                self._index_late(p, e, numbers)
 
-    def _index_late(self, position: int, edge: int, number: int) -> None:
-        key = int(self.keys(position, edge)[number])
+    def _index_late(self, position: int, edge: int, numbers: Codes) -> None:
+        keys = self.keys(position, edge)[numbers]
         index = self._indexes.get((position, edge))
-        if index is None:
-            return
-        index.later.setdefault(key, []).append(number)
-        index.late += 1
-        if index.late > 1000 + _COMPACT * len(index.order):
-            del self._indexes[position, edge]
+        if index is not None:
+            index.add(numbers, keys, self.width(edge))
+            if index.stale:
+                del self._indexes[position, edge]
 
-    def encoded(
-        self, table: str, values: Mapping[str, int | str | None], *, new: bool
-    ) -> Row | None:
-        """A row of numbers from its values; None if one has no number and none is given."""
-        found = []
-        for column in self.held[table]:
-            domain = self.domains[table, column]
-            code = domain.added(values[column]) if new else domain.code(values[column])
-            if code is None:
-                return None
-            found.append(code)
-        return tuple(found)
+    def count(self, table: str, numbers: Codes, signs: Codes, members: Mapping[int, Mask]) -> None:
+        """Change how often rows are there."""
+        rows = self.tables[table]
+        np.add.at(rows.counts, numbers, signs)
+        came = signs > 0
+        # What a selection asks for may not be held, and differ from when the row was seen first.
+        for p, member in members.items():
+            rows.members[p][numbers[came]] = member[came]
+
+    def are_present(self, position: int, numbers: Codes) -> Mask:
+        """Which of some rows are there and meet the position's selection."""
+        rows = self.rows_at(position)
+        found: Mask = (rows.counts[numbers] > 0) & rows.members[position][numbers]
+        return found
 
     def values(self, table: str, row: Row) -> dict[str, int | str | None]:
         """The values of a row, as the domains know them."""
@@ -303,78 +289,10 @@ class Base:
         )
 
 
-def _with_room(known: Codes | None, size: int) -> Codes:
+def with_room(known: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """An array with the same beginning and room for so many numbers, and for some that follow."""
-    if known is not None and len(known) >= size:
+    if len(known) >= size:
         return known
-    room = np.zeros(size + size // 8 + 16, dtype=np.int64)
-    if known is not None:
-        room[: len(known)] = known
+    room = np.zeros(size + size // 8 + 16, dtype=known.dtype)
+    room[: len(known)] = known
     return room
-
-
-def load(tree: Tree, held: Mapping[str, tuple[str, ...]], tables: Mapping[str, pa.Table]) -> Base:
-    """The base in memory of the used columns of all tables."""
-    shape = tree.shape
-    groups = _domain_groups(shape, held)
-    normals = {(t, c): normal_column(tables[t][c], shape.used[t][c]) for t in held for c in held[t]}
-    domains: dict[tuple[str, str], Domain] = {}
-    for group in groups:
-        table, column = next(iter(group))
-        known = [values[~nulls] for values, nulls in (normals[g] for g in group)]
-        together = np.concatenate(known)
-        numeric = is_numeric(shape.used[table][column])
-        domain = Domain.of_integers(together) if numeric else Domain.of_texts(list(together))
-        domains.update(dict.fromkeys(group, domain))
-    base = Base(tree, held, domains)
-    for table in held:
-        codes = []
-        for column in held[table]:
-            values, nulls = normals[table, column]
-            coded = np.full(len(values), NULL, dtype=np.int64)
-            coded[~nulls] = domains[table, column].codes_of(values[~nulls])
-            codes.append(coded)
-        base.tables[table] = _distinct(shape, table, tables[table], held[table], codes)
-    base.number_keys()
-    return base
-
-
-def _distinct(
-    shape: Shape, table: str, rows: pa.Table, held: tuple[str, ...], codes: list[Codes]
-) -> Rows:
-    """Rows that agree on the held columns made one, with a count."""
-    places, counts = _groups(codes, rows.num_rows)
-    members = {p: members_of(shape, p, rows)[places] for p in shape.at(table)}
-    return Rows(held, [c[places] for c in codes], counts, len(places), members)
-
-
-def _groups(codes: list[Codes], rows: int) -> tuple[Codes, Codes]:
-    """The first place of every different row, in order of place, and how often it is there."""
-    whole = np.zeros(rows, dtype=np.int64)
-    for column in codes:
-        _, whole = np.unique(whole, return_inverse=True) if whole.any() else (None, whole)
-        both = whole * (int(column.max(initial=0)) + 2) + column + 1
-        _, whole = np.unique(both, return_inverse=True)
-    _, first, counts = np.unique(whole, return_index=True, return_counts=True)
-    order = np.argsort(first)
-    return first[order].astype(np.int64), counts[order].astype(np.int64)
-
-
-def members_of(shape: Shape, position: int, rows: pa.Table) -> Mask:
-    """Which of a table's rows meet the selection of a position."""
-    at = shape.positions[position]
-    if not at.selection.conjuncts:
-        return np.ones(rows.num_rows, dtype=bool)
-    found: Mask = true(at.selection, rows, at.types).to_numpy(zero_copy_only=False).astype(bool)
-    return found
-
-
-def _domain_groups(shape: Shape, held: Mapping[str, tuple[str, ...]]) -> list[set[tuple[str, str]]]:
-    """Columns of tables whose values are numbered together."""
-    groups: list[set[tuple[str, str]]] = [{(t, c)} for t in held for c in held[t]]
-    for members in shape.classes:
-        together = {(shape.positions[p].table, c) for p, c in members}
-        touching = [g for g in groups if g & together]
-        groups = [g for g in groups if not g & together]
-        groups.append(together.union(*touching))
-    return groups

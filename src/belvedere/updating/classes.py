@@ -17,62 +17,87 @@ update, which are joined with their neighbours exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from belvedere.updating.base import Base
-from belvedere.updating.domains import Codes
+from belvedere.updating.domains import Codes, Domain
 from belvedere.updating.graph import MOST, Counts, Graph
+from belvedere.updating.shown import Shown
+
+if TYPE_CHECKING:
+    from belvedere.kernels.lists import Lists
 
 NONE = -1
-_NOTHING: Codes = np.zeros(0, dtype=np.int64)
+FEW = 1000
+"""Classes made since that are too few to be worth numbering all again."""
+_CHILDREN = 24
+_SHIFT = 32
+
+Candidates = list[npt.NDArray[np.int64]]
+"""The rows of each position that are classes of their own."""
 
 
-@dataclass(frozen=True)
-class ByKey:
-    """How many rows of each class of a position have each key of an edge."""
+class Names:
+    """The numbers of a position's classes: by signature, then the candidates', then later ones."""
 
-    starts: Codes
-    classes: Codes
-    counts: Codes
+    def __init__(
+        self, graph: Graph, p: int, candidates: Codes, shown: Shown | None, rows: Codes
+    ) -> None:
+        self.position, self.candidates, self.shown = p, np.unique(candidates), shown
+        self.cardinalities = Domain.of_integers(_cardinalities(graph, p, rows))
+        self.signatures = self.cardinalities
+        if shown is not None:
+            self.signatures = Domain.of_integers(self._signatures(graph, rows))
+        self.first = len(self.signatures)
 
-    def at(self, key: int | None) -> tuple[Codes, Codes]:
-        """The classes that have rows with a key, and how many."""
-        if key is None or not 0 <= key < len(self.starts) - 1:
-            return _NOTHING, _NOTHING
-        some = slice(self.starts[key], self.starts[key + 1])
-        return self.classes[some], self.counts[some]
+    def __len__(self) -> int:
+        return len(self.signatures) + len(self.candidates)
+
+    @property
+    def later(self) -> int:
+        """How many classes were made since."""
+        return len(self.signatures) - self.first
+
+    def _signatures(self, graph: Graph, rows: Codes) -> Codes:
+        found = _cardinalities(graph, self.position, rows)
+        if self.shown is None:
+            return found
+        return self.cardinalities.codes_of(found) << _SHIFT | self.shown.of(rows)
+
+    def of(self, graph: Graph, rows: Codes) -> Codes:
+        """The class of each of some rows; -1 of those that are no extended rows."""
+        found = np.full(len(rows), NONE, dtype=np.int64)
+        there = graph.extended[self.position][rows]
+        codes = self.signatures.codes_of(self._signatures(graph, rows[there]))
+        found[there] = np.where(codes < self.first, codes, codes + len(self.candidates))
+        if len(self.candidates):
+            at = np.minimum(np.searchsorted(self.candidates, rows), len(self.candidates) - 1)
+            own = there & (self.candidates[at] == rows)
+            found[own] = self.first + at[own]
+        return found
 
 
-@dataclass(frozen=True)
-class Links:
-    """The joins on one edge of the tree between classes above and classes below, by the latter."""
-
-    above: Codes
-    below: Codes
-    weights: Codes
-    starts: Codes
-    """Where the links of each class below begin, in their order."""
-
-    def over(self, below: Codes) -> tuple[Codes, Codes, Codes]:
-        """The links above some classes: which of these each is of, its upper end, its weight."""
-        fan = self.starts[below + 1] - self.starts[below]
-        of = np.repeat(np.arange(len(below)), fan)
-        offsets = np.arange(len(of)) - np.repeat(np.cumsum(fan) - fan, fan)
-        places = self.starts[below][of] + offsets
-        return of, self.above[places], self.weights[places]
+def _cardinalities(graph: Graph, p: int, rows: Codes) -> Codes:
+    """What rows of a class have in common: join cardinality, children with partners (Def. 5.5)."""
+    found: Codes = graph.jcard[p][rows] << _CHILDREN | graph.joined[p][rows]
+    return found
 
 
 @dataclass
 class Summary:
     """The classes of every position, numbered through within it."""
 
+    names: list[Names]
     of_row: list[Codes]
     """The class of each row; -1 if it is not an extended row."""
     sizes: list[Codes]
-    by_key: dict[tuple[int, int], ByKey]
-    links: dict[int, Links]
+    by_key: dict[tuple[int, int], Lists]
+    """For a position and an edge, how many rows of each class have each key."""
+    links: dict[int, Lists]
+    """For an edge, under each class below how many joins it has with each class above."""
     means: dict[int, Counts]
     """For each edge to a child, the mean of each class above."""
     est: list[Counts]
@@ -81,76 +106,60 @@ class Summary:
     @property
     def bytes(self) -> int:
         """Of the supernodes (size, est) and the edges (two ends, weight), 4 bytes a number."""
-        nodes = sum(len(s) for s in self.sizes)
-        edges = sum(len(links.weights) for links in self.links.values())
+        nodes = sum(int((s > 0).sum()) for s in self.sizes)
+        edges = sum(len(links) for links in self.links.values())
         return nodes * 8 + edges * 12
 
-
-Values = npt.NDArray[np.int64] | None
-Candidates = list[npt.NDArray[np.int64]]
-"""The rows of each position that are classes of their own."""
+    @property
+    def worn(self) -> bool:
+        """Whether so many classes were made since that most may be empty."""
+        later = sum(names.later for names in self.names)
+        return later > FEW + sum(names.first for names in self.names)
 
 
 def summarized(
-    base: Base, graph: Graph, candidates: Candidates, values: list[Values] | None = None
+    base: Base, graph: Graph, candidates: Candidates, shown: list[Shown] | None = None
 ) -> Summary:
-    """The summary of a database graph; `values` tell what the rows of a position show."""
+    """The summary of a database graph; `shown` tells what the rows of a position show."""
     positions = range(len(base.shape.positions))
-    shown = values or [None for _ in positions]
-    of_row, sizes = [], []
+    names, of_row, sizes = [], [], []
     for p in positions:
-        found, size = _classes(graph, p, candidates[p], shown[p])
+        rows = np.flatnonzero(graph.extended[p])
+        names.append(Names(graph, p, candidates[p], shown[p] if shown else None, rows))
+        found = np.full(len(graph.extended[p]), NONE, dtype=np.int64)
+        found[rows] = names[p].of(graph, rows)
         of_row.append(found)
-        sizes.append(size)
+        sizes.append(np.bincount(found[rows], minlength=len(names[p])).astype(np.int64))
     tree = base.tree
     by_key = {(p, e): _by_key(base, p, e, of_row[p]) for p in positions for e in tree.around[p]}
     links = {e: _links(base, e, by_key, len(sizes[tree.child(e)])) for e in range(len(tree.edges))}
-    summary = Summary(of_row, sizes, by_key, links, {}, [], [])
+    summary = Summary(names, of_row, sizes, by_key, links, {}, [], [])
     propagate(base, summary)
     return summary
 
 
-def _classes(graph: Graph, p: int, candidates: Codes, values: Values) -> tuple[Codes, Codes]:
-    """The classes of a position's rows and their sizes."""
-    rows = np.flatnonzero(graph.extended[p])
-    signature = graph.jcard[p][rows].astype(np.int64) << 8 | graph.joined[p][rows]
-    if values is not None:
-        _, small = np.unique(signature, return_inverse=True)
-        signature = small.astype(np.int64) << 32 | values[rows]
-    _, classes, sizes = np.unique(signature, return_inverse=True, return_counts=True)
-    of_row = np.full(len(graph.extended[p]), NONE, dtype=np.int64)
-    of_row[rows] = classes
-    own = candidates[graph.extended[p][candidates]]
-    sizes = sizes.astype(np.int64) - np.bincount(of_row[own], minlength=len(sizes))
-    of_row[own] = len(sizes) + np.arange(len(own))
-    return of_row, np.concatenate([sizes, np.ones(len(own), dtype=np.int64)])
+def _by_key(base: Base, p: int, e: int, of_row: Codes) -> Lists:
+    from belvedere.kernels.lists import Lists
 
-
-def _by_key(base: Base, p: int, e: int, of_row: Codes) -> ByKey:
     keys = base.keys(p, e)
     rows = np.flatnonzero((of_row >= 0) & (keys >= 0))
     span = int(of_row.max(initial=0)) + 1
     both, counts = np.unique(keys[rows] * span + of_row[rows], return_counts=True)
-    starts = np.searchsorted(both // span, np.arange(base.width(e) + 1))
-    return ByKey(starts.astype(np.int64), both % span, counts.astype(np.int64))
+    return Lists(base.width(e), both // span, both % span, counts)
 
 
-def _links(base: Base, e: int, by_key: dict[tuple[int, int], ByKey], below: int) -> Links:
+def _links(base: Base, e: int, by_key: dict[tuple[int, int], Lists], below: int) -> Lists:
     """Class pairs that meet in a key, with the number of row pairs."""
+    from belvedere.kernels.lists import Lists
+
     tree = base.tree
-    up, low = by_key[tree.parent(e), e], by_key[tree.child(e), e]
-    widths = np.diff(up.starts)
-    keys_low = np.repeat(np.arange(len(low.starts) - 1), np.diff(low.starts))
-    fan = widths[keys_low]
-    from_low = np.repeat(np.arange(len(keys_low)), fan)
-    offsets = np.arange(len(from_low)) - np.repeat(np.cumsum(fan) - fan, fan)
-    from_up = up.starts[keys_low[from_low]] + offsets
-    span = int(up.classes.max(initial=0)) + 1
-    pairs = low.classes[from_low] * span + up.classes[from_up]
-    both, places = np.unique(pairs, return_inverse=True)
-    weights = np.bincount(places, low.counts[from_low] * up.counts[from_up], len(both))
-    starts = np.searchsorted(both // span, np.arange(below + 1))
-    return Links(both % span, both // span, weights.astype(np.int64), starts.astype(np.int64))
+    keys, classes, counts = by_key[tree.child(e), e].entries()
+    of, above, more = by_key[tree.parent(e), e].under(keys)
+    span = int(above.max(initial=0)) + 1
+    both, places = np.unique(classes[of] * span + above, return_inverse=True)
+    weights = np.zeros(len(both), dtype=np.int64)
+    np.add.at(weights, places, counts[of] * more)
+    return Lists(below, both // span, both % span, weights)
 
 
 def propagate(base: Base, summary: Summary) -> None:
@@ -160,9 +169,7 @@ def propagate(base: Base, summary: Summary) -> None:
     est: list[Counts] = [np.ones(len(s)) for s in sizes]
     for p in reversed(tree.down):
         for e in tree.child_edges[p]:
-            links = summary.links[e]
-            weighted = est[tree.child(e)][links.below] * links.weights
-            sums = np.bincount(links.above, weighted, len(sizes[p])).astype(float)
+            sums = summary.links[e].up(est[tree.child(e)], len(sizes[p]))
             summary.means[e] = np.minimum(sums, MOST) / whole[p]
             est[p] = np.minimum(est[p] * summary.means[e], MOST)
     reach: list[Counts] = [np.zeros(len(s)) for s in sizes]
@@ -172,8 +179,7 @@ def propagate(base: Base, summary: Summary) -> None:
             others = np.ones(len(sizes[p]))
             for f in tree.child_edges[p]:
                 others = others if f == e else np.minimum(others * summary.means[f], MOST)
-            links, child = summary.links[e], tree.child(e)
             rate = reach[p] * others / whole[p]
-            weighted = rate[links.above] * links.weights
-            reach[child] = np.bincount(links.below, weighted, len(sizes[child])).astype(float)
+            child = tree.child(e)
+            reach[child] = summary.links[e].down(rate, len(sizes[child]))
     summary.est, summary.reach = est, reach

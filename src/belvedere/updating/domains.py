@@ -66,9 +66,13 @@ class Domain:
     def added(self, value: int | str | None) -> int:
         """The number of a value, given now if it has none."""
         found = self.code(value)
+        return self._later(value) if found is None else found
+
+    def _later(self, value: Any) -> int:
+        """The number of a value that is not among the sorted ones."""
+        found = self._codes.get(value)
         if found is None:
-            found = len(self)
-            self._codes[value] = found
+            found = self._codes[value] = len(self)
             self.later.append(value)
         return found
 
@@ -86,8 +90,9 @@ class Domain:
         strange = (
             np.ones(len(values), dtype=bool) if not len(self.base) else self.base[found] != values
         )
-        for place in np.flatnonzero(strange):
-            found[place] = self.added(int(values[place]) if self.numeric else values[place])
+        if strange.any():
+            new, of = np.unique(values[strange], return_inverse=True)
+            found[strange] = np.array([self._later(v) for v in new.tolist()], dtype=np.int64)[of]
         return found
 
 

@@ -63,12 +63,12 @@ def estimate_side_effects(
     base: Base, graph: Graph, summary: Summary, segments: Sequence[Segment]
 ) -> Estimate:
     """How many view rows inserting the segments would make."""
-    beyond = _step_one(base, graph, segments)
+    beyond = step_one(base, graph, segments)
     inside = _Propagation(base, summary, segments).rows()
     return Estimate(inside + sum(n for *_, n in beyond), tuple(beyond))
 
 
-def _step_one(base: Base, graph: Graph, segments: Sequence[Segment]) -> list[tuple[int, int, int]]:
+def step_one(base: Base, graph: Graph, segments: Sequence[Segment]) -> list[tuple[int, int, int]]:
     tree = base.tree
     new = frozenset(p for p, s in enumerate(segments) if s.number is None)
     found = []
@@ -177,7 +177,7 @@ class _Propagation:
         alone = self.summary.sizes[child][found.classes] == 1
         below = found.classes[alone]
         delta = (found.est - self.summary.est[child][found.classes])[alone]
-        of, above, weights = self.summary.links[e].over(below)
+        of, above, weights = self.summary.links[e].under(below)
         # The segment's own joins are counted with the segment.
         own = above == self.own[p]
         mine = np.where(own, self._joins(p, e, below)[of], 0) if own.any() else 0

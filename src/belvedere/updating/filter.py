@@ -14,13 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from belvedere.updating.asked import Coder, ViewRow
-from belvedere.updating.base import Base, held_columns, load, members_of
+from belvedere.updating.base import Base, held_columns
 from belvedere.updating.candidates import best_candidates
-from belvedere.updating.classes import Candidates, Summary, Values, summarized
-from belvedere.updating.domains import normal_column
+from belvedere.updating.classes import Candidates, Summary, summarized
 from belvedere.updating.estimate import Estimate, Segment, estimate_side_effects, segments_of
-from belvedere.updating.graph import Graph, graph_of
+from belvedere.updating.graph import Graph, graph_of, rerooted
+from belvedere.updating.loading import coded, load, members_of
+from belvedere.updating.moving import move
 from belvedere.updating.normal import Shape
+from belvedere.updating.shown import Shown
+from belvedere.updating.spreading import Before, spread
 from belvedere.updating.trees import Keys, join_tree
 
 SHARE = 0.1
@@ -29,9 +32,15 @@ SHARE = 0.1
 class Filter:
     """What can be asked about updates of a view."""
 
-    def __init__(self, base: Base, keys: Keys, candidates: Candidates | None = None) -> None:
+    def __init__(
+        self,
+        base: Base,
+        keys: Keys,
+        candidates: Candidates | None = None,
+        graph: Graph | None = None,
+    ) -> None:
         self.base, self.keys = base, keys
-        self.graph: Graph = graph_of(base)
+        self.graph: Graph = graph or graph_of(base)
         self.candidates = candidates or best_candidates(base, self.graph, SHARE)
         self.summary: Summary = self._summarized()
 
@@ -52,9 +61,9 @@ class Filter:
 
     def rooted(self, root: int, share: float = SHARE) -> Filter:
         """The filter of the same rows from another root; they share the rows, so only one is kept."""
-        other = Filter(self.base.rooted(root), self.keys, self.candidates)
-        other.candidates_of(share)
-        return other
+        base = self.base.rooted(root)
+        graph = rerooted(base, self.graph)
+        return Filter(base, self.keys, best_candidates(base, graph, share), graph)
 
     def candidates_of(self, share: float) -> None:
         """Choose candidates anew."""
@@ -62,43 +71,33 @@ class Filter:
         self.summary = self._summarized()
 
     def _summarized(self) -> Summary:
-        return summarized(self.base, self.graph, self.candidates, self._shown_values())
+        """The summary of all rows, as they are."""
+        shown = None
+        if not self.preserves_keys:
+            shown = [Shown(self.base, p) for p in range(len(self.shape.positions))]
+        return summarized(self.base, self.graph, self.candidates, shown)
 
-    def _shown_values(self) -> list[Values] | None:
-        """What the rows of each position show, where the view projects (Sec. 8.2)."""
-        if self.preserves_keys:
-            return None
-        shape = self.shape
-        found: list[Values] = []
-        for p, position in enumerate(shape.positions):
-            rows = self.base.tables[position.table]
-            shown = [c for _, (q, c) in shape.outputs if q == p and c in rows.columns]
-            whole = np.zeros(rows.size, dtype=np.int64)
-            for c in dict.fromkeys(shown):
-                both = whole * (len(self.base.domains[position.table, c]) + 1) + rows.column(c) + 1
-                whole = np.unique(both, return_inverse=True)[1].astype(np.int64)
-            found.append(whole)
-        return found
+    def summarize(self) -> None:
+        """Make the summary anew."""
+        self.summary = self._summarized()
 
     def advance(self, changes: Mapping[str, pa.Table], signs: Mapping[str, Sequence[int]]) -> None:
         """Apply signed base rows of some tables, the columns that the view uses."""
-        for table, rows in changes.items():
-            self._apply(table, rows, signs[table])
-        self.graph = graph_of(self.base)
-        self.summary = self._summarized()
-
-    def _apply(self, table: str, rows: pa.Table, signs: Sequence[int]) -> None:
-        shape, base = self.shape, self.base
-        members = {p: members_of(shape, p, rows) for p in shape.at(table)}
-        columns = {c: normal_column(rows[c], shape.used[table][c]) for c in base.held[table]}
-        for i, sign in enumerate(signs):
-            values = {
-                c: None if nulls[i] else (int(v[i]) if v.dtype != object else v[i])
-                for c, (v, nulls) in columns.items()
-            }
-            row = base.encoded(table, values, new=True)
-            assert row is not None
-            base.add(table, row, int(sign), {p: bool(m[i]) for p, m in members.items()})
+        base, shape = self.base, self.shape
+        numbers = {t: base.numbered(t, coded(base, t, rows)) for t, rows in changes.items()}
+        before: Before = {
+            p: (some := np.unique(of), base.are_present(p, some))
+            for t, of in numbers.items()
+            for p in shape.at(t)
+        }
+        for p in before:
+            self.graph.lengthen(base, p)
+        for t, rows in changes.items():
+            members = {p: members_of(shape, p, rows) for p in shape.at(t)}
+            base.count(t, numbers[t], np.asarray(signs[t], dtype=np.int64), members)
+        move(base, self.graph, self.summary, spread(base, self.graph, before))
+        if self.summary.worn:
+            self.summarize()
 
     def segments(self, row: Mapping[str, Any], coder: Coder | None = None) -> list[Segment]:
         """The segments of a view row that shows all that is held."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from belvedere.updating.base import Mask
-from belvedere.updating.estimate import Estimate, Segment, _step_one
+from belvedere.updating.estimate import Estimate, Segment, step_one
 from belvedere.updating.filter import Filter
 from belvedere.updating.graph import Counts
 
@@ -33,7 +33,7 @@ class FullPropagation:
 
     def estimate(self, segments: Sequence[Segment]) -> Estimate:
         """How many view rows the segments make: exact but for what only Step 1 sees."""
-        beyond = _step_one(self.made.base, self.made.graph, segments)
+        beyond = step_one(self.made.base, self.made.graph, segments)
         inside = self._total(segments) - self.without
         return Estimate(inside + sum(n for *_, n in beyond), tuple(beyond))
 

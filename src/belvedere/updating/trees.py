@@ -83,6 +83,16 @@ class Tree:
             for p in range(len(self.shape.positions))
         )
 
+    @cached_property
+    def ways(self) -> tuple[tuple[int, int], ...]:
+        """Every edge both ways, from the position it leaves: each after those that lead to it."""
+        up = [(p, self.parent_edge[p]) for p in reversed(self.down) if p != self.root]
+        return (*up, *((p, e) for p in self.down for e in self.child_edges[p]))
+
+    def bit(self, position: int, edge: int) -> int:
+        """The bit that stands for an edge at one of its ends."""
+        return 1 << self.around[position].index(edge)
+
     def child(self, edge: int) -> int:
         """The lower end of an edge."""
         one = self.edges[edge].one

@@ -138,7 +138,7 @@ def additive(state: Grouped, moving: Collection[str], types: Types, known: Stati
         insert={**_copied(state, names), COUNT: _not_negative(_s(COUNT))},
         insert_when=_not(_is(_s(COUNT), 0)),
     )
-    return Move(_turned(plan, moving, known), merge, known)
+    return Move(turned(plan, moving, known), merge, known)
 
 
 def keyed(state: Grouped, moving: Collection[str], types: Types, known: Statistics) -> Move:
@@ -167,7 +167,7 @@ def keyed(state: Grouped, moving: Collection[str], types: Types, known: Statisti
         insert=_copied(state, names),
         insert_when=_not(absent),
     )
-    return Move(_turned(Project(plan, outputs), moving, known), merge, known)
+    return Move(turned(Project(plan, outputs), moving, known), merge, known)
 
 
 def counted(state: Bag, moving: Collection[str], types: Types, known: Statistics) -> Move:
@@ -182,10 +182,10 @@ def counted(state: Bag, moving: Collection[str], types: Types, known: Statistics
         insert={c: _s(c) for c in (*columns, ROW)},
         insert_when=_s(IN),
     )
-    return Move(_turned(renamed, moving, known), merge, known, columns)
+    return Move(turned(renamed, moving, known), merge, known, columns)
 
 
-def _turned(plan: Rel, moving: Collection[str], known: Statistics) -> Rel:
+def turned(plan: Rel, moving: Collection[str], known: Statistics) -> Rel:
     """The plan begun at the change, back from the new state, and within the spans of the change."""
     sizes = Sizes(known)
     return narrowed(backward(outward(plan, sizes), moving, sizes), known)

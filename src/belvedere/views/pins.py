@@ -16,6 +16,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
+from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.sizes import Statistics
 from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes, Feed
@@ -39,7 +40,7 @@ class Pins:
         self._works: dict[tuple[tuple[str, str], ...], Work] = {}
         self._opened: dict[tuple[Work, str, int], str] = {}
         self._measured: dict[str, Measured | None] = {}
-        self._feeds: dict[tuple[str, int, int], Feed] = {}
+        self._feeds: dict[tuple[str, int, int, str | None], Feed] = {}
         self._changes: dict[tuple[Work, Feed, tuple[str, ...]], Changes] = {}
         self._wholes: dict[tuple[str, int, tuple[str, ...]], pa.Table | None] = {}
         self._busy = threading.RLock()
@@ -117,23 +118,34 @@ class Pins:
                 self._wholes[key] = read_whole(self.table(name), version, columns, most)
             return self._wholes[key]
 
-    def changes(self, work: Work, name: str, old: int, new: int, columns: Sequence[str]) -> Changes:
-        """The changes of a table as signs: a count of n stands as n rows."""
+    def changes(
+        self,
+        work: Work,
+        name: str,
+        old: int,
+        new: int,
+        columns: Sequence[str],
+        where: Scalar | None = None,
+    ) -> Changes:
+        """The changes of a table as signs: a count of n stands as n rows; `where` leaves some out."""
         with self._busy:
-            feed = self._feed(name, old, new, columns)
+            feed = self._feed(name, old, new, columns, where)
             key = work, feed, tuple(columns)
             if key not in self._changes:
                 self._changes[key] = _as_signs(work, feed.net(work, columns), columns)
             return self._changes[key]
 
-    def _feed(self, name: str, old: int, new: int, columns: Sequence[str]) -> Feed:
-        key = name, old, new
+    def _feed(
+        self, name: str, old: int, new: int, columns: Sequence[str], where: Scalar | None
+    ) -> Feed:
+        key = name, old, new, None if where is None else where.sql()
         if key not in self._feeds:
             table = self.table(name)
             there = table.types
             used = (item for v in self._views for item in v.needs(name).items())
             wanted = [c for c, kind in used if there.get(c.lower()) == kind]
-            self._feeds[key] = Feed(table, old, new, tuple(dict.fromkeys([*columns, *wanted])))
+            every = tuple(dict.fromkeys([*columns, *wanted]))
+            self._feeds[key] = Feed(table, old, new, every, where)
         return self._feeds[key]
 
 

@@ -33,8 +33,9 @@ from belvedere.views.copies import copies_to_write
 from belvedere.views.costs import Past, candidate, cheaper, past
 from belvedere.views.create import show
 from belvedere.views.definition import View
+from belvedere.views.extrema import kept, values_that_move
 from belvedere.views.foreign import checked, verified
-from belvedere.views.held import Held
+from belvedere.views.held import WHOLE, Held
 from belvedere.views.history import BEHIND, note
 from belvedere.views.ledger import Record
 from belvedere.views.lookups import LookUps
@@ -45,6 +46,7 @@ from belvedere.views.pins import Pins
 from belvedere.views.references import references
 from belvedere.views.retype import retyped
 from belvedere.views.sources import Versions
+from belvedere.views.state import Grouped, physical
 from belvedere.views.steps import Steps
 
 ATTEMPTS = 5
@@ -120,7 +122,7 @@ class _Refresh:
         self._look_again(before)
         for part in self.view.parts:
             self._look_again(self._vector_of(part))
-        reason = "REQUESTED" if self.full else found.reason or ""
+        reason = "REQUESTED" if self.full else found.reason or self._redefined(found.stamp)
         target = self._target(before, everything=not found.stamp)
         if not reason and all(target[t] == before.get(t) for t in self.view.inputs):
             return self._done(Choice(Strategy.NOTHING), 0, before, before)
@@ -237,6 +239,10 @@ class _Refresh:
         gone = (p for p in problems if p in _OLD_STATE_GONE)
         return next(gone, next(filter(None, problems), ""))
 
+    def _redefined(self, stamp: Stamp | None) -> str:
+        """Whether the stored rows are those of an earlier definition."""
+        return "REDEFINED" if stamp and stamp.view_id != self.view.definition.id else ""
+
     def _refuse_if_strict(self, reason: str) -> None:
         strict = Policy(self.view.definition.policy) is Policy.STRICT
         if strict and not self.full and reason != "PART_AHEAD":
@@ -309,13 +315,13 @@ class _Refresh:
         changes = {t: rows for t in moving if (rows := found[t].held) is not None}
         in_memory = Held(versions, changes)
         look_ups = LookUps(work, in_memory, self.ran)
+        if choice.reason == "LOST_EXTREMUM" and not way.merge.keys:
+            done = self._kept(stamp, moving, known, look_ups, held)
+            if done is not None:
+                return Choice(Strategy.MERGE), done
         if self._costs_more(choice.strategy, look_ups.effort(way), known):
             return Choice(Strategy.REBUILD, "CHEAPER"), None
-        possible = references(self.door, self.view, self.pins.table)
-        relied = checked(stamp.holding, possible, moving, changes, look_ups.values_after)
-        look_ups.relied = relied
-        self.notes += relied.notes
-        stamp = replace(self._noted(stamp, choice), holding=relied.holding)
+        stamp = self._relied(self._noted(stamp, choice), moving, look_ups)
         way = Steps(work, in_memory, look_ups, self.ran).taken(way)
         if isinstance(way.plan, Empty):
             commits.move(work, self.view.stored, stamp)
@@ -333,6 +339,41 @@ class _Refresh:
         text = query.sql(dialect="spark")
         self.ran.append(text)
         return choice, commits.merge(work, self.view.stored, text, way.merge, stamp)
+
+    def _relied(self, stamp: Stamp, moving: list[str], look_ups: LookUps) -> Stamp:
+        """The stamp with the foreign keys that still hold, which look-ups may then rely on."""
+        possible = references(self.door, self.view, self.pins.table)
+        changes = look_ups.held.changes
+        relied = checked(stamp.holding, possible, moving, changes, look_ups.values_after)
+        look_ups.relied = relied
+        self.notes += [n for n in relied.notes if n not in self.notes]
+        return replace(stamp, holding=relied.holding)
+
+    def _kept(
+        self, stamp: Stamp, moving: list[str], known: Statistics, look_ups: LookUps, version: int
+    ) -> int | None:
+        """Merge a change that took no extremum away, if memory can tell; the rows that changed."""
+        state, tables = self.view.state, look_ups.held.tables
+        in_memory = Held(tables, look_ups.held.changes)
+        look_ups = LookUps(look_ups.work, in_memory, self.ran)
+        if not isinstance(state, Grouped) or any(t not in in_memory.changes for t in moving):
+            return None
+        way = values_that_move(state, moving, self.view.definition.types, known)
+        if self._costs_more(Strategy.MERGE, look_ups.effort(way), known):
+            return None
+        stamp = self._relied(self._noted(stamp, Choice(Strategy.MERGE)), moving, look_ups)
+        way = look_ups.made(way)
+        if isinstance(way.plan, Empty):
+            commits.move(tables.work, self.view.stored, stamp)
+            return 0
+        found = in_memory.result(way.plan)
+        names = tuple(physical(state).values())
+        stored = self.pins.whole(self.view.stored, version, names, WHOLE) if found else None
+        row = kept(state, found, stored) if found and stored is not None else None
+        if row is None:
+            return None
+        self.ran.append("-- 1 row to write, computed in memory: no extremum was lost")
+        return commits.merge_few(tables.work, self.view.stored, row, way.merge, stamp)
 
     def _rows(self, way: Move, in_memory: Held, version: int) -> pa.Table | None:
         """The rows to write, if they are in memory by now."""

@@ -1,0 +1,177 @@
+"""Extrema that stay: merged without a look at other rows, as often as nothing that held them went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from belvedere.algebra.relations import (
+    Agg,
+    Aggregate,
+    At,
+    Change,
+    Empty,
+    Field,
+    Join,
+    Kind,
+    Scan,
+)
+from belvedere.algebra.scalars import col, equal
+from belvedere.analyses.sizes import NOTHING_KNOWN
+from belvedere.memory.plans import Memory
+from belvedere.sql.render import SIGN
+from belvedere.views import extrema
+from belvedere.views.extrema import kept, values_that_move
+from belvedere.views.state import COUNT, Grouped, physical, state_of
+
+Row = tuple[Any, ...]
+FACTS = Scan("facts", (Field("k", "k", "bigint"), Field("v", "v", "bigint")))
+NAMES = Scan("names", (Field("j", "j", "bigint"), Field("w", "w", "bigint")))
+TYPES = dict.fromkeys(("k", "v", "j", "w", "low", "high", "total", "total()"), "bigint")
+
+
+def state() -> Grouped:
+    both = Join(FACTS, NAMES, Kind.INNER, equal(col("k"), col("j")))
+    aggregates = (
+        Agg("low", "min", (col("v"),)),
+        Agg("high", "max", (col("w"),)),
+        Agg("total", "sum", (col("v"),)),
+    )
+    found = state_of(Aggregate(both, (), aggregates), TYPES)
+    assert isinstance(found, Grouped)
+    return found
+
+
+def table(scan: Scan, rows: Counter[Row], *, signed: bool = False) -> pa.Table:
+    listed = [row for row, count in rows.items() for _ in range(abs(count))]
+    found = {
+        f.source: pa.array([row[i] for row in listed], pa.int64())
+        for i, f in enumerate(scan.fields)
+    }
+    signs = [1 if count > 0 else -1 for count in rows.values() for _ in range(abs(count))]
+    return pa.table({**found, **({SIGN: pa.array(signs, pa.int64())} if signed else {})})
+
+
+def joined(facts: Counter[Row], names: Counter[Row]) -> list[tuple[Any, Any]]:
+    return [
+        (v, w)
+        for (k, v), many in facts.items()
+        for (j, w), more in names.items()
+        for _ in range(many * more if k == j and k is not None else 0)
+    ]
+
+
+def best(values: list[Any], function: Any) -> Any:
+    some = [v for v in values if v is not None]
+    return function(some) if some else None
+
+
+def random_tables(seed: int) -> tuple[dict[str, Counter[Row]], dict[str, Counter[Row]]]:
+    random = np.random.default_rng(seed)
+
+    def some(count: int, most: int) -> Counter[Row]:
+        values = random.integers(0, most, size=(count, 2))
+        return Counter((int(a) % 4, None if b % 7 == 6 else int(b)) for a, b in values)
+
+    old = {"facts": some(12, 40), "names": some(6, 40)}
+    new = {}
+    for name, rows in old.items():
+        gone = [r for r in rows.elements() if random.random() < 0.2]
+        new[name] = rows - Counter(gone) + some(int(random.integers(0, 3)), 40)
+    return old, new
+
+
+def written(old: dict[str, Counter[Row]], new: dict[str, Counter[Row]]) -> Any:
+    """The row to merge, None, or that nothing is to be merged; and what is stored before it."""
+    shape = state()
+    moves = [t for t in old if old[t] != new[t]]
+    way = values_that_move(shape, moves, TYPES, NOTHING_KNOWN)
+    scans = {"facts": FACTS, "names": NAMES}
+
+    def leaf(found: Scan | Change) -> pa.Table:
+        scan = scans[found.table]
+        if isinstance(found, Change):
+            change = Counter(new[found.table])
+            change.subtract(old[found.table])
+            return table(scan, change, signed=True)
+        return table(scan, (old if found.at is At.OLD else new)[found.table])
+
+    if isinstance(way.plan, Empty):
+        return shape, {}, stored(shape, old)
+    change = Memory(leaf, 10_000).rows(way.plan)
+    row = kept(shape, change, stored(shape, old))
+    return shape, None if row is None else row.to_pylist()[0], stored(shape, old)
+
+
+def stored(shape: Grouped, at: dict[str, Counter[Row]]) -> pa.Table:
+    rows = joined(at["facts"], at["names"])
+    values = {"low": best([v for v, _ in rows], min), "high": best([w for _, w in rows], max)}
+    names, found = physical(shape), dict[str, Any]()
+    for part, value in zip(
+        (p for p in shape.parts if p.agg.function in ("min", "max")), values.values(), strict=True
+    ):
+        found[names[part.agg.name]] = pa.array([value], pa.int64())
+    found[COUNT] = pa.array([len(rows)], pa.int64())
+    return pa.table(found)
+
+
+def test_what_is_merged_is_what_a_look_at_all_rows_finds() -> None:
+    outcomes = Counter[str]()
+    for seed in range(40):
+        old, new = random_tables(seed)
+        if old == new:
+            continue
+        shape, row, before = written(old, new)
+        names = physical(shape)
+        after = stored(shape, new).to_pylist()[0]
+        if row is None:
+            outcomes["lost"] += 1
+            continue
+        outcomes["kept"] += 1
+        held = before.to_pylist()[0]
+        for part in shape.parts:
+            name = names[part.agg.name]
+            if part.agg.function in ("min", "max"):
+                choose = min if part.agg.function == "min" else max
+                assert best([held[name], row.get(name)], choose) == after[name], seed
+        assert held[COUNT] + row.get(COUNT, 0) == after[COUNT]
+        sums = [p for p in shape.parts if p.agg.function == "sum"]
+        rows = [sum(v or 0 for v, _ in joined(t["facts"], t["names"])) for t in (old, new)]
+        assert (row.get(names[sums[0].agg.name]) or 0) == rows[1] - rows[0]
+    assert min(outcomes["lost"], outcomes["kept"]) > 6
+
+
+@pytest.mark.parametrize(
+    ("held", "came", "gone", "lost"),
+    [
+        (5, None, None, False),
+        (5, 9, 6, False),
+        (5, 9, 5, True),
+        (5, 5, 5, False),
+        (5, 3, 5, False),
+        (None, 3, None, False),
+        (None, None, 4, True),
+        (5, None, 4, True),
+    ],
+)
+def test_when_a_minimum_is_lost(held: Any, came: Any, gone: Any, lost: bool) -> None:
+    assert extrema._lost(extrema.Combine.LEAST, held, came, gone) is lost
+    turned = [None if v is None else -v for v in (held, came, gone)]
+    assert extrema._lost(extrema.Combine.GREATEST, *turned) is lost
+
+
+def test_what_came_and_went_again_is_no_minimum() -> None:
+    """A fact of 0 comes as its name goes: the terms of the join have it with both signs."""
+    old = {"facts": Counter({(1, 5): 1, (2, 7): 1}), "names": Counter({(1, 9): 1, (2, 1): 1})}
+    new = {
+        "facts": Counter({(1, 5): 1, (2, 7): 1, (2, 0): 1}),
+        "names": Counter({(1, 9): 1}),
+    }
+    shape, row, _ = written(old, new)
+    assert row is not None
+    low = next(p for p in shape.parts if p.agg.function == "min")
+    assert row[physical(shape)[low.agg.name]] is None
