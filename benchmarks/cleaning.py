@@ -108,7 +108,7 @@ def crossover(connection: Any, data: Any, *, quick: bool) -> dict[str, Any]:
     curves: dict[str, list[tuple[float, float, float]]] = {}
     for stream in STREAMS[:3]:
         for share in sizes:
-            state(connection, data, stream, share)
+            state(connection, data, stream, share, ("new",))
             rng, both = np.random.default_rng(5), []
             for seed in range(1 if quick else 2):
                 sampled(connection, 1000 + seed)

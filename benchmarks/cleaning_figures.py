@@ -33,6 +33,8 @@ def draw(found: dict[str, Any], directory: Path) -> None:
         "Cube roll-ups, medians",
         directory / "svc-13.png",
     )
+    rows = {10 * r: x for r, x in found["stale_over_corr_by_rows"].items()}
+    _curve(rows, "rows of a group", "stale error / CORR's", directory / "svc-stale.png", log=True)
     _times(found["query_ms"], directory / "svc-06a.png")
     _crossing(found["_fig6b"], directory / "svc-06b.png")
     _outliers(found["outlier_error75"], directory / "svc-08a.png")
@@ -136,12 +138,15 @@ def _crossing(curves: dict[str, list[tuple[float, float, float]]], path: Path) -
     figure.savefig(path, dpi=110)
 
 
-def _outliers(values: dict[int, dict[int, list[float]]], path: Path) -> None:
+_INDEXES: dict[Any, str] = {0: "no index", 100: "100 records", "AUTO": "AUTO"}
+
+
+def _outliers(values: dict[int, dict[Any, list[float]]], path: Path) -> None:
     figure = Figure(figsize=(5, 3), layout="constrained")
     axes = figure.add_subplot()
-    for size in (0, 100):
+    for size in (0, 100, "AUTO"):
         for j, name in ((1, "AQP"), (2, "CORR")):
-            label = f"{name}, {'no index' if not size else f'{size} records'}"
+            label = f"{name}, {_INDEXES[size]}"
             axes.plot(list(values), [v[size][j] for v in values.values()], marker="o", label=label)
     axes.set_xlabel("z")
     axes.set_ylabel("75 % quartile of the error")
@@ -149,10 +154,13 @@ def _outliers(values: dict[int, dict[int, list[float]]], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def _curve(values: dict[Any, float], x: str, y: str, path: Path) -> None:
+def _curve(values: dict[Any, float], x: str, y: str, path: Path, *, log: bool = False) -> None:
     figure = Figure(figsize=(4, 3), layout="constrained")
     axes = figure.add_subplot()
     axes.plot(list(values), list(values.values()), marker="o")
+    if log:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     figure.savefig(path, dpi=110)

@@ -130,7 +130,7 @@ def _prepare(lake: bv.Lake, scale: float) -> None:
 def _calibrated(lake: bv.Lake, *, quick: bool) -> Calibration:
     began = time.monotonic()
     door, sizes, rounds = lake._door, FEWER if quick else SIZES, 2 if quick else 3
-    found = calibrate(door, VIEW, tables=TABLES, sizes=sizes, rounds=rounds)
+    found = calibrate(door, VIEW, tables=TABLES, sizes=sizes, rounds=rounds, kinds=("update",))
     calibrated(door, VIEW, found)
     print(f"calibrated in {time.monotonic() - began:.0f} s", flush=True)
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ def join_view(connection: Any, data: Data, instances: int) -> dict[str, Any]:
         **_ratios(with_index),
         **agreement([o for each in with_index.values() for o in each]),
         "index_records": size,
+        "stale_over_corr_by_rows": _by_rows([o for each in with_index.values() for o in each]),
         "without_index": {
             **{k: v for k, v in _ratios(without).items() if not k.startswith("_")},
             **agreement([o for each in without.values() for o in each]),
@@ -70,6 +72,34 @@ def _errors(each: Outcome) -> tuple[float, ...] | None:
         return None
     values = (each.stale, *(each.sides[m].value for m in _BOTH))
     return tuple(float(np.median(each.error(v)[groups])) for v in values)
+
+
+ROWS = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
+"""Sampled rows of a group from which on it is counted with those of a size."""
+
+
+def _by_rows(outcomes: list[Outcome]) -> dict[int, float]:
+    """How much nearer CORR is than the stale answer, in the median, by the rows of a group."""
+    rows, stale, corr = (
+        np.concatenate(parts)
+        for parts in zip(
+            *(
+                (
+                    o.sides[Method.AQP].keys[o.answering()],
+                    o.error(o.stale)[o.answering()],
+                    o.error(o.sides[Method.CORR].value)[o.answering()],
+                )
+                for o in outcomes
+            ),
+            strict=True,
+        )
+    )
+    found = {}
+    for low, high in pairwise((*ROWS, np.inf)):
+        own = (rows >= low) & (rows < high)
+        if own.sum() >= 30:
+            found[int(low)] = round(float(np.median(stale[own]) / np.median(corr[own])), 2)
+    return found
 
 
 def agreement(outcomes: list[Outcome]) -> dict[str, Any]:
@@ -109,13 +139,19 @@ def _share(parts: list[np.ndarray]) -> float:
     return round(float(every.mean()), 4) if len(every) else float("nan")
 
 
-def state(connection: Any, data: Data, stream: str, share: float) -> int:
-    """Both views, before and after a stream; how many records the index has."""
+def state(
+    connection: Any,
+    data: Data,
+    stream: str,
+    share: float,
+    states: tuple[str, ...] = ("old", "new"),
+) -> int:
+    """The views before and after a stream, or one of them; how many records the index has."""
     new = changed(data, stream, share)
     register(connection, new, "new")
     bound = index_bound(new.tables["lineitem"]["l_extendedprice"])
     first = int(data.tables["orders"]["o_orderkey"][-1]) + 1
-    for name in ("old", "new"):
+    for name in states:
         text = VIEW.format(state=name, first=first, bound=bound)
         connection.execute(f"CREATE OR REPLACE TABLE view_{name} AS {text}")
         connection.execute(f"CREATE OR REPLACE TABLE wide_{name} AS {WIDE.format(state=name)}")

@@ -84,7 +84,8 @@ def near(old: tuple[Bounds, ...], new: tuple[Bounds, ...]) -> bool:
 def _beyond_now(door: Door, outliers: View, sampling: Sampling) -> list[int]:
     """How many records are beyond each bound, from the part that keeps them."""
     part = next(p for p in outliers.every_part if indexed_column(p.plan, sampling))
-    value, (bound,) = quote(indexed_column(part.plan, sampling)), sampling.bounds
+    place = part.plan.columns.index(indexed_column(part.plan, sampling))
+    value, (bound,) = quote(part.read.columns[place]), sampling.bounds
     stored = reference(door.table(part.stored), None)
     rows = render(part.read, lambda _: stored.copy()).sql(dialect="spark")
     sides = [f"count_if({value} >= {bound.high!r})"] if bound.high is not None else []

@@ -32,7 +32,7 @@ from belvedere.synopses.planning import Plan, plan
 from belvedere.synopses.region import Region, region
 from belvedere.synopses.reservoir import Kind
 from belvedere.synopses.results import Results
-from belvedere.synopses.saving import from_arrays, to_arrays
+from belvedere.synopses.saving import ARRAYS, from_arrays, to_arrays
 from belvedere.synopses.selectivity import Known, as_number
 from belvedere.views.catalog import Names
 from belvedere.views.choice import REASONS
@@ -87,6 +87,7 @@ class Definition:
             "reads": {t: dict(columns) for t, columns in self.reads.items()},
             "sources": {t: [list(c) for c in columns] for t, columns in self.sources.items()},
             "known": self.known.record(),
+            "arrays": ARRAYS,
         }
 
     @staticmethod
@@ -389,6 +390,12 @@ class Bringer:
 def load(lake: Any, saves: Saves, name: str) -> Live:
     """A synopsis as it was saved."""
     saved = saves.load(SAVED_AS, name)
+    if saved.head.definition.get("arrays") != ARRAYS:
+        raise Corrupt(
+            f"the arrays of synopsis {name!r} are those of another version",
+            hint="it is built again from the tables",
+            reason="OTHER_FORMAT",
+        )
     definition = Definition.of(saved.head.definition)
     if saved.head.definition.get("drawn"):
         plain = plain_plan(lake, definition)
