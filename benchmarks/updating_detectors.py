@@ -48,6 +48,8 @@ def effective_insertions(made: Filter, sample: int, seed: int = 9) -> dict[str, 
                 name: made.base.domains[positions[p].table, c].value(
                     int(chosen[_attribute(made, p, c)])
                 )
+                if c in made.base.held[positions[p].table]
+                else 0
                 for name, (p, c) in made.shape.outputs
             }
         )
@@ -70,9 +72,11 @@ def _attribute(made: Filter, p: int, c: str) -> object:
 
 
 def _active(made: Filter) -> dict[object, list[int]]:
-    """The active domain of every attribute of a view."""
+    """The active domain of every attribute that tells rows apart; where a key does, the key alone."""
     found: dict[object, set[int]] = {}
     for _, (p, c) in made.shape.outputs:
+        if c not in made.base.held[made.shape.positions[p].table]:
+            continue
         codes = np.unique(made.base.rows_at(p).column(c)[made.base.present(p)])
         found.setdefault(_attribute(made, p, c), set()).update(codes[codes >= 0].tolist())
     return {attribute: sorted(some) for attribute, some in found.items()}

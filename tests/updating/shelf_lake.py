@@ -43,7 +43,7 @@ def make(directory: Path) -> Path:
         )
         _declare(directory / name, key)
     lake = Shelf(directory)
-    definition = {"name": "contacts", "query": QUERY, "root": None, "percent": 10.0}
+    definition = {"name": "contacts", "query": QUERY, "root": "item", "percent": 10.0}
     save(lake, "contacts", built(lake, definition))
     return directory
 

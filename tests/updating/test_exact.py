@@ -44,7 +44,7 @@ def test_the_effect_of_base_changes_is_that_of_brute_force(
     changes = Changes(gone, new)
     before, then = case.view(), case.view(after)
     ways = [effect(base, changes)]
-    if seed < 10:
+    if seed < 6:
         made, asked = Made(changes, rows), engine(case, connection)
         ways.append(effect_by(asked, base, made, asked=(), most=10_000))
         few = effect_by(asked, base, made, asked=(), most=1)

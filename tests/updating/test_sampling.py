@@ -26,7 +26,7 @@ def inserted(case: Case, made_rows: Drawn) -> dict[str, list[tuple[int | None, .
     return found
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_drawn_insertions_are_view_rows_and_their_side_effects_those_of_brute_force(
     seed: int,
 ) -> None:
