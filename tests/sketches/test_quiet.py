@@ -12,16 +12,21 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from belvedere.lake import feed
+import small_lake
+from belvedere.errors import Unsupported
+from belvedere.lake import feed, lookup
 from belvedere.sketches import service as services
 from belvedere.sketches.blocks import block
 from belvedere.sketches.blooms import Bloom
 from belvedere.sketches.live import load
 from belvedere.sketches.partitions import Partition
+from belvedere.sketches.planning import Planner
 from belvedere.sketches.selections import any_of, selection
 from belvedere.sketches.service import Service
 from belvedere.sql.bind import bind
+from belvedere.sql.sketch_statements import CreateSketch
 from belvedere.views import lookups
+from belvedere.views.pins import Pins
 from sketches.quiet import door_to, service_with, sketch_now, write
 from sql.shop import Shop
 
@@ -100,6 +105,34 @@ def test_what_is_pushed_into_the_read_of_changes(text: str, wanted: str | None) 
     feeds = block(q, [Partition("r", "a", "int", (5,))]).feeds
     found = any_of([selection(f.plan, "r") for f in feeds])
     assert (None if found is None else str(found)) == wanted
+
+
+def test_a_small_table_that_is_joined_with_stays_in_memory(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(home, "s", x=[1, 2, 3])
+    door = door_to(home)
+    service = service_with(door, joined=(JOINED, CUT))
+    read = []
+    real = lookup._whole
+    monkeypatch.setattr(lookup, "_whole", lambda *a: read.append(a[0].name) or real(*a))
+    for value in (1, 2, 3):
+        write(home, "r", g=[33, 33], v=[value, value])
+        assert service.brought("joined").strategy == "maintain"
+    assert read == ["s"]
+    write(home, "s", x=[7])
+    write(home, "r", g=[34], v=[7])
+    service.brought("joined")
+    assert service.live("joined").bitmaps[0].tolist() == sketch_now(door, JOINED, CUT).tolist()
+
+
+def test_a_sketch_of_a_view_is_refused_with_what_to_write_instead(tmp_path: Path) -> None:
+    door = door_to(small_lake.make(tmp_path))
+    asked = CreateSketch("few", "SELECT owner, n FROM owners WHERE n > 1")
+    with Pins(door) as pins, pytest.raises(Unsupported) as refused:
+        Planner(door, pins, asked).plan()
+    assert refused.value.reason == "SKETCH_OF_VIEW"
+    assert "tables that the view reads" in refused.value.hint
 
 
 JOINED = "SELECT r.g, count(*) AS n FROM r JOIN s ON r.v = s.x GROUP BY r.g HAVING count(*) > 1"

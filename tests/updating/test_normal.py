@@ -88,6 +88,10 @@ def test_of_a_cyclic_join_the_join_that_says_least_is_dropped() -> None:
             CreateUpdatable("v", "SELECT 1", "t", 5.0),
         ),
         (
+            "CREATE UPDATABLE VIEW v CANDIDATES 20 AS SELECT 1",
+            CreateUpdatable("v", "SELECT 1", percent=0.0, candidates=20),
+        ),
+        (
             "EXPLAIN CREATE UPDATABLE VIEW v AS SELECT 1",
             ExplainUpdatable(CreateUpdatable("v", "SELECT 1")),
         ),

@@ -8,6 +8,8 @@ hold a row of it are kept.
 from __future__ import annotations
 
 import os
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +27,8 @@ from belvedere.memory.kinds import is_exact
 
 KEYS = frozenset(("tinyint", "smallint", "int", "bigint", "date", "string"))
 """Types of columns that rows are looked up by: equal in Arrow where they are in SQL."""
+HELD_BYTES = 64_000_000
+"""Of small tables that were read whole, how much stays in memory."""
 
 
 def look_up(
@@ -54,7 +58,31 @@ def look_up(
 
 
 def read_whole(table: Table, version: int, columns: Sequence[str], most: int) -> pa.Table | None:
-    """Some columns of all rows; None if they are more than `most` or Arrow is not to read them."""
+    """Some columns of all rows; None if they are more than `most` or Arrow is not to read them.
+
+    What was read last stays in memory: a small table is joined with by every refresh.
+    """
+    # Without a mark, another version of the same number could not be told from this one.
+    told = table.mark and version == table.version
+    key = (table.location, table.id, version, table.mark, tuple(columns)) if told else None
+    with _holding:
+        held = _held.get(key) if key is not None else None
+    if held is not None:
+        return held if held.num_rows <= most else None
+    rows = _whole(table, version, columns, most)
+    if rows is not None and key is not None and rows.nbytes <= HELD_BYTES:
+        with _holding:
+            _held[key] = rows
+            while sum(r.nbytes for r in _held.values()) > HELD_BYTES:
+                _held.popitem(last=False)
+    return rows
+
+
+_held: OrderedDict[tuple[object, ...], pa.Table] = OrderedDict()
+_holding = threading.Lock()
+
+
+def _whole(table: Table, version: int, columns: Sequence[str], most: int) -> pa.Table | None:
     found = _legible(table, version, columns)
     if found is None or any(f.rows is None for f in found[1]):
         return None

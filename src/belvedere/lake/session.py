@@ -117,6 +117,8 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(min(max(cores, 2), 32)),
         # VACUUM and OPTIMIZE list files in as many tasks as this says; the default is 10 000.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
+        # On local disk a thousand files are looked at sooner than a job for that begins.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.databricks.delta.properties.defaults.enableChangeDataFeed": "true",
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",

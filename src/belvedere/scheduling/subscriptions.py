@@ -224,6 +224,8 @@ class Desk:
         for subscription in subscriptions(self.lake):
             if subscription.id in self.sending:
                 self._one(subscription)
+        if self.apart is not None:
+            self.apart.shutdown(wait=False)
 
 
 def subscribe(lake: Tables, subscription: Subscription) -> Subscription:

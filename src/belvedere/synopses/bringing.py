@@ -27,12 +27,12 @@ from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.sql.render import SIGN
 from belvedere.synopses.keeper import Keeper
-from belvedere.synopses.on_spark import Drawn, can_draw, draw
+from belvedere.synopses.on_spark import Drawn, added, can_draw, draw, steps
 from belvedere.synopses.planning import Plan, plan
 from belvedere.synopses.region import Region, region
 from belvedere.synopses.reservoir import Kind
 from belvedere.synopses.results import Results
-from belvedere.synopses.saving import from_arrays, to_arrays
+from belvedere.synopses.saving import ARRAYS, from_arrays, to_arrays
 from belvedere.synopses.selectivity import Known, as_number
 from belvedere.views.catalog import Names
 from belvedere.views.choice import REASONS
@@ -54,7 +54,7 @@ _PER_ROW = 48
 MORE_REASONS = {
     **REASONS,
     "CORRUPT_STATE": "the saved state was damaged",
-    "DRAWN": "it is drawn on Spark, and nothing but the sample is kept",
+    "DRAWN": "it is drawn on Spark, and rows went, or too many came, or filters left too few",
     "OTHER_FORMAT": "the saved state is of another version of Belvedere",
 }
 
@@ -87,6 +87,7 @@ class Definition:
             "reads": {t: dict(columns) for t, columns in self.reads.items()},
             "sources": {t: [list(c) for c in columns] for t, columns in self.sources.items()},
             "known": self.known.record(),
+            "arrays": ARRAYS,
         }
 
     @staticmethod
@@ -216,8 +217,6 @@ class Bringer:
             for t in definition.reads
         }
         reason = "REQUESTED" if full else self._problem(definition, head.vector, target)
-        if not reason and target != head.vector and head.definition.get("drawn"):
-            reason = "DRAWN"
         if not reason and (live is None or live.vector != head.vector):
             try:
                 live = load(self.door, self.saves, self.name)
@@ -225,7 +224,13 @@ class Bringer:
                 reason = corrupt.reason
         if reason or live is None:
             return self._rebuilt(definition, target, reason)
-        changed = self._advance(live, target) if isinstance(live.results, Results) else 0
+        if isinstance(live.results, Results):
+            changed = self._advance(live, target)
+        else:
+            grown = self._added(live.results, live, target) if target != head.vector else 0
+            if grown is None:
+                return self._rebuilt(definition, target, "DRAWN")
+            changed = grown
         if target != head.vector:
             live.vector = target
             self.save(live)
@@ -326,6 +331,37 @@ class Bringer:
                 total += self._apply(live.results, table, held, columns)
         return total
 
+    def _added(self, drawn: Drawn, live: Live, target: Vector) -> int | None:
+        """Draw from what new rows made; how many rows these were, or None where only drawing anew will do."""
+        work, came, total = self.pins.work({}), dict[str, str](), 0
+        moved = [t for t in target if target[t] != live.vector[t]]
+        for table in moved:
+            columns = list(live.definition.reads[table])
+            versions = live.vector[table].version, target[table].version
+            net = self.pins.changes(work, table, *versions, columns)
+            held = net.held
+            if held is None and net.rows != 0:
+                return None
+            if held is not None and held.num_rows:
+                counts = held[SIGN].to_numpy().astype(np.int64)
+                if (counts < 0).any():
+                    return None
+                each = held.select(columns).take(
+                    pa.array(np.repeat(np.arange(len(counts)), counts))
+                )
+                came[table] = work.register(f"came_{table}", work.spark.createDataFrame(each))
+                total += each.num_rows
+        if came:
+            old = {t: self.pins.opened(work, t, p.version) for t, p in live.vector.items()}
+            new = {t: self.pins.opened(work, t, target[t].version) for t in came}
+            found = steps([p.table for p in drawn.plan.region.positions], old, new, came)
+            random = np.random.default_rng([drawn.seed, *(p.version for p in target.values())])
+            again = added(work, drawn, found, random)
+            if again is None:
+                return None
+            live.results = again
+        return total
+
     def _apply(self, results: Results, table: str, held: pa.Table, columns: list[str]) -> int:
         counts = held[SIGN].to_numpy().astype(np.int64)
         rows = held.select(columns)
@@ -354,6 +390,12 @@ class Bringer:
 def load(lake: Any, saves: Saves, name: str) -> Live:
     """A synopsis as it was saved."""
     saved = saves.load(SAVED_AS, name)
+    if saved.head.definition.get("arrays") != ARRAYS:
+        raise Corrupt(
+            f"the arrays of synopsis {name!r} are those of another version",
+            hint="it is built again from the tables",
+            reason="OTHER_FORMAT",
+        )
     definition = Definition.of(saved.head.definition)
     if saved.head.definition.get("drawn"):
         plain = plain_plan(lake, definition)

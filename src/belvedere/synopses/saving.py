@@ -45,6 +45,8 @@ _KEPT: dict[type, tuple[str, ...]] = {
 _MADE: dict[str, Any] = {"dependents": Chains, "everything": Groups}
 """Parts that are there only once they were needed."""
 
+ARRAYS = 2
+"""What the arrays mean: a state with another number is not read."""
 _ROOM = " room"
 _BLOCK = 1 << 16
 

@@ -98,7 +98,8 @@ class _Build:
         query = exp.select(*shown, "count(*) AS n", dialect="spark").from_(self.rows[p])
         conditions = list(which)
         if conditions:
-            query = query.where(joined.join(f"({c})" for c in conditions), dialect="spark")
+            # Without parentheses: to Spark's parser WHERE (x) after a table is an alias with a column.
+            query = query.where(joined.join(conditions), dialect="spark")
         return self.run(query.group_by(*keys, dialect="spark"))
 
     def _both_ways(self, name: str, own: dict[int, list[str]], joined: str) -> None:
@@ -122,7 +123,7 @@ class _Build:
         for p in range(len(self.rows)):
             flags = [*own[p], *(flag for _, flag in seen[p])]
             base = [c for c in self.columns[p] if not c.startswith(f"{name}_")]
-            value = joined.join(f"({c})" for c in flags) or "TRUE"
+            value = joined.join(flags) or "TRUE"
             listed = [*base, f"({value}) AS {name}"]
             self.rows[p] = self.run(exp.select(*listed, dialect="spark").from_(self.rows[p]))
             self.columns[p] = [*base, name]

@@ -38,13 +38,13 @@ def best_candidates(base: Base, graph: Graph, share: float) -> Candidates:
 def counted_candidates(base: Base, graph: Graph, count: int) -> Candidates:
     """The rows of so many partial embeddings, best first, each begun from a row not taken yet."""
     costs = ranks(base, graph)
-    every = sorted(
-        (float(costs[p][n]), p, int(n))
-        for p, e in enumerate(graph.extended)
-        for n in np.flatnonzero(e & ~graph.whole[p])
-    )
+    rows = [np.flatnonzero(x & ~w) for x, w in zip(graph.extended, graph.whole, strict=True)]
+    every = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
+    at = np.repeat(np.arange(len(rows)), [len(r) for r in rows])
+    numbers = np.concatenate(rows)
     taken: list[dict[int, None]] = [{} for _ in costs]
-    for _, p, number in every:
+    for place in np.argsort(every, kind="stable"):
+        p, number = int(at[place]), int(numbers[place])
         if count == 0:
             break
         if number not in taken[p]:

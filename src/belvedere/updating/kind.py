@@ -37,8 +37,10 @@ from belvedere.updating.state import (
     built,
     compiled,
     declared_keys,
+    forget,
     load,
     save,
+    saved_vector,
     shown_columns,
 )
 from belvedere.updating.trees import Tree, join_tree
@@ -121,16 +123,16 @@ class UpdatableViews:
         return [self._status(name) for name in self.names()]
 
     def _status(self, name: str) -> Status:
-        head = the_saves(self._lake).head(KIND, name)
+        saved = saved_vector(self._lake, name)
         try:
             pending = {}
-            for t, seen in head.vector.items():
+            for t, seen in saved.items():
                 now = self._lake.table(t)
                 moved = now.id == seen.id and now.version >= seen.version
                 pending[t] = Pending(now.version - seen.version if moved else None, None)
         except BelvedereError as error:
             return Status(name, "UPDATABLE", error=str(error))
-        vector = {t: p.version for t, p in head.vector.items()}
+        vector = {t: p.version for t, p in saved.items()}
         return Status(name, "UPDATABLE", vector, pending)
 
     def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
@@ -212,6 +214,7 @@ class UpdatableViews:
             "query": statement.query,
             "root": root,
             "percent": statement.percent,
+            "candidates": statement.candidates,
         }
         self._keep(name, built(self._lake, definition))
         return self._nothing()
@@ -237,7 +240,7 @@ class UpdatableViews:
         self._settle(name)
         self._door.spark.catalog.dropTempView(parts(name)[-1])
         self._held.pop(name, None)
-        the_saves(self._lake).drop(KIND, name)
+        forget(self._lake, name)
         return self._nothing()
 
     def _nothing(self) -> DataFrame:
@@ -248,9 +251,8 @@ class UpdatableViews:
 
     def _loaded(self, name: str) -> Held:
         """A view in memory; what another process saved since is loaded again."""
-        head = the_saves(self._lake).head(KIND, name)
         held = self._held.get(name)
-        if held is None or held.vector != head.vector:
+        if held is None or held.vector != saved_vector(self._lake, name):
             held = load(self._lake, name)
             self._held[name] = held
         return held

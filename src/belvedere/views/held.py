@@ -122,7 +122,8 @@ class Held:
         if self.has(leaf) or not isinstance(leaf, Scan):
             return self.rows(leaf)
         _, version = self.tables.version(leaf)
-        columns = tuple(f.source for f in leaf.fields)
+        # One column may be wanted under two names.
+        columns = tuple(dict.fromkeys(f.source for f in leaf.fields))
         rows = self.tables.pins.whole(leaf.table, version, columns, WHOLE)
         if rows is not None:
             self.tables.opened.add((leaf.table, version))
