@@ -37,11 +37,7 @@ def rebound(door: Door, view: View, outliers: View) -> bool:
     new = redefined(door, view, replace(found, bounds=sampling.bounds) if same else found)
     if same:
         new = replace(new, definition=replace(new.definition, id=outliers.definition.id))
-    for stored in (outliers, *outliers.every_part):
-        definition = next(
-            (p.definition for p in new.every_part if p.stored == stored.stored), new.definition
-        )
-        door.set_properties(door.table(stored.stored), {VIEW_PROPERTY: definition.to_json()})
+    door.set_properties(door.table(outliers.stored), {VIEW_PROPERTY: new.definition.to_json()})
     return not same
 
 

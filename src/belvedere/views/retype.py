@@ -16,6 +16,7 @@ from belvedere.sql.bind import bind
 from belvedere.views.catalog import Names, canonical_name
 from belvedere.views.definition import Columns, Definition, View
 from belvedere.views.parts import assembled, stored_whole
+from belvedere.views.sampling import sampling_types
 
 
 def retyped(door: Door, view: View) -> View:
@@ -35,6 +36,8 @@ def retyped(door: Door, view: View) -> View:
             hint=f"CREATE OR REPLACE MATERIALIZED VIEW {view.name}; it has its rows as they were",
             reason="SCHEMA_CHANGED",
         ) from error
+    if definition.sampling is not None:
+        types = sampling_types(types, definition.sampling)
     if types == definition.types:
         return view
     now = assembled(replace(definition, types=types, sources=sources), bound, _stored(view))
