@@ -66,9 +66,10 @@ def tpch_figures(scale: float) -> dict[str, Any]:
         for name, (text, clause) in TPCH.items():
             lake.sql(f"CREATE OR REPLACE SKETCH {name} ON {text} {clause}")
             out["vs_capture"][name] = figures.against_capture(name, "lineitem")
+        out["query_gain"]["q18_hundredth"] = figures.hundredth()
+        for name, (text, _) in TPCH.items():
             out["query_gain"][name] = figures.gain(name, text)
             lake.sql(f"DROP SKETCH {name}")
-        out["query_gain"]["q18_hundredth"] = figures.hundredth()
         return {"tpch": out}
 
 
