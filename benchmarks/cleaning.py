@@ -2,10 +2,11 @@
 
     python -m benchmarks.cleaning --quick      accuracy at a small scale, no Spark
     python -m benchmarks.cleaning              accuracy at a larger one, and more of it
-    python -m benchmarks.cleaning --spark [--scale 1]    cleaning beside refreshing
+    python -m benchmarks.cleaning --spark join cube batches [--scale 1] [--minutes 5]
 
 The accuracy runs use the library's estimators on views computed by DuckDB; what is measured there
-does not depend on the engine. One JSON line comes last.
+does not depend on the engine. On Spark, `join` and `cube` time cleaning beside refreshing, `batches`
+runs both together. One JSON line comes last; `--figures DIR` draws what was run.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from belvedere.cleaning.estimators import Method
 from benchmarks import cleaning_figures
 from benchmarks.skewed import STREAMS, generate, register
-from benchmarks.svc_join_view import asked, join_view, sampled, state
+from benchmarks.svc_join_view import deviations, join_view, sampled, state
 from benchmarks.svc_queries import HEADLINE, QUERIES
 from benchmarks.svc_views import complex_views, cube, log_views, outliers
 
@@ -35,21 +35,22 @@ def main() -> None:
     """Run, and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--spark", action="store_true", help="cleaning beside refreshing, on Spark")
+    parser.add_argument("--spark", nargs="+", choices=("join", "cube", "batches"), default=())
     parser.add_argument("--scale", type=float)
+    parser.add_argument(
+        "--minutes", type=float, default=5, help="with --spark: when to begin no other round"
+    )
     parser.add_argument(
         "--periodic",
         type=float,
-        default=0,
+        default=45,
         metavar="SECONDS",
-        help="with --spark: refreshes and cleanings side by side, for so long",
+        help="of batches: how long refreshes run, alone and with cleanings",
     )
     parser.add_argument("--figures", metavar="DIR", help="draw the figures here")
     arguments = parser.parse_args()
     if arguments.spark:
-        from benchmarks.cleaning_spark import measured
-
-        print(json.dumps(measured(arguments.scale or 1.0, CACHE, beside=arguments.periodic)))
+        on_spark(arguments)
         return
     began = time.monotonic()
     scale = arguments.scale or (0.1 if arguments.quick else 0.5)
@@ -57,7 +58,24 @@ def main() -> None:
     if arguments.figures:
         cleaning_figures.draw(found, Path(arguments.figures))
     found["seconds"] = round(time.monotonic() - began, 1)
+    found["processor_seconds"] = round(time.process_time(), 1)
     print(json.dumps({k: v for k, v in found.items() if not k.startswith("_")}))
+
+
+def on_spark(arguments: argparse.Namespace) -> None:
+    """Run parts that need Spark, draw and print them."""
+    from benchmarks.cleaning_batches import batches
+    from benchmarks.cleaning_spark import WORKLOADS, measured
+
+    scale = arguments.scale or 1.0
+    for part in arguments.spark:
+        if part == "batches":
+            found = batches(int(1_500_000 * scale), CACHE, arguments.periodic)
+        else:
+            found = measured(WORKLOADS[part], scale, CACHE, arguments.minutes)
+        if arguments.figures:
+            cleaning_figures.draw_spark(part, found, Path(arguments.figures))
+        print(json.dumps({part: found}), flush=True)
 
 
 def accuracy(scale: float, instances: int, *, quick: bool) -> dict[str, Any]:
@@ -71,10 +89,14 @@ def accuracy(scale: float, instances: int, *, quick: bool) -> dict[str, Any]:
     _said(found, "join view")
     found |= crossover(connection, data, quick=quick)
     _said(found, "crossover")
-    found |= complex_views(connection, data, 100)
-    found |= cube(scale)
-    found |= outliers(scale, (2, 4) if quick else (1, 2, 3, 4))
-    found |= log_views(scale)
+    small = scale / 2 if quick else scale
+    found |= complex_views(small, 100)
+    _said({}, "complex views")
+    found |= cube(small)
+    _said({}, "cube")
+    found |= outliers(small, (2, 4) if quick else (1, 2, 3, 4))
+    _said({}, "outliers")
+    found |= log_views(small)
     return found
 
 
@@ -86,20 +108,16 @@ def crossover(connection: Any, data: Any, *, quick: bool) -> dict[str, Any]:
     curves: dict[str, list[tuple[float, float, float]]] = {}
     for stream in STREAMS[:3]:
         for share in sizes:
-            state(connection, data, stream, share)
+            state(connection, data, stream, share, ("new",))
             rng, both = np.random.default_rng(5), []
             for seed in range(1 if quick else 2):
                 sampled(connection, 1000 + seed)
                 for query in QUERIES:
-                    if query.name in HEADLINE:
-                        each = asked(connection, query, query.where(rng))[0]
-                        groups = each.answering()
-                        if groups.any():
-                            variances = [
-                                np.median(np.sqrt(s.variance[groups]) / np.abs(each.truth[groups]))
-                                for s in (each.sides[Method.AQP], each.sides[Method.CORR])
-                            ]
-                            both.append(variances)
+                    found = query.name in HEADLINE and deviations(
+                        connection, query, query.where(rng)
+                    )
+                    if found:
+                        both.append(found)
             aqp, corr = np.median(np.array(both), axis=0)
             curves.setdefault(stream, []).append((share, float(aqp), float(corr)))
     return {"crossover_percent": {s: _crossing(c) for s, c in curves.items()}, "_fig6b": curves}
@@ -115,10 +133,8 @@ def _crossing(curve: list[tuple[float, float, float]]) -> float | None:
 
 
 def _said(found: dict[str, Any], what: str) -> None:
-    print(
-        f"{what}: {json.dumps({k: v for k, v in found.items() if not k.startswith('_')})}",
-        flush=True,
-    )
+    shown = {k: v for k, v in found.items() if not k.startswith("_")}
+    print(f"{what}, {time.process_time():.0f} s of processors: {json.dumps(shown)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ class Outcome:
     stale: np.ndarray
     sides: dict[Method, Side]
     spread: dict[Method, np.ndarray]
-    """The largest value of all rows (of CORR, of those that changed) over the mean one."""
+    """The largest value of all rows (of CORR, of those that changed) over the mean one; of the
+    sampled ones, where a run does not look at all."""
 
     def usable(self, method: Method, least: int = ENOUGH) -> np.ndarray:
         """Groups with enough sampled keys, whose values are within 50 times their mean."""
@@ -57,12 +58,8 @@ def outcome(
     *,
     quotient: bool = False,
     exact: Ids | None = None,
-    spread: dict[Method, str] | None = None,
 ) -> Outcome:
-    """Estimate from sampled rows (g, u, t0 …) on both sides and the totals of the whole states.
-
-    `spread` are the columns of `sums` that say how unequal values are; else the sample says it.
-    """
+    """Estimate from sampled rows (g, u, t0 …) on both sides and the totals of the whole states."""
     names, place = np.unique(
         np.concatenate([t["g"] for t in (fresh, stale, stale_sums, sums)]), return_inverse=True
     )
@@ -94,9 +91,6 @@ def outcome(
     with np.errstate(divide="ignore", invalid="ignore"):
         truth = after[:, 0] / after[:, 1] if quotient else after[:, 0]
     unequal = {m: s.skew for m, s in found.sides.items()}
-    for m, column in (spread or {}).items():
-        unequal[m] = np.full(len(names), np.inf)
-        unequal[m][at[3]] = np.ma.filled(sums[column], np.inf)
     return Outcome(np.nan_to_num(truth), np.nan_to_num(found.stale), found.sides, unequal)
 
 

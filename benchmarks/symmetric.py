@@ -55,6 +55,18 @@ def _enumerate(row, order, came, mine, theirs, heads, nexts, keys, state, m, res
     return found, entered, due
 
 
+@njit(cache=True)
+def _enumerate_all(rows, order, came, mine, theirs, heads, nexts, keys, state, m, results, due):  # type: ignore[no-untyped-def]
+    """The results of several rows, one row after the other."""
+    total = np.int64(0)
+    for row in rows:
+        found, _, due = _enumerate(
+            row, order, came, mine, theirs, heads, nexts, keys, state, m, results + total, due
+        )
+        total += found
+    return total, due
+
+
 class SymmetricJoin:
     """The join of a plan that collapses nothing, by enumeration."""
 
@@ -84,20 +96,19 @@ class SymmetricJoin:
                         theirs.append(2 * edge + 1 - end)
         return np.array(order), np.array(came), np.array(mine), np.array(theirs)
 
-    def load(self, table: str, rows: pa.Table) -> list[tuple[int, int]]:
-        """Rows into the indexes, not joined yet: for each its position and its number there."""
-        found = []
-        for number, place in enumerate(self.places):
-            if place.position.table == table:
-                ids = self._index(number, place.code(rows))
-                found += [(number, row) for row in ids.tolist()]
-        return found
+    def load(self, table: str, rows: pa.Table) -> dict[int, Any]:
+        """Rows into the indexes, not joined yet: for each position of the table their numbers there."""
+        return {
+            number: self._index(number, place.code(rows))
+            for number, place in enumerate(self.places)
+            if place.position.table == table
+        }
 
-    def join(self, number: int, row: int) -> int:
-        """Enumerate the results of a row of a position with all that is indexed; how many."""
+    def join(self, number: int, rows: Any) -> int:
+        """Enumerate the results of rows of a position with all that is indexed; how many."""
         order, came, mine, theirs = self.orders[number]
-        found, _, self.due = _enumerate(
-            row, order, came, mine, theirs, self.heads, self.nexts, self.keys,
+        found, self.due = _enumerate_all(
+            rows, order, came, mine, theirs, self.heads, self.nexts, self.keys,
             self.state, self.size, self.results, self.due,
         )  # fmt: skip
         self.results += found

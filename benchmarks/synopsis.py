@@ -23,10 +23,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from benchmarks.synopsis_workloads import (
     BATCH,
+    CACHE,
     KEYS,
     QX,
+    QX_NULLS,
     QY,
     QZ,
     Event,
@@ -43,7 +48,7 @@ from benchmarks.synopsis_workloads import (
 SAMPLE = 10_000
 READ_EVERY = 50_000
 WINDOW = 5.0
-WORKLOADS = {w.name: w for w in (QX, QY, QZ)}
+WORKLOADS = {w.name: w for w in (QX, QY, QZ, QX_NULLS)}
 KINDS = {
     "without": [{"rows": n} for n in (1000, 10_000, 100_000, 1_000_000)],
     "with": [{"rows": n, "replacement": True} for n in (1000, 10_000, 100_000, 1_000_000)],
@@ -62,7 +67,7 @@ def synopsis(workload: Workload, scale: int, *, collapse: bool = True, **kind: A
         workload.query, schemas(workload, scale), keys=keys, seed=1, collapse=collapse, **kind
     )
     for table, source in workload.preloaded.items():
-        made.insert(table, whole(source, scale))
+        made.insert(table, workload.shown(whole(source, scale)))
     return made
 
 
@@ -120,6 +125,7 @@ def warmed(workload: Workload, scale: int, **kind: Any) -> None:
     for done in (0, 5):
         for table, source in workload.streamed.items():
             for rows in islice(streamed(source, scale, BATCH), done, done + 5):
+                rows = workload.shown(rows)
                 made.insert(table, rows)
                 made.delete(table, rows.slice(0, 2000))
     made.sample()
@@ -164,92 +170,117 @@ def deletes(scale: int) -> dict[str, Any]:
 
 def road(quick: bool) -> dict[str, Any]:
     """QB with several d: each second its reports come and those of a minute ago go."""
-    from belvedere.synopses.stream import Synopsis
-
-    found: dict[str, Any] = {}
+    for d in (50, 300, 1000):
+        _driven(Road(cars=3000, seconds=90), d)
+    # Compiled by now: memory above this is the synopses'.
     before = _resident()
     cars = Road(seconds=240 if quick else 900)
-    for d in (50, 300, 1000):
-        for again in (False, True):
-            made = Synopsis(cars.query(d), cars.schemas(), rows=SAMPLE, seed=1)
-            changes, seconds = 0, 0.0
-            for now, lanes in enumerate(
-                Road(seconds=90).seconds_of() if not again else cars.seconds_of()
-            ):
-                started = time.process_time()
-                for lane, new, old in lanes:
-                    made.change(lane, deletes=old, inserts=new)
-                if now >= cars.window:
-                    seconds += time.process_time() - started
-                    changes += sum(new.num_rows + old.num_rows for _, new, old in lanes)
-        found[f"d_{d}"] = {"rate": round(changes / seconds), "join_size": made.join_size}
+    found: dict[str, Any] = {f"d_{d}": _driven(cars, d) for d in (50, 300, 1000)}
     found["peak_gb"] = round((_resident() - before) / 1e6, 3)
     found["cars"], found["rows_per_lane"] = cars.cars, 2 * cars.cars // 3
     return found
 
 
+def _driven(cars: Road, d: int) -> dict[str, Any]:
+    from belvedere.synopses.stream import Synopsis
+
+    made = Synopsis(cars.query(d), cars.schemas(), rows=SAMPLE, seed=1)
+    changes, seconds = 0, 0.0
+    for now, lanes in enumerate(cars.seconds_of()):
+        started = time.process_time()
+        for lane, new, old in lanes:
+            made.change(lane, deletes=old, inserts=new)
+        if now >= cars.window:
+            seconds += time.process_time() - started
+            changes += sum(new.num_rows + old.num_rows for _, new, old in lanes)
+    return {"rate": round(changes / seconds), "join_size": made.join_size}
+
+
 def against_symmetric(name: str, scale: int) -> dict[str, Any]:
-    """Instant throughput of both, from states loaded to some share."""
+    """Instant throughput of both from states loaded to some share, the symmetric join's over 5 seconds."""
     from benchmarks.symmetric import SymmetricJoin
 
     workload = WORKLOADS[name]
+    warmed(workload, scale)
+    made = synopsis(workload, scale)
+    plain = synopsis(workload, scale, collapse=False)
+    other = SymmetricJoin(plain.results.keeper.plan, SAMPLE)
+    del plain
+    for table, source in workload.preloaded.items():
+        other.load(table, workload.shown(whole(source, scale)))
     total = sum(rows_of(s, scale) for s in workload.streamed.values())
     found: dict[str, Any] = {}
+    # Small tables in small batches, or they would not have come when the others are at 1 %.
+    sizes = {t: rows_of(s, scale) for t, s in workload.streamed.items()}
+    each = {t: max(1, BATCH * n // max(sizes.values())) for t, n in sizes.items()}
+    events, loaded = interleaved(workload, scale, each=each), 0
     for share in (0.01, 0.1, 1.0):
-        made = synopsis(workload, scale)
-        plain = synopsis(workload, scale, collapse=False)
-        other = SymmetricJoin(plain.results.keeper.plan, SAMPLE)
-        for table, source in workload.preloaded.items():
-            other.load(table, whole(source, scale))
-        until = int(share * total * 0.98)
-        loaded = 0
-        rest: list[Event] = []
-        for table, rows, _ in interleaved(workload, scale):
-            if loaded < until:
-                made.insert(table, rows)
-                other.load(table, rows)
-                loaded += rows.num_rows
-                continue
-            rest.append((table, rows, False))
-            if len(rest) > 40:
-                break
+        while loaded < int(share * total * 0.95):
+            table, rows, _ = next(events)
+            made.insert(table, rows)
+            other.load(table, rows)
+            loaded += rows.num_rows
+        rest = list(islice(events, 40))
+        loaded += sum(rows.num_rows for _, rows, _ in rest)
         other.results = made.results.keeper.size
-        clock = Clock(made, 10**12).run(iter(rest))
+        clock = Clock(made, 10**12).run(_together(rest))
         done, spent = _slow(other, rest)
-        rate = done / spent if spent else 0.0
         found[f"{share:.0%}"] = {
-            "ours": round(clock.rate), "symmetric": round(rate, 2), "ratio": round(clock.rate / rate),
+            "ours": round(clock.rate), "symmetric": round(done / spent, 2),
+            "ratio": round(clock.rate * spent / done, 1), "join_size": made.join_size,
         }  # fmt: skip
     return found
 
 
+def _together(events: list[Event]) -> Iterator[Event]:
+    """The same rows in batches as large as they may be."""
+    for table in dict.fromkeys(t for t, _, _ in events):
+        rows = pa.concat_tables([r for t, r, _ in events if t == table]).combine_chunks()
+        for start in range(0, rows.num_rows, BATCH):
+            yield table, rows.slice(start, BATCH), False
+
+
 def _slow(other: Any, events: list[Event]) -> tuple[int, float]:
-    """Rows of every table in the proportion they come in, until the window is over."""
-    ids: dict[str, list[tuple[int, int]]] = {}
+    """Rows of every position in the proportion they come in, until the window is over."""
+    ids: dict[int, Any] = {}
+    started = time.process_time()
     for table, rows, _ in events:
-        ids.setdefault(table, []).extend(other.load(table, rows))
-    largest = max(map(len, ids.values()))
-    steps = {t: largest / len(rows) for t, rows in ids.items() if rows}
-    due, done, spent = dict.fromkeys(ids, 0.0), 0, 0.0
-    while spent < WINDOW and any(ids.values()):
-        table = min((t for t in ids if ids[t]), key=lambda t: due[t] + steps[t])
-        due[table] += steps[table]
+        for number, some in other.load(table, rows).items():
+            ids[number] = np.concatenate([ids.get(number, some[:0]), some])
+    indexing = time.process_time() - started
+    sizes = {n: len(rows) for n, rows in ids.items()}
+    other.join(next(iter(ids)), next(iter(ids.values()))[:0])
+    next_, done, spent, together = dict.fromkeys(ids, 0), 0, 0.0, 1
+    while spent < WINDOW and done < sum(sizes.values()):
+        number = min(
+            (n for n in ids if next_[n] < sizes[n]), key=lambda n: (next_[n] + 1) / sizes[n]
+        )
+        some = ids[number][next_[number] : next_[number] + together]
         started = time.process_time()
-        other.join(*ids[table].pop(0))
-        spent += time.process_time() - started
-        done += 1
-    return done, spent
+        other.join(number, some)
+        took = time.process_time() - started
+        next_[number] += len(some)
+        done, spent = done + len(some), spent + took
+        # Rows that are joined quickly are joined several at a time, or Python's calls would be the cost.
+        together = min(2 * together, 256) if took < 0.005 else max(1, together // 2)
+    # Of the time that indexing took, the part of the rows that were joined.
+    return done, spent + indexing * done / sum(sizes.values())
 
 
 def without_collapse(name: str, scale: int) -> dict[str, Any]:
     """The same without collapsing foreign keys, for as long as it lasts."""
-    made = synopsis(WORKLOADS[name], scale, collapse=False)
-    clock = Clock(made, 10**9)
-    for event in interleaved(WORKLOADS[name], scale):
+    workload = WORKLOADS[name]
+    warmed(workload, scale, collapse=False)
+    total = sum(rows_of(s, scale) for s in workload.streamed.values())
+    clock = Clock(synopsis(workload, scale, collapse=False), total)
+    for event in interleaved(workload, scale):
         clock.run(iter([event]))
-        if clock.seconds > 4 * WINDOW:
+        if clock.cpu > 12 * WINDOW:
             break
-    return {"rate": round(clock.rate), "changes": clock.changes}
+    return {
+        "rate": round(clock.rate), "changes": clock.changes, "progress": round(clock.changes / total, 3),
+        "curve": clock.curve,
+    }  # fmt: skip
 
 
 def kinds(scale: int) -> dict[str, Any]:
@@ -257,12 +288,12 @@ def kinds(scale: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     total = sum(rows_of(s, scale) for s in QY.streamed.values())
     for name, sizes in KINDS.items():
+        warmed(QY, scale, **sizes[0])
         for kind in sizes:
-            warmed(QY, scale, **kind)
             clock = Clock(synopsis(QY, scale, **kind), total).run(interleaved(QY, scale))
-            found.setdefault(name, []).append(
-                [kind.get("rows", kind.get("rate")), round(clock.rate)]
-            )
+            size = kind.get("rows", kind.get("rate"))
+            held = clock.made.results.keeper.sample.filled
+            found.setdefault(name, []).append([size, round(clock.rate), held, clock.curve])
     return found
 
 
@@ -314,8 +345,18 @@ def part(name: str, scale: int, quick: bool) -> dict[str, Any]:
 
 
 PARTS = (
-    "qx qy qz qy_delete qb vs_qx vs_qy vs_qz no_collapse_qx no_collapse_qy no_collapse_qz kinds load"
+    "qx qy qz qy_delete qb vs_qx vs_qx_nulls vs_qy vs_qz no_collapse_qx no_collapse_qy no_collapse_qz"
+    " kinds load"
 ).split()
+
+
+def _kept(found: dict[str, Any], scale: int) -> dict[str, Any]:
+    """What was measured at a scale in this run and before, for pictures: parts may run one at a time."""
+    path = CACHE / f"synopsis-{scale}.json"
+    before = json.loads(path.read_text()) if path.exists() else {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(before | found))
+    return before | found
 
 
 def main() -> None:
@@ -352,10 +393,11 @@ def main() -> None:
         found[name] = json.loads(ran.stdout.splitlines()[-1])
         shown = {k: v for k, v in found[name].items() if k != "curve"}
         print(f"{name}: {shown}", flush=True)
+    everything = _kept(found, scale)
     if options.plots:
         from benchmarks.synopsis_plots import draw
 
-        draw(found, options.plots)
+        draw(everything, options.plots)
     print(json.dumps(found))
 
 

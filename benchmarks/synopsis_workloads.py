@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from duckdb_extensions import import_extension
 
@@ -44,7 +46,18 @@ class Workload:
     preloaded: dict[str, str]
     """Tables of the query by where their rows are from; a second mention of a table has a copy."""
     streamed: dict[str, str]
-    keys: dict[str, list[str]] = field(default_factory=dict)
+    nulls: bool = True
+    """Whether NULL is unlike any value; else all NULLs of a key are one value, as in the paper."""
+
+    def shown(self, rows: pa.Table) -> pa.Table:
+        """Rows as this workload has them."""
+        if self.nulls:
+            return rows
+        keys = [
+            c if c.type not in (pa.int32(), pa.int64()) else pc.fill_null(c, -1)
+            for c in rows.columns
+        ]
+        return pa.table(keys, names=rows.column_names)
 
 
 QX = Workload(
@@ -56,6 +69,7 @@ QX = Workload(
     {"date_dim": "date_dim"},
     {t: t for t in ("store_sales", "store_returns", "catalog_sales")},
 )
+QX_NULLS = replace(QX, name="qx_nulls", nulls=False)
 QY = Workload(
     "qy",
     """SELECT * FROM store_sales, customer c1, household_demographics d1, customer_2 c2,
@@ -89,10 +103,16 @@ def files(scale: int) -> Path:
     if not all((directory / f"{t}.parquet").exists() for t in TABLES):
         directory.mkdir(parents=True, exist_ok=True)
         import_extension("tpcds")
-        with duckdb.connect() as db:
+        # In a file, for a large scale would not fit beside other work.
+        with (
+            tempfile.TemporaryDirectory(dir=directory) as home,
+            duckdb.connect(f"{home}/tpcds.duckdb", config={"memory_limit": "3GB"}) as db,
+        ):
             db.execute(f"LOAD tpcds; CALL dsdgen(sf={scale})")
             for table in TABLES:
-                db.execute(f"COPY {table} TO '{directory / table}.parquet'")
+                listed = ", ".join(columns(table))
+                path = directory / f"{table}.parquet"
+                db.execute(f"COPY (SELECT {listed} FROM {table}) TO '{path}'")
     return directory
 
 
@@ -152,7 +172,7 @@ def interleaved(
             del sources[table]
         else:
             done[table] += rows.num_rows
-            yield table, rows, False
+            yield table, workload.shown(rows), False
 
 
 def with_deletions(workload: Workload, scale: int, share: float = 0.2) -> Iterator[Event]:

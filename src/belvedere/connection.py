@@ -12,6 +12,7 @@ from belvedere.cleaning.answers import Answer
 from belvedere.cleaning.cleaned import Cleaned
 from belvedere.cleaning.create import no_sample, samples_of
 from belvedere.cleaning.estimating import estimate
+from belvedere.cleaning.rebounding import rebound
 from belvedere.cleaning.selecting import Selected
 from belvedere.derived import Kind, Together, Writable, everything, readers, refuse_if_taken
 from belvedere.errors import BelvedereError, Invalid
@@ -245,7 +246,11 @@ class Lake:
         samples = samples_of(self._door, view.name)
         if not samples:
             raise no_sample(view.name)
-        return Cleaned(view.name, tuple(self._calls.samples(view, samples)))
+        done = self._calls.samples(view, samples)
+        for sample in samples:
+            if rebound(self._door, view, sample):
+                done += self._calls.samples(view, [the_view(self._door, sample.name)])
+        return Cleaned(view.name, tuple(done))
 
     def estimate(
         self,

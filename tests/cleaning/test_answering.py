@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -15,9 +16,10 @@ from belvedere.algebra.hashing import bound, digest
 from belvedere.algebra.relations import Change, Rel, Scan
 from belvedere.algebra.walks import tables
 from belvedere.cleaning.answering import Estimated, answered
-from belvedere.cleaning.create import planned, samples_of
+from belvedere.cleaning.create import planned, redefined, samples_of
 from belvedere.cleaning.estimators import Method
 from belvedere.cleaning.questions import Question, ask
+from belvedere.cleaning.rebounding import within
 from belvedere.cleaning.selecting import selected
 from belvedere.errors import BelvedereError
 from belvedere.lake.shelf import Shelf
@@ -25,6 +27,7 @@ from belvedere.sql.render import render
 from belvedere.sql.sample_statements import CreateSample, Index
 from belvedere.views.catalog import the_view
 from belvedere.views.maintenance import fill
+from belvedere.views.sampling import Bounds, Sampling, indexed_column
 
 QUERY = (
     "SELECT v.video_id, owner, count(*) AS n, sum(bytes) AS bytes FROM log l"
@@ -284,3 +287,37 @@ def test_views_that_cannot_be_sampled_are_refused(
 ) -> None:
     with pytest.raises(BelvedereError, match=why):
         planned(small.shelf, the_view(small.shelf, view), statement)  # type: ignore[arg-type]
+
+
+def test_the_records_of_an_index_are_kept_apart_and_lead_to_the_same_outliers(small: Small) -> None:
+    view = the_view(small.shelf, "visits")
+    bounds = (Bounds("bytes", None, 985.0, "bigint"),)
+    sampling = Sampling("visits", ("owner", "video_id_2"), True, 0.5, 0, "log", bounds)
+    sampling = replace(sampling, index=Index("TOP", 20, "log", "bytes"), most=40)
+    outliers = redefined(small.shelf, view, sampling)  # type: ignore[arg-type]
+    (part,) = outliers.every_part
+    assert indexed_column(part.plan, sampling)
+
+    def source(leaf: Scan | Change) -> exp.Table:
+        stored = leaf.table.startswith("__bv")
+        return exp.to_table(leaf.table if stored else f"{leaf.table}_new", dialect="duckdb")
+
+    for made in (part, outliers):
+        query = fill(made.state, source).sql("duckdb")
+        small.duck.execute(f'CREATE TABLE "{made.stored}" AS {query}')
+    (counted,) = small.duck.execute(f'SELECT count(*) FROM "{part.stored}"').fetchone() or ()
+    large = small.duck.execute("SELECT count(*) FROM log_new WHERE bytes >= 985").fetchone()
+    assert (counted,) == large
+    kept = small.duck.execute(f'SELECT video_id_2 FROM "{outliers.stored}"').fetchall()
+    wanted = small.truth(
+        "SELECT video_id FROM visits WHERE video_id IN (SELECT video_id FROM log_new WHERE bytes >= 985)"
+    )
+    assert sorted(kept) == sorted(wanted)
+    assert len(kept) > 20
+
+
+def test_a_top_k_is_set_anew_when_too_few_or_far_too_many_are_beyond_it() -> None:
+    index = Index("TOP", 20, "log", "bytes")
+    sampling = Sampling("v", ("k",), True, 0.1, 0, "log", index=index, most=40)
+    assert [within(sampling, n) for n in (19, 20, 30, 40, 41)] == [False, True, True, True, False]
+    assert Sampling.from_dict(sampling.to_dict()) == sampling

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 from decimal import Decimal
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.stats import chi2
 
 from belvedere.algebra.hashing import bound, digest, family, hashed
 from belvedere.algebra.relations import Field, Filter, Hash, Join, Kind, Output, Project, Scan
 from belvedere.algebra.scalars import col, equal
-from belvedere.rules.sample import is_hash, placed, sample
+from belvedere.memory import kinds as memory_kinds
+from belvedere.memory.declined import Declined
+from belvedere.memory.scalars import true, value
+from belvedere.rules.sample import is_hash, placed, predicate, sample
 
 
 def digests(seed: int, keys: range = range(20_000)) -> list[str]:
@@ -63,9 +68,9 @@ def test_nulls_and_texts_that_look_alike_differ() -> None:
 def test_duckdb_computes_the_same_digest(kind: str, values: list[object]) -> None:
     text = hashed(["x"], 9, {"x": kind}).sql("duckdb")
     typed = {"string": "VARCHAR"}.get(kind, kind)
-    for value in values:
-        row = duckdb.execute(f"SELECT {text} FROM (SELECT CAST(? AS {typed}) AS x)", [value])
-        assert row.fetchone() == (digest([value], 9),)
+    for x in values:
+        row = duckdb.execute(f"SELECT {text} FROM (SELECT CAST(? AS {typed}) AS x)", [x])
+        assert row.fetchone() == (digest([x], 9),)
 
 
 def test_types_without_a_plain_text_are_not_hashed() -> None:
@@ -106,3 +111,31 @@ def test_what_keeps_it_from_going_lower_is_told() -> None:
     computed = Project(LINE, (Output("e", equal(col("l"), col("n"))),))
     (stop,) = sample(computed, ("e",), Hash(0, 0.1), TYPES).stops
     assert str(stop) == "η(e) at project of line: e is computed, not passed through"
+
+
+def test_small_cleanings_hash_in_memory_as_every_engine_does() -> None:
+    kinds = {
+        "i": "int",
+        "l": "bigint",
+        "d": "decimal(12,2)",
+        "s": "string",
+        "b": "boolean",
+        "t": "date",
+    }
+    values = [
+        (1, 2**40, Decimal("1.50"), "a", True, datetime.date(1995, 3, 1)),
+        (None, None, None, None, None, None),
+        (-7, 0, Decimal("-10.00"), "", False, datetime.date(1969, 12, 31)),
+        (0, -1, Decimal("0.00"), "ü|=", None, None),
+    ]
+    arrow = {k: memory_kinds.arrow(v) for k, v in kinds.items()}
+    columns = zip(*values, strict=True)
+    rows = pa.table({k: pa.array(c, arrow[k]) for k, c in zip(kinds, columns, strict=True)})
+    found = value(hashed(list(kinds), 7, kinds), rows, kinds)
+    assert found.kind == "string"
+    assert found.data.to_pylist() == [digest(v, 7) for v in values]
+    kept = true(predicate(("i", "s"), Hash(3, 0.5), kinds), rows, kinds).to_pylist()
+    assert kept == [digest([v[0], v[3]], 3) < bound(0.5) for v in values]
+    assert not true(predicate(("i",), Hash(3, 0.5), kinds), rows.slice(0, 0), kinds).to_pylist()
+    with pytest.raises(Declined):
+        value(hashed(["f"], 7, {"f": "double"}), pa.table({"f": [1.0]}), {"f": "double"})

@@ -133,6 +133,50 @@ def test_stored_leaves_and_a_hashed_attribute_keep_the_rows_of_their_keys(lake: 
     assert "not unique" in found.explain()
 
 
+def test_the_k_largest_records_stay_in_the_index_as_the_top_of_a_table_changes(lake: Lake) -> None:
+    lake.sql(f"CREATE MATERIALIZED VIEW lines AS {LINES}")
+    lake.sql("CREATE SAMPLE ON lines RATIO 20 PERCENT OUTLIERS ON log.bytes TOP 20")
+    # Some of the top go: the reserve is enough. Then more of them than the reserve has.
+    for gone, redefined in (("session_id < 200 AND bytes > 900", False), ("bytes > 950", True)):
+        lake.sql(f"DELETE FROM log WHERE {gone}")
+        assert _cleaned(lake) == redefined
+    # A few new ones come, then many times as many as are to be kept.
+    for count, redefined in ((5, False), (200, True)):
+        lake.sql(f"INSERT INTO log SELECT 20000 + {count} + id, id, 5000 + id FROM range({count})")
+        assert _cleaned(lake) == redefined
+    lake.sql("UPDATE log SET bytes = bytes - 5000 WHERE bytes > 5150")
+    assert _cleaned(lake)
+    for name in ("lines_sample", "lines_outliers"):
+        assert lake.view(name).df().count() == len(rows(lake, f"SELECT * FROM {name}"))
+
+
+def _cleaned(lake: Lake) -> bool:
+    """Clean, and check that the top is there and little else; whether bounds were set anew."""
+    done = lake.clean("lines")
+    kept = {r[0] for r in rows(lake, "SELECT session_id FROM lines_outliers")}
+    top = {r[0] for r in rows(lake, "SELECT session_id FROM log ORDER BY bytes DESC LIMIT 20")}
+    last = lake.sql("SELECT min(bytes) FROM (SELECT bytes FROM log ORDER BY bytes DESC LIMIT 20)")
+    larger = rows(lake, f"SELECT session_id FROM log WHERE bytes > {last.collect()[0][0]}")
+    assert {r[0] for r in larger} <= kept
+    assert len(top & kept) >= 15
+    assert 20 <= len(kept) <= 72
+    return any(r.reason == "REDEFINED" for r in done.refreshes)
+
+
+def test_bounds_from_the_mean_follow_the_data_when_the_view_is_refreshed(lake: Lake) -> None:
+    lake.sql(f"CREATE MATERIALIZED VIEW visits AS {VISITS}")
+    for index in ("ON log.bytes BEYOND 1.5 DEVIATIONS", "AUTO TOP 20"):
+        lake.sql(f"CREATE OR REPLACE SAMPLE ON visits RATIO 20 PERCENT OUTLIERS {index}")
+        lake.sql("UPDATE log SET bytes = bytes * 3")
+        assert "REDEFINED" not in {r.reason for r in lake.clean("visits").refreshes}
+        lake.refresh("visits")
+        assert "REDEFINED" in {r.reason for r in lake.clean("visits").refreshes}
+        assert "REDEFINED" not in {r.reason for r in lake.clean("visits").refreshes}
+    shown = {r[0]: r for r in rows(lake, "SELECT * FROM visits")}
+    assert {r for r in shown.values() if r in rows(lake, "SELECT * FROM visits_outliers")}
+    assert 10 <= lake.view("visits_outliers").df().count() <= 60
+
+
 def test_a_cleaning_that_fails_leaves_the_sample_as_it_was(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

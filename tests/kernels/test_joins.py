@@ -83,6 +83,21 @@ def test_among_equal_rows_the_newest_is_found_and_misses_are_told() -> None:
     assert index.take(np.array([5, 7, 2**40 + 5], dtype=np.uint64)).tolist() == [1, 2, 3]
 
 
+def test_rows_are_found_as_their_index_grows() -> None:
+    index, random = RowIndex(0), np.random.default_rng(1)
+    hashes = random.integers(0, 300, 900).astype(np.uint64)
+    held: dict[int, list[int]] = {}
+    for start in range(0, 900, 45):
+        rows = np.arange(start, start + 45, dtype=np.int32)
+        index.add(rows, hashes[rows], 900)
+        for row in rows.tolist():
+            held.setdefault(int(hashes[row]), []).append(row)
+        asked = random.integers(0, 300, 20).astype(np.uint64)
+        wanted = [held[h].pop() if held.get(h) else -1 for h in asked.tolist()]
+        assert index.take(asked).tolist() == wanted
+    assert index.size == sum(map(len, held.values())) > len(hashes) // 3
+
+
 def test_two_rows_of_one_key_clash() -> None:
     owner = np.array([-1, 8, -1], dtype=np.int32)
     assert first_clash(np.array([0, 2, 0], dtype=np.int32), owner) == (0, 2)

@@ -24,17 +24,19 @@ BOTH = (
 COSTS = (Linear(0.01, 0.2), Linear(0.001, 1.0))
 
 
-def make(directory: Path, *names: str, limit: float = 5.0) -> Shelf:
+def make(directory: Path, *names: str, limit: float = 5.0, kind: str = "") -> Shelf:
     """Tables, views `names` over both, each with a limit and a calibration."""
     small_lake.make(directory)
     shelf = Shelf(directory)
     for name in names:
         small_lake.view(directory, name, BOTH, {"owner": "string", "n": "bigint"}, ["video", "log"])
         fits = tuple(
-            Fit(cost, 0.0, (Measured(1, cost(1)), Measured(100, cost(100)))) for cost in COSTS
+            Fit(cost, 0.0, (Measured(1, cost(1), kind), Measured(100, cost(100), kind)))
+            for cost in COSTS
         )
         save(
-            shelf, Schedule(name, limit, Calibration(("video", "log"), fits, (Joint((1, 1), 1.1),)))
+            shelf,
+            Schedule(name, limit, Calibration(("video", "log"), fits, (Joint((1, 1), 1.1, kind),))),
         )
     return shelf
 

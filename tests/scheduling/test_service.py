@@ -14,6 +14,8 @@ from deltalake import DeltaTable
 
 from belvedere.cli import main
 from belvedere.errors import Invalid
+from belvedere.scheduling import limits
+from belvedere.scheduling.calibration import live
 from belvedere.scheduling.endpoint import metrics, serve_http
 from belvedere.scheduling.pictures import draw_bars, draw_curves, draw_paths
 from belvedere.scheduling.planning import plan
@@ -23,7 +25,9 @@ from belvedere.scheduling.service import Service
 from belvedere.scheduling.simulator import auto
 from belvedere.scheduling.watching import Watch, arriving, consistent_version, observed
 from belvedere.views.catalog import the_view
-from scheduling.kept_lake import Stand, add, make
+from scheduling.kept_lake import COSTS, Stand, add, make
+
+WHEN = "SELECT count(*) FROM video"
 
 
 def service(stand: Stand, **options: Any) -> Service:
@@ -152,6 +156,70 @@ def test_a_late_answer_is_reported_with_its_cause(
     assert kept.kept["v"].keeper.terms.cost((rows, 1)) > 1.1
 
 
+def test_a_calibration_that_is_off_is_corrected_and_the_limit_kept_again(tmp_path: Path) -> None:
+    """The machine has become four times slower than when the costs were measured."""
+    shelf = make(tmp_path, "v", limit=8.0, kind="insert")
+    told: list[str] = []
+    stand = Stand(shelf, factor=4.0)
+    kept = service(stand, told=told.append)
+    kept.turn()
+    ratios = []
+    for turn in range(12):
+        # Never twice as many: what was timed of one size says nothing of the next.
+        add(tmp_path, "video", 1 + turn % 3)
+        add(tmp_path, "log", 1)
+        (answer,) = answered(kept, "v")
+        ratios.append(answer.seconds / answer.predicted)
+    view = kept.kept["v"]
+    assert view.recalibrations >= 1
+    assert any("recalibrated" in line for line in told)
+    assert ratios[0] > 3
+    assert all(0.7 < ratio < 1.4 for ratio in ratios[-4:])
+    assert f'recalibrations_total{{view="v"}} {view.recalibrations}' in metrics(kept)
+    # It is saved, and other sizes are corrected too.
+    saved = the_schedule(shelf, "v").calibration
+    assert saved is not None
+    assert saved.prices.of((100, 0)) == pytest.approx(4 * COSTS[0](100), rel=0.4)
+
+
+def test_a_view_that_was_never_measured_is_not_timed_on_nothing(tmp_path: Path) -> None:
+    shelf = make(tmp_path, "v")
+    add(tmp_path, "video", 1)
+    with pytest.raises(Invalid, match="no changes of 'log' are pending"):
+        live(shelf, "v", None)  # type: ignore[arg-type]
+
+
+def test_a_statement_looks_at_limits_only_where_something_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf, asked, shown = make(tmp_path, "v"), list[str](), list[Any]()
+    real = limits.consistent_version
+
+    def consistent(lake: Any, view: Any) -> Any:
+        asked.append(view.name)
+        return real(lake, view)
+
+    monkeypatch.setattr(limits, "consistent_version", consistent)
+    monkeypatch.setattr(limits, "show", lambda _, view, version=None: shown.append(version))
+    monkeypatch.setattr(limits, "SETTLED", 0)
+    ours = limits.Limits(shelf)  # type: ignore[arg-type]
+    for _ in range(3):
+        ours.show_consistent()
+    assert (asked, shown) == (["v"], [0])
+    add(tmp_path, "video", 1)
+    add(tmp_path, "log", 1)
+    Stand(shelf).advance("v", "video")
+    ours.show_consistent()
+    Stand(shelf).advance("v", "log")
+    ours.show_consistent()
+    ours.show_consistent()
+    assert (asked, shown) == (["v"] * 3, [0, 2])
+    save(shelf, Schedule("v", None))
+    Stand(shelf).refresh("v")
+    ours.show_consistent()
+    assert asked == ["v"] * 3
+
+
 def test_what_it_does_not_keep_is_named(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
     with pytest.raises(Invalid, match="does not keep 'w'"):
@@ -275,9 +343,7 @@ def test_subscriptions_on_the_command_line(
     make(lake, "v")
     start = ["--lake", str(lake), "subscribe", "v"]
     assert main([*start, "--every", "1h", "--name", "a", "--exec", "mail", "-s", "x y"]) == 0
-    assert (
-        main([*start, "--when", "SELECT 1", "--changed", "10%", "--jsonl", "f", "--name", "b"]) == 0
-    )
+    assert main([*start, "--when", WHEN, "--changed", "10%", "--jsonl", "f", "--name", "b"]) == 0
     assert main([*start, "--every", "1h", "--name", "c"]) == 1
     capsys.readouterr()
     assert main(["--lake", str(lake), "subscriptions", "--json"]) == 0

@@ -50,6 +50,8 @@ def test_calibration_measures_a_copy_and_leaves_nothing(lake: bv.Lake) -> None:
     for fitted in schedule.calibration.fits:
         assert len(fitted.measured) >= 4
         assert all(m.seconds > 0 for m in fitted.measured)
+        assert {m.kind for m in fitted.measured} == {"delete", "insert", "update"}
+        assert all(fitted.at_most(m.changes) >= m.seconds * 0.999 for m in fitted.measured)
     assert "saves" in str(schedule.calibration)
     assert list((directory(lake) / ".belvedere").glob("scratch-*")) == []
     (status,) = lake.status()
@@ -167,6 +169,38 @@ def test_a_dropped_view_has_no_limit_any_more(lake: bv.Lake) -> None:
     lake.sql("CREATE MATERIALIZED VIEW n AS SELECT n_regionkey FROM nation")
     assert the_schedule(lake._door, "n").limit is None
     lake.sql("DROP MATERIALIZED VIEW n")
+
+
+def test_a_minimum_is_computed_again_only_if_a_row_went_that_held_it(lake: bv.Lake) -> None:
+    lake.sql("UPDATE supplier SET s_nationkey = 4 WHERE s_suppkey < 20")
+    lake.sql("UPDATE partsupp SET ps_supplycost = 60 WHERE ps_partkey = 5")
+    lake.refresh("min_cost")
+    assert shown(lake) == 60 == recomputed(lake)
+    for statement, strategy in (
+        ("DELETE FROM partsupp WHERE ps_partkey = 7", "merge"),
+        ("UPDATE partsupp SET ps_supplycost = 55 WHERE ps_partkey = 5", "merge"),
+        ("UPDATE supplier SET s_nationkey = 1 WHERE s_suppkey = 6", "merge"),
+        ("DELETE FROM partsupp WHERE ps_partkey = 5", "replace keys"),
+    ):
+        lake.sql(statement)
+        done = lake.refresh("min_cost")
+        assert isinstance(done, bv.Refreshed)
+        assert (done.strategy, statement) == (strategy, statement)
+        assert shown(lake) == recomputed(lake)
+
+
+def test_the_view_itself_is_timed_where_that_is_asked_for(lake: bv.Lake) -> None:
+    before = the_schedule(lake._door, "min_cost").calibration
+    change_partsupp(lake, 1)
+    change_supplier(lake, 1)
+    found = lake.calibrate("min_cost", live=True)
+    assert before is not None
+    for old, new in zip(before.fits, found.fits, strict=True):
+        (own,) = set(new.measured) - set(old.measured)
+        assert own.kind == ""
+        assert own.seconds > 0
+    assert shown(lake) == recomputed(lake)
+    assert the_schedule(lake._door, "min_cost").calibration == found
 
 
 def ask(port: int, path: str) -> Any:

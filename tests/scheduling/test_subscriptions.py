@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 import small_lake
 from belvedere.errors import Invalid
 from belvedere.lake.shelf import Shelf
+from belvedere.scheduling import delivery
 from belvedere.scheduling import subscriptions as module
 from belvedere.scheduling.delivery import refuse_address
 from belvedere.scheduling.service import Answer
@@ -30,6 +32,8 @@ from belvedere.scheduling.subscriptions import (
     subscriptions,
     unsubscribe,
 )
+
+CONTENT, CONDITION = "SELECT n FROM owners", "SELECT count(*) > 3 FROM video"
 
 
 @dataclass
@@ -46,7 +50,7 @@ class Fake:
         return Answer(view, 0.5, 5.0, 0.4, vector={"video": self.version})
 
     def rows(self, query: str) -> list[dict[str, Any]]:
-        return self.content if query.startswith("CONTENT") else [{"value": self.value}]
+        return self.content if query == CONTENT else [{"value": self.value}]
 
     def versions(self) -> Mapping[str, int]:
         return {"video": self.version}
@@ -67,7 +71,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def made(tmp_path: Path, **more: Any) -> Subscription:
     receiver = {} if {"webhook", "command"} & set(more) else {"jsonl": str(tmp_path / "out.jsonl")}
-    return Subscription("s", "owners", "CONTENT", **{**receiver, **more})
+    return Subscription("s", "owners", CONTENT, **{**receiver, **more})
 
 
 def test_a_schedule_tells_at_its_times_with_the_difference(shelf: Shelf, tmp_path: Path) -> None:
@@ -92,7 +96,7 @@ def test_a_schedule_tells_at_its_times_with_the_difference(shelf: Shelf, tmp_pat
 
 def test_a_condition_tells_when_it_becomes_true(shelf: Shelf, tmp_path: Path) -> None:
     service = Fake(value=False)
-    subscribe(shelf, made(tmp_path, when="SELECT …"))
+    subscribe(shelf, made(tmp_path, when=CONDITION))
     desk = Desk(shelf, service)
     told = []
     for value in (False, True, True, False, True):
@@ -107,7 +111,7 @@ def test_a_value_tells_when_it_has_changed_enough_since_the_last_report(
     shelf: Shelf, tmp_path: Path
 ) -> None:
     service = Fake()
-    subscribe(shelf, made(tmp_path, when="SELECT …", changed=0.1))
+    subscribe(shelf, made(tmp_path, when=CONDITION, changed=0.1))
     desk = Desk(shelf, service)
     told = []
     for value in (100, 105, 109, 110, 118, 121, 100):
@@ -173,6 +177,75 @@ def test_a_command_gets_the_notification_and_is_tried_again(shelf: Shelf, tmp_pa
     assert desk.turn() == 1
     identifier, _, text = got.read_text().partition(" ")
     assert identifier == json.loads(text)["id"] == "s-1"
+
+
+@pytest.mark.parametrize("receiver_of", ["webhook", "command"])
+def test_killed_after_it_was_sent_it_is_sent_again_under_the_same_identifier(
+    shelf: Shelf, tmp_path: Path, receiver_of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, Any]] = []
+    how = {"webhook": "http://a/x"} if receiver_of == "webhook" else {"command": ("c",)}
+    monkeypatch.setattr(delivery, "_post", lambda _, text, key: sent.append((key, text)))
+    monkeypatch.setattr(delivery, "_run", lambda _, text, key: sent.append((key, text)))
+    subscribe(shelf, made(tmp_path, every=60.0, **how))
+    service = Fake()
+    real = module._save
+
+    def killed(lake: Any, name: str, notice: Any) -> None:
+        if notice.waiting is None:
+            raise Killed
+        real(lake, name, notice)
+
+    monkeypatch.setattr(module, "_save", killed)
+    with pytest.raises(Killed):
+        Desk(shelf, service, ["http://a"]).turn()
+    monkeypatch.setattr(module, "_save", real)
+    service.content = [{"n": 9}]
+    assert Desk(shelf, service, ["http://a"]).turn() == 1
+    first, second = sent
+    assert first == second
+    assert first[0] == "s-1"
+
+
+def test_what_takes_long_to_send_holds_nothing_up_and_is_sent_once(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_go, sent = threading.Event(), list[str]()
+
+    def slow(_: Any, __: str, key: str) -> None:
+        let_go.wait(20)
+        sent.append(key)
+
+    monkeypatch.setattr(delivery, "_run", slow)
+    subscribe(shelf, made(tmp_path, every=60.0, command=("c",)))
+    now = [1000.0]
+    with ThreadPoolExecutor(1) as apart:
+        desk = Desk(shelf, Fake(), wall=lambda: now[0], apart=apart)
+        for _ in range(3):
+            now[0] += 100.0
+            assert desk.turn() == 0  # on its way, and not begun again
+        assert (sent, len(desk.sending)) == ([], 1)
+        let_go.set()
+        desk.close()
+    assert (sent, desk.sending) == (["s-1"], {})
+    now[0] += 100.0
+    # Put down as arrived: whoever comes next goes on with the next.
+    assert Desk(shelf, Fake(), wall=lambda: now[0]).turn() == 1
+    assert sent == ["s-1", "s-2"]
+
+
+def test_a_condition_reads_tables_and_a_query_its_view(shelf: Shelf, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="reads the view 'owners'"):
+        subscribe(shelf, made(tmp_path, when="SELECT count(*) FROM Owners"))
+    with pytest.raises(Invalid, match="does not read it"):
+        subscribe(shelf, replace(made(tmp_path, every=1.0), query="SELECT * FROM video"))
+    with pytest.raises(Invalid, match="syntax error"):
+        subscribe(shelf, made(tmp_path, when="SELECT count( FROM video"))
+    with pytest.raises(Invalid, match="vido"):
+        subscribe(shelf, made(tmp_path, when="SELECT count(*) FROM vido"))
+    assert subscriptions(shelf) == []
+    some = "WITH owners AS (SELECT * FROM video) SELECT count(*) FROM owners"
+    subscribe(shelf, made(tmp_path, when=some))
 
 
 @pytest.fixture
@@ -248,7 +321,7 @@ def test_what_is_no_subscription_is_refused(shelf: Shelf, tmp_path: Path) -> Non
         with pytest.raises(Invalid):
             made(tmp_path, **wrong)  # type: ignore[arg-type]
     with pytest.raises(Invalid):
-        subscribe(shelf, Subscription("s", "none", "CONTENT", every=1.0, jsonl="x"))
+        subscribe(shelf, Subscription("s", "none", CONTENT, every=1.0, jsonl="x"))
     with pytest.raises(Invalid, match="no subscription"):
         unsubscribe(shelf, "none")
     assert subscriptions(shelf) == []
@@ -262,7 +335,7 @@ def test_what_is_no_subscription_is_refused(shelf: Shelf, tmp_path: Path) -> Non
 
 def test_a_condition_that_gives_no_number_is_told(shelf: Shelf, tmp_path: Path) -> None:
     told: list[str] = []
-    subscribe(shelf, made(tmp_path, when="SELECT …"))
+    subscribe(shelf, made(tmp_path, when=CONDITION))
     assert Desk(shelf, Fake(value="many", version=1), told=told.append).turn() == 0
     assert "gives 'many'" in told[0]
 

@@ -12,6 +12,7 @@ import pytest
 from belvedere.connection import Lake
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.door import Door, open_directory
+from belvedere.synopses import bringing
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +57,8 @@ def sample(lake: Lake) -> Counter[tuple[object, ...]]:
     return Counter(zip(*(c.to_pylist() for c in table.columns), strict=True))
 
 
-def test_a_synopsis_follows_its_tables(lake: Lake) -> None:
+def test_a_synopsis_follows_its_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bringing, "_PART", 16)  # sales come from Spark, in four pieces
     lake.sql(ALL)
     assert sample(lake) == join(lake) != Counter()
     assert lake.synopsis("pairs").join_size == sum(join(lake).values())
@@ -155,6 +157,11 @@ def test_what_does_not_fit_is_drawn_on_spark(lake: Lake, monkeypatch: pytest.Mon
     lake.sql(ALL)
     assert sample(lake) == join(lake)
     assert lake.synopsis("pairs").join_size == sum(join(lake).values())
+    lake.sql("INSERT INTO people VALUES (20, 't1'), (24, 't2'), (24, 't2')")
+    lake.sql("INSERT INTO sales SELECT id, id % 25, 3 FROM range(100, 120)")
+    done = lake.refresh("pairs")
+    assert (done.strategy, done.rows_changed) == ("from the changes", 23)
+    assert sample(lake) == join(lake)
     lake.sql("DELETE FROM sales WHERE id < 20")
     done = lake.refresh("pairs")
     assert (done.strategy, done.reason) == ("rebuild", "DRAWN")

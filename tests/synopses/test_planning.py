@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.bind import Relation, bind
 from belvedere.synopses.planning import Plan, plan
 from belvedere.synopses.region import region
+from belvedere.synopses.selectivity import Known
 from belvedere.synopses.shape import Band
 from belvedere.synopses.stream import _Schemas
 
@@ -19,14 +21,25 @@ TABLES = {
         "price": "decimal(7,2)",
         "at": "timestamp_ntz",
         "on": "date",
+        "z": "timestamp",
     },
-    "x": {"a": "int", "b": "double", "s": "string", "price": "decimal(5,1)", "on": "date"},
+    "x": {
+        "a": "int",
+        "b": "double",
+        "s": "string",
+        "price": "decimal(5,1)",
+        "on": "date",
+        "at": "timestamp_ntz",
+        "z": "timestamp",
+    },
 }
 KEYS = {"ss": [["item", "ticket"]]}
 
 
-def planned(query: str, keys: dict[str, list[list[str]]] | None = None) -> Plan:
-    return plan(region(query, _Schemas(TABLES)), keys if keys is not None else KEYS)
+def planned(
+    query: str, keys: dict[str, list[list[str]]] | None = None, known: Known | None = None
+) -> Plan:
+    return plan(region(query, _Schemas(TABLES)), KEYS if keys is None else keys, known=known)
 
 
 Q1 = """SELECT ss.day FROM ss, sr, cs WHERE ss.item = sr.item AND ss.ticket = sr.ticket
@@ -61,6 +74,12 @@ def test_without_the_key_its_weakest_edge_is_cut() -> None:
         ("cs.price <= x.price + 0.25", Band(-(2**63) + 1, 25)),
         ("cs.on <= x.on + 7", Band(-(2**63) + 1, 7)),
         ("cs.day <= x.b + 0.5", Band(float("-inf"), 0.5)),
+        ("cs.on <= x.on + INTERVAL 7 DAYS", Band(-(2**63) + 1, 7)),
+        ("cs.on - x.on BETWEEN INTERVAL '-1' DAY AND INTERVAL 1 WEEK", Band(-1, 7)),
+        ("abs(cs.at - x.at) <= INTERVAL 5 MINUTES", Band(-300_000_000, 300_000_000)),
+        ("cs.at - INTERVAL 1 DAY < x.at", Band(-(2**63) + 1, 86_400_000_000 - 1)),
+        ("cs.at BETWEEN x.at - INTERVAL 0.5 SECOND AND x.at", Band(-500_000, 0)),
+        ("cs.z >= x.z - INTERVAL 23 HOURS", Band(-82_800_000_000, 2**63 - 1)),
     ],
 )
 def test_ranges_become_bands_of_numbers(condition: str, band: Band) -> None:
@@ -69,6 +88,56 @@ def test_ranges_become_bands_of_numbers(condition: str, band: Band) -> None:
     found = made.shape.edges[0].band
     assert found is not None
     assert found == band
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "cs.z <= x.z + INTERVAL 1 DAY",
+        "cs.z - x.z <= INTERVAL 1 HOUR",
+        "cs.on <= x.on + INTERVAL 5 HOURS",
+        "cs.at <= x.at + INTERVAL 1 MONTH",
+        "cs.day <= x.a + INTERVAL 1 DAY",
+    ],
+)
+def test_times_that_depend_on_a_zone_or_a_calendar_are_no_band(condition: str) -> None:
+    with pytest.raises((Unsupported, Invalid)):
+        planned(f"SELECT x.a FROM cs, x WHERE {condition}")
+
+
+TRIANGLE = """SELECT ss.day FROM ss, sr, cs WHERE ss.item = sr.item AND sr.customer = cs.customer
+              AND ss.day = cs.day"""
+
+
+@pytest.mark.parametrize(
+    ("few", "cut"),
+    [
+        ("item", "`item` = `item_2`"),
+        ("customer", "`customer_2` = `customer_3`"),
+        ("day", "`day` = `day_2`"),
+    ],
+)
+def test_a_cycle_is_cut_where_most_rows_are_expected_to_meet(few: str, cut: str) -> None:
+    columns = {"ss": ("item", "day"), "sr": ("item", "customer"), "cs": ("customer", "day")}
+    bounds = {
+        (t, c): (1, 12 if c == few else 90_000) for t, names in columns.items() for c in names
+    }
+    known = Known(dict.fromkeys(columns, 100_000), bounds)
+    made = planned(TRIANGLE, {}, known)
+    assert [c.sql() for c in made.after] == [cut]
+    assert "one in 12" in made.notes[0]
+    assert planned(TRIANGLE, {}, Known.of(known.record())) == made
+
+
+def test_a_narrow_band_is_kept_and_a_wide_one_cut() -> None:
+    query = """SELECT ss.day FROM ss, sr, cs WHERE abs(ss.item - sr.item) <= 1
+               AND sr.customer = cs.customer AND ss.day = cs.day"""
+    columns = [("ss", "item"), ("sr", "item"), ("sr", "customer"), ("cs", "customer")]
+    for high, cut in ((1_000_000, "`day` = `day_2`"), (4, "ABS(`item` - `item_2`) <= 1")):
+        bounds = {c: (1, high if c[1] == "item" else 5000) for c in columns}
+        bounds |= {("ss", "day"): (1, 365), ("cs", "day"): (1, 365)}
+        made = planned(query, {}, Known(dict.fromkeys(("ss", "sr", "cs"), 10**6), bounds))
+        assert [c.sql() for c in made.after] == [cut]
 
 
 def test_conditions_go_where_they_can() -> None:

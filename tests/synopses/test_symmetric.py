@@ -17,7 +17,7 @@ def test_enumerating_finds_as_many_results_as_the_weights_say() -> None:
         applied(other, EQUALITY, (table, gone, new))
         before = one.results
         for row in new:
-            for number, place in one.load(table, EQUALITY.arrow(table, [row])):
+            for number, place in one.load(table, EQUALITY.arrow(table, [row])).items():
                 one.join(number, place)
         assert one.results == other.keeper.size >= before
     assert one.results > 100

@@ -49,11 +49,16 @@ def make(directory: Path) -> Path:
 
 
 def _declare(root: Path, key: list[str]) -> None:
+    put_property(root, KEY_PROPERTY, json.dumps(key))
+
+
+def put_property(root: Path, name: str, value: str) -> None:
+    """Give a table that was just written a property."""
     first = root / "_delta_log" / f"{0:020}.json"
     actions = [json.loads(line) for line in first.read_text().splitlines()]
     for action in actions:
         if "metaData" in action:
-            action["metaData"]["configuration"][KEY_PROPERTY] = json.dumps(key)
+            action["metaData"]["configuration"][name] = value
     first.write_text("\n".join(json.dumps(action) for action in actions))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,15 +14,18 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from belvedere.derived import the_saves
 from belvedere.errors import Invalid
+from belvedere.lake.keys import FOREIGN_KEYS_PROPERTY
 from belvedere.lake.shelf import Shelf
 from belvedere.updating import applying as module
 from belvedere.updating.applying import Intent, Overtaken, Part
 from belvedere.updating.checks import Check
+from belvedere.updating.state import KIND, built, save
 from belvedere.updating.updates import Update, run_check
 from updating import shelf_lake
 from updating.kill_script import ROW
-from updating.shelf_lake import make, rows, update, view
+from updating.shelf_lake import make, put_property, rows, update, view
 
 SCRIPT = Path(__file__).with_name("kill_script.py")
 NEW = tuple(ROW.values())
@@ -72,6 +76,42 @@ def test_what_cannot_be_made_at_all_is_refused_although_side_effects_are_allowed
     with pytest.raises(Invalid):
         update(lake, insert={**ROW, "customer": None}, allowed=True)
     assert rows(lake) == before
+
+
+def test_candidates_are_counted_where_that_was_asked_for(lake: Path) -> None:
+    shelf = Shelf(lake)
+    definition = {"name": "v", "query": shelf_lake.QUERY, "root": "item", "percent": 0.0}
+    numbers = []
+    for count in (0, 1, 2):
+        held = built(shelf, {**definition, "candidates": count})
+        numbers.append(sum(map(len, held.filter.candidates)))
+        assert held.filter.base.tree.root == held.shape.at("item")[0]
+    assert numbers[0] == 0
+    assert 1 <= numbers[1] < numbers[2]
+
+
+def test_the_root_that_was_sampled_stays(lake: Path) -> None:
+    shelf = Shelf(lake)
+    definition = {"name": "v", "query": shelf_lake.QUERY, "root": None, "percent": 10.0}
+    held = built(shelf, definition)
+    assert held.definition["chosen"]["sample"] >= 1
+    assert {t for t, _ in held.definition["chosen"]["errors"]} == set(held.shape.tables)
+    save(shelf, "v", held)
+    again = built(shelf, the_saves(shelf).head(KIND, "v").definition)
+    assert again.filter.base.tree.root == held.filter.base.tree.root
+
+
+def test_a_row_that_a_table_outside_the_view_refers_to_stays(lake: Path) -> None:
+    row = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+    write_deltalake(str(lake / "claim"), pa.table({"about": [100]}))
+    keys = [{"columns": ["about"], "parent": "item", "parent_columns": ["line"]}]
+    put_property(lake / "claim", FOREIGN_KEYS_PROPERTY, json.dumps(keys))
+    before = rows(lake)
+    assert check(lake, delete=row).possible == "no"
+    with pytest.raises(Invalid):
+        update(lake, delete=row)
+    assert rows(lake) == before
+    assert update(lake, delete={**row, "line": 101, "item": "b"}).tables == (("item", 1, 0),)
 
 
 def test_a_deletion_takes_a_row_that_shows_in_no_other(lake: Path) -> None:

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import random
 
+import duckdb
 import pytest
+from sqlglot import exp
 
 from belvedere.updating.base import Base
+from belvedere.updating.constraints import BaseRow
 from belvedere.updating.exact import Changes, NewRow, Signature, effect, tagged, told
+from belvedere.updating.restricted import Engine, Made, effect_by
 from updating.cases import Case, Row, random_case
 
 KINDS = [{}, {"project": True}, {"cyclic": True}, {"twice": True, "project": True}, {"keyed": True}]
 
 
 @pytest.mark.parametrize("seed", range(80))
-def test_the_effect_of_base_changes_is_that_of_brute_force(seed: int) -> None:
+def test_the_effect_of_base_changes_is_that_of_brute_force(
+    seed: int, connection: duckdb.DuckDBPyConnection
+) -> None:
     case = random_case(seed, positions=1 + seed % 4, **KINDS[seed % 5])  # type: ignore[arg-type]
     dice = random.Random(seed)
     base = case.base()
     after = {t: list(rows) for t, rows in case.tables.items()}
     gone: dict[str, frozenset[int]] = {}
     new: dict[str, tuple[NewRow, ...]] = {}
+    rows: dict[str, list[BaseRow]] = {}
     for table, columns in case.columns.items():
         numbers = range(base.tables[table].size)
         dropped = frozenset(n for n in numbers if dice.random() < 0.25)
@@ -33,10 +40,34 @@ def test_the_effect_of_base_changes_is_that_of_brute_force(seed: int) -> None:
         fresh = [r for r in dict.fromkeys(fresh) if r not in case.tables[table]]
         new[table] = tuple(new_row(base, case, table, r) for r in fresh)
         after[table] += fresh
-    found = effect(base, Changes(gone, new))
+        rows[table] = [dict(zip(columns, r, strict=True)) for r in fresh]
+    changes = Changes(gone, new)
     before, then = case.view(), case.view(after)
-    assert set(found.added) == {signature(base, case, r) for r in then - before}
-    assert set(found.removed) == {signature(base, case, r) for r in before - then}
+    ways = [effect(base, changes)]
+    if seed < 10:
+        made, asked = Made(changes, rows), engine(case, connection)
+        ways.append(effect_by(asked, base, made, asked=(), most=10_000))
+        few = effect_by(asked, base, made, asked=(), most=1)
+        assert bool(few.added) == bool(then - before)
+        assert set(few.added) <= set(ways[0].added)
+    for found in ways:
+        assert set(found.added) == {signature(base, case, r) for r in then - before}
+        assert set(found.removed) == {signature(base, case, r) for r in before - then}
+
+
+@pytest.fixture(scope="module")
+def connection() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
+
+
+def engine(case: Case, connection: duckdb.DuckDBPyConnection) -> Engine:
+    """Who has a case's tables, without Spark."""
+    for table, rows in case.arrow(case.tables).items():
+        connection.register(f"arrow_{table}", rows)
+    return Engine(
+        lambda t: exp.to_table(f"arrow_{t}"),
+        lambda q: connection.execute(q.sql(dialect="duckdb")).fetchall(),
+    )
 
 
 def held(base: Base, case: Case, table: str, row: Row) -> Row:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import duckdb
 import pytest
 
 from belvedere.updating.candidates import best_candidates, counted_candidates
@@ -21,6 +22,7 @@ from belvedere.updating.storing import domain_groups, from_arrays, to_arrays
 from updating.cases import Case, Row, random_case
 from updating.kept import described, filter_of, owners
 from updating.test_estimate import real, rows_to_insert, shop
+from updating.test_exact import engine
 from updating.test_search import Lists, view_row
 
 assert shop
@@ -152,3 +154,25 @@ def test_rows_inserted_together_are_checked_together() -> None:
     one, two = view_row(case, (7, 0, 1)), view_row(case, (7, 0, 2))
     assert checker.check([], [one]).possible == "no"
     assert checker.check([], [one, two]).possible == "yes"
+
+
+def test_what_is_too_much_for_memory_is_joined_by_an_engine() -> None:
+    """With hardly a step to take in memory, answers are those of brute force all the same."""
+    connection = duckdb.connect(config={"threads": 1})
+    answers = Counter[str]()
+    for seed in range(6):
+        case = random_case(5100 + seed, positions=2, values=3)
+        made = filter_of(case)
+        with_engine = Checker(
+            made, rules(case), Lists(case), engine=engine(case, connection), steps=3
+        )
+        for pick in rows_to_insert(case, random.Random(seed), 3):
+            row = case.shown(pick)
+            if row in case.view():
+                continue
+            answer = with_engine.check([], [view_row(case, row)], Mode.EXACT).possible
+            answers[answer] += 1
+            assert answer in ("no" if real(case, pick) > 1 else "yes", "unknown")
+    assert answers["yes"] > 3
+    assert answers["no"] > 3
+    assert answers["unknown"] < 3

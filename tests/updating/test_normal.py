@@ -12,6 +12,7 @@ from belvedere.sql.bind import Relation, bind
 from belvedere.sql.statements import (
     CreateUpdatable,
     DropUpdatable,
+    ExplainUpdatable,
     ExplainWrite,
     Other,
     Write,
@@ -85,6 +86,14 @@ def test_of_a_cyclic_join_the_join_that_says_least_is_dropped() -> None:
         (
             "create updatable view v root t candidates 5 percent as SELECT 1",
             CreateUpdatable("v", "SELECT 1", "t", 5.0),
+        ),
+        (
+            "CREATE UPDATABLE VIEW v CANDIDATES 20 AS SELECT 1",
+            CreateUpdatable("v", "SELECT 1", percent=0.0, candidates=20),
+        ),
+        (
+            "EXPLAIN CREATE UPDATABLE VIEW v AS SELECT 1",
+            ExplainUpdatable(CreateUpdatable("v", "SELECT 1")),
         ),
         ("DROP UPDATABLE VIEW IF EXISTS v", DropUpdatable("v", True)),
         (

@@ -8,7 +8,8 @@ import pytest
 
 import belvedere as bv
 from belvedere.errors import Invalid, Unsupported
-from belvedere.updating import applying
+from belvedere.updating import applying, search
+from belvedere.updating.exact import TooMuch
 
 pytestmark = pytest.mark.spark
 
@@ -50,10 +51,13 @@ def test_a_view_is_created_checked_written_through_and_reopened(
             lake.sql("CREATE UPDATABLE VIEW bad AS SELECT id + 1 AS n FROM customer")
         with pytest.raises(Unsupported, match="Aggregate"):
             lake.sql("CREATE UPDATABLE VIEW bad AS SELECT count(*) AS n FROM customer")
+        told = lake.sql(f"EXPLAIN CREATE UPDATABLE VIEW contacts AS {QUERY}").collect()[0][0]
+        assert "orders: 3 rows, 1 in view rows, 2 extended dangling" in told
         lake.sql(f"CREATE UPDATABLE VIEW contacts CANDIDATES 20 PERCENT AS {QUERY}")
         before = rows(lake)
         assert before == {(100, "a", "ann"), (101, "b", "ann")}
         _refuses(lake)
+        _joined_by_spark(lake, monkeypatch)
         plan = lake.sql(
             "EXPLAIN INSERT INTO contacts VALUES (2, 'bob', 11, DATE '2021-01-02', 110, 'e')"
         ).collect()[0][0]
@@ -105,6 +109,24 @@ def _refuses(lake: bv.Lake) -> None:
             lake.sql(statement)
 
     assert lake.sql("DELETE FROM contacts WHERE line = 7").collect() == []
+
+
+def _joined_by_spark(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too much for memory is joined by Spark, with the same answers."""
+
+    def too_much(*args: object, **more: object) -> None:
+        raise TooMuch("not in memory")
+
+    bad = {"customer": 9, "name": "new", "orders": 12, "day": _day(3), "line": 102, "item": "c"}
+    good = {"customer": 2, "name": "bob", "orders": 11, "day": _day(2), "line": 110, "item": "e"}
+    there = {"customer": 1, "name": "ann", "orders": 10, "day": _day(1), "line": 100, "item": "a"}
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "effect", too_much)
+        c = lake.check("contacts", insert=bad)
+        assert (c.possible, c.extra_rows) == ("no", 1)
+        assert ("item", 103) in {(t, r.get("line")) for t, r in c.which}
+        assert lake.check("contacts", insert=good).possible == "yes"
+        assert lake.check("contacts", delete=there).possible == "yes"
 
 
 def _day(n: int) -> object:

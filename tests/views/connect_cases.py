@@ -34,9 +34,22 @@ def run_views(spark: Any) -> None:
         assert_all_fresh(lake, VIEWS)
         assert len(lake.status()) == len(VIEWS)
         assert_recorded(lake)
+        _estimated(lake)
         for name in reversed(VIEWS):
             lake.sql(f"DROP MATERIALIZED VIEW {name}")
         assert not lake.status()
+
+
+def _estimated(lake: bv.Lake) -> None:
+    """A sample of everything, cleaned, answers exactly, while its view stays behind."""
+    lake.sql("CREATE SAMPLE ON c_sum RATIO 100 PERCENT OUTLIERS ON s.c TOP 1")
+    lake.sql("INSERT INTO s VALUES (2, 5), (2, 6)")
+    before = lake.sql("SELECT sum(total) FROM c_sum").collect()[0][0]
+    (line,) = lake.estimate("SELECT sum(total) AS t, count(*) AS n FROM c_sum").arrow().to_pylist()
+    (truth,) = lake.sql(f"SELECT sum(total), count(*) FROM ({VIEWS['c_sum']})").collect()
+    assert (line["t"], line["n"]) == (float(truth[0]), float(truth[1]))
+    assert lake.sql("SELECT sum(total) FROM c_sum").collect()[0][0] == before != truth[0]
+    lake.sql("DROP SAMPLE ON c_sum")
 
 
 def assert_recorded(lake: bv.Lake) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 import belvedere as bv
+from belvedere.algebra.relations import Hash
+from belvedere.rules.sample import predicate
 from belvedere.views import parts
 from views.comparison import assert_all_fresh, assert_same
 
@@ -30,6 +32,13 @@ VIEWS = {
                  JOIN (SELECT k, sum(c) AS total FROM {s} GROUP BY k) AS t ON r.k = t.k""",
     "k_none": "SELECT k, c FROM {s} WHERE c < 0",
 }
+_HASHED = predicate(("k",), Hash(0, 0.5), {"k": "bigint"}).sql()
+SAMPLES = {
+    "k_sum_sample": f"SELECT * FROM ({VIEWS['k_sum']}) WHERE {_HASHED}",
+    "k_sum_outliers": f"SELECT * FROM ({VIEWS['k_sum']}) WHERE k IN"
+    " (SELECT r.k FROM {r} JOIN {s} ON r.k = s.k WHERE a >= 48)",
+}
+"""Samples are views, and soundly killed as they are."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,7 @@ def fill(lake: bv.Lake) -> None:
         patch.setattr(parts, "REDUCES", 0)
         for name, query in VIEWS.items():
             lake.sql(f"CREATE MATERIALIZED VIEW {name} AS {query.format(r='r', s='s')}")
+    lake.sql("CREATE SAMPLE ON k_sum RATIO 50 PERCENT OUTLIERS ON r.a ABOVE 48")
 
 
 def run_kills(lake: bv.Lake, where: str, kills: Iterable[Kill]) -> None:
@@ -66,7 +76,8 @@ def run_kills(lake: bv.Lake, where: str, kills: Iterable[Kill]) -> None:
         _end(victim, kill)
         check_sound(lake)
     lake.refresh()
-    assert_all_fresh(lake, {v: q.format(r="r", s="s") for v, q in VIEWS.items()})
+    every = {**VIEWS, **SAMPLES}
+    assert_all_fresh(lake, {v: q.format(r="r", s="s") for v, q in every.items()})
 
 
 def random_kills(count: int, longest: float) -> list[Kill]:
@@ -133,9 +144,8 @@ def check_sound(lake: bv.Lake) -> None:
         for attempt in range(5):
             at = {t.split(".")[-1].strip("`"): v for t, v in state.vector.items()}
             named = {t: f"{t} VERSION AS OF {v} AS {t}" for t, v in at.items()}
-            query = VIEWS[state.name.split(".")[-1].strip("`")].format(
-                **{"r": "", "s": "", **named}
-            )
+            name = state.name.split(".")[-1].strip("`")
+            query = {**VIEWS, **SAMPLES}[name].format(**{"r": "", "s": "", **named})
             try:
                 assert_same(lake.view(state.name).df(), lake.sql(query), state.name)
                 break

@@ -54,6 +54,15 @@ def test_refreshes_in_memory_tell_nothing_of_those_on_spark() -> None:
     assert candidate(MERGE, 1e8, found) == candidate(MERGE, 1e8, alone)
 
 
+def test_a_creation_tells_what_a_rebuild_takes_at_most() -> None:
+    usual = seconds(REBUILD, 1e7, [])
+    slow, fast = (Took("rebuild", 1e7, s, created=True) for s in (10 * usual, usual / 10))
+    assert seconds(REBUILD, 1e7, [slow]) == usual
+    assert seconds(REBUILD, 1e7, [fast]) == pytest.approx(usual / 10)
+    rebuilt = Took("rebuild", 1e7, 3 * usual)
+    assert seconds(REBUILD, 1e7, [rebuilt, fast]) == seconds(REBUILD, 1e7, [rebuilt])
+
+
 def test_a_slow_refresh_among_others_changes_nothing() -> None:
     steady = [Took("merge", 1e7, 3.0)] * 3
     assert seconds(MERGE, 1e7, [Took("merge", 1e7, 30.0), *steady[1:]]) == seconds(

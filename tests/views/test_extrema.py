@@ -121,7 +121,7 @@ def stored(shape: Grouped, at: dict[str, Counter[Row]]) -> pa.Table:
 
 def test_what_is_merged_is_what_a_look_at_all_rows_finds() -> None:
     outcomes = Counter[str]()
-    for seed in range(60):
+    for seed in range(40):
         old, new = random_tables(seed)
         if old == new:
             continue
@@ -142,7 +142,7 @@ def test_what_is_merged_is_what_a_look_at_all_rows_finds() -> None:
         sums = [p for p in shape.parts if p.agg.function == "sum"]
         rows = [sum(v or 0 for v, _ in joined(t["facts"], t["names"])) for t in (old, new)]
         assert (row.get(names[sums[0].agg.name]) or 0) == rows[1] - rows[0]
-    assert min(outcomes["lost"], outcomes["kept"]) > 10
+    assert min(outcomes["lost"], outcomes["kept"]) > 6
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,21 @@
 """Which values are outliers: from a threshold, the k largest, or standard deviations (SVC §6.1).
 
-Bounds are set when a sample is created, from the table as it is then: a fixed bound makes the
-index a filter, which changes keep up to date like any other. New records beyond it join, records
-that go leave; CREATE OR REPLACE SAMPLE sets the bounds anew.
+A bound makes the index a filter, which changes keep up to date like any other: records beyond it
+join, records that go leave. A threshold that the user sets stays as it is. The others are set
+from the data, and `rebounding.py` sets them anew as the data changes:
 
-AUTO needs no choice: of each number that the view shows, the rows farthest from the mean.
+    TOP k     the value of the record at one and a half times k. After each cleaning at least k
+              records are beyond it and at most twice k (more only where values are equal), so that
+              the k largest are always in the index; else it is set anew
+    BEYOND    so many standard deviations from the mean, and
+    AUTO      of each number that the view shows, the rows farthest from the mean: as they were
+              when the view was last refreshed
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
 
 from belvedere.algebra.hashing import family
 from belvedere.errors import Invalid
@@ -18,16 +26,16 @@ from belvedere.sql.sample_statements import Index
 from belvedere.views.catalog import canonical_name
 from belvedere.views.create import read_sql
 from belvedere.views.definition import View
-from belvedere.views.sampling import Bounds
+from belvedere.views.sampling import Bounds, Sampling
 from belvedere.views.state import Bag
 
 
-def bounds(
-    door: Door, view: View, index: Index, hashed: tuple[str, ...]
-) -> tuple[str, tuple[Bounds, ...]]:
-    """The table that is indexed, and the bounds beyond which its values are outliers."""
+def beyond(door: Door, view: View, index: Index, sampling: Sampling) -> Sampling:
+    """The sampling of a view's outliers, with bounds from the data as it is now."""
+    set_at = door.table(view.stored).version
     if index.rule == "AUTO":
-        return view.stored, _of_the_view(door, view, int(index.amount), hashed)
+        found = _of_the_view(door, view, int(index.amount), sampling.key)
+        return replace(sampling, table=view.stored, bounds=found, index=index, set_at=set_at)
     table = door.table(canonical_name(door, index.table))
     if table.name not in view.inputs:
         raise Invalid(
@@ -35,26 +43,37 @@ def bounds(
             hint=f"it reads {', '.join(view.inputs)}",
         )
     column, kind = _number(table, index)
-    source = table.reference
     if index.rule in ("ABOVE", "BELOW"):
         above = index.rule == "ABOVE"
         low, high = (None, index.amount) if above else (index.amount, None)
-        return table.name, (Bounds(column, low, high, kind),)
-    if index.amount <= 0:
-        raise Invalid(f"OUTLIERS {index}", hint="the number is more than 0")
-    least, most = _extremes(door, source, quote(column), index)
-    found = Bounds(column, least if index.two_sided else None, most, kind)
-    return table.name, (found,)
+        bounds, most = (Bounds(column, low, high, kind),), 0
+    else:
+        if index.amount <= 0:
+            raise Invalid(f"OUTLIERS {index}", hint="the number is more than 0")
+        least, greatest = _extremes(door, table.reference, quote(column), index)
+        bounds = (Bounds(column, least if index.two_sided else None, greatest, kind),)
+        most = _most(door, table.reference, bounds[0], index) if index.rule == "TOP" else 0
+    return replace(sampling, table=table.name, bounds=bounds, index=index, most=most, set_at=set_at)
+
+
+def _most(door: Door, source: str, bound: Bounds, index: Index) -> int:
+    """Twice as many records as the index is to have, or as it has where values are equal."""
+    value = quote(bound.column)
+    sides = [f"coalesce(count_if({value} >= {bound.high!r}), 0)"]
+    if bound.low is not None:
+        sides.append(f"coalesce(count_if({value} <= {bound.low!r}), 0)")
+    held = _row(door, f"SELECT {', '.join(sides)} FROM {source}", index)
+    return int(max(2 * index.amount, *(2 * n for n in held)))
 
 
 def _extremes(door: Door, source: str, value: str, index: Index) -> tuple[float, float]:
     if index.rule == "BEYOND":
         mean, spread = _row(door, f"SELECT avg({value}), stddev_samp({value}) FROM {source}", index)
         return mean - index.amount * spread, mean + index.amount * spread
-    most = int(index.amount)
+    count = ceil(1.5 * index.amount)
     ends = (
         f"SELECT {how}(v) FROM (SELECT CAST({value} AS double) AS v FROM {source}"
-        f" WHERE {value} IS NOT NULL ORDER BY v {order} LIMIT {most})"
+        f" WHERE {value} IS NOT NULL ORDER BY v {order} LIMIT {count})"
         for how, order in (("max", "ASC"), ("min", "DESC"))
     )
     low, high = (_row(door, text, index)[0] for text in ends)

@@ -10,7 +10,7 @@ from belvedere.algebra.hashing import family
 from belvedere.algebra.relations import Aggregate, Distinct, Rel, TopK
 from belvedere.algebra.walks import each_once, tables
 from belvedere.analyses.keys import Declared, Key, fewest, key
-from belvedere.cleaning.bounds import bounds
+from belvedere.cleaning.bounds import beyond
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.door import Door
 from belvedere.lake.keys import key_of
@@ -30,7 +30,7 @@ from belvedere.views.catalog import (
 )
 from belvedere.views.definition import Definition, View
 from belvedere.views.parts import assembled, called
-from belvedere.views.sampling import Sampling, leaves, sampled_plan, sampling_types
+from belvedere.views.sampling import Sampling, leaves, records, sampled_plan, sampling_types
 from belvedere.views.state import Grouped, split, state_of
 
 
@@ -111,12 +111,17 @@ def planned(door: Door, view: View, statement: CreateSample) -> list[View]:
     )
     made = [_compiled(door, view, bound, sampling, "sample")]
     if statement.outliers is not None:
-        table, found = bounds(door, view, statement.outliers, hashed)
-        index = replace(
-            sampling, table=table, bounds=found, asked=str(statement.outliers), leaves=False
-        )
+        index = replace(sampling, leaves=False)
+        index = beyond(door, view, statement.outliers, index)
         made.append(_compiled(door, view, bound, index, "outliers"))
     return made
+
+
+def redefined(door: Door, view: View, sampling: Sampling) -> View:
+    """The outliers of a view with other bounds, compiled; nothing is written."""
+    names = Names(door, (canonical_name(door, view.name),), view.definition.sources)
+    bound = bind(view.definition.query, names)
+    return _compiled(door, view, bound, sampling, "outliers")
 
 
 def _compiled(door: Door, view: View, bound: Bound, sampling: Sampling, role: str) -> View:
@@ -132,10 +137,10 @@ def _compiled(door: Door, view: View, bound: Bound, sampling: Sampling, role: st
         sample=sampling.to_dict(),
         types=sampling_types(view.definition.types, sampling),
     )
-    if sampling.leaves:
-        plan = sampled_plan(bound.plan, sampling, own.types)
-        order = each_once(plan)
-        own = replace(own, parts=tuple((i, called(order[i])) for i in leaves(plan)))
+    plan = sampled_plan(bound.plan, sampling, own.types)
+    order = each_once(plan)
+    kept = leaves(plan) if sampling.leaves else records(plan, sampling) if sampling.most else []
+    own = replace(own, parts=tuple((i, called(order[i])) for i in kept))
     return assembled(own, bound, stored_of(canonical_name(door, name)))
 
 

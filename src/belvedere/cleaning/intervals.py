@@ -27,7 +27,7 @@ def offsets(
 
     >>> below, above = offsets(*(np.array([x]) for x in (1.0, 0.3, 99.0)), 0.95)
     >>> float(round(below[0], 2)), float(round(above[0], 2))
-    (1.63, 2.68)
+    (1.65, 2.7)
     """
     quantile = stdtrit(np.maximum(freedom, 1), (1 + confidence) / 2)
     return deviation * _inverted(quantile, lopsided), -deviation * _inverted(-quantile, lopsided)

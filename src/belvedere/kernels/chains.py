@@ -60,32 +60,49 @@ def _under(keys, head, after):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _hang(rows, hashes, head, after, before, of):  # type: ignore[no-untyped-def]
+def _hang(rows, hashes, head, after, of):  # type: ignore[no-untyped-def]
     """Rows into the chains that their hashes say."""
     mask = np.uint64(len(head) - 1)
     for i in range(len(rows)):
-        row, key = rows[i], np.int32(hashes[i] & mask)
+        row, key = rows[i], np.int64(hashes[i] & mask)
         of[row] = hashes[i]
-        first = head[key]
-        after[row] = first
-        before[row] = -key - 1
-        if first:
-            before[first - 1] = row + 1
+        after[row] = head[key]
         head[key] = row + 1
 
 
 @njit(cache=True)
-def _take(hashes, head, after, before, of):  # type: ignore[no-untyped-def]
+def _rehang(old, head, after, of):  # type: ignore[no-untyped-def]
+    """All rows into more chains; of those with one hash the newest stays first."""
+    mask = np.uint64(len(head) - 1)
+    for chain in range(len(old)):
+        back, row = 0, old[chain]
+        while row:
+            following = after[row - 1]
+            after[row - 1] = back
+            back, row = row, following
+        while back:
+            following = after[back - 1]
+            key = np.int64(of[back - 1] & mask)
+            after[back - 1] = head[key]
+            head[key] = back
+            back = following
+
+
+@njit(cache=True)
+def _take(hashes, head, after, of):  # type: ignore[no-untyped-def]
     """For each hash the newest row that has it, taken out of its chain; -1 where there is none."""
     mask = np.uint64(len(head) - 1)
     found = np.empty(len(hashes), dtype=np.int32)
     for i in range(len(hashes)):
-        row = head[np.int64(hashes[i] & mask)]
+        key = np.int64(hashes[i] & mask)
+        previous, row = 0, head[key]
         while row and of[row - 1] != hashes[i]:
-            row = after[row - 1]
+            previous, row = row, after[row - 1]
         found[i] = row - 1
-        if row:
-            _cut(row - 1, head, after, before)
+        if row and previous:
+            after[previous - 1] = after[row - 1]
+        elif row:
+            head[key] = after[row - 1]
     return found
 
 
@@ -138,37 +155,35 @@ class Chains:
 
 
 class RowIndex:
-    """Rows by a hash of their values; among equal rows the newest is found first."""
+    """Rows by a hash of their values; among equal rows the newest is found first.
+
+    Chains as above, in one direction: whoever takes a row out has walked to it.
+    """
 
     def __init__(self, rows: int) -> None:
-        self.chains = Chains()
+        self.head = np.zeros(1 << max(6, (2 * rows).bit_length()), dtype=np.int32)
+        self.after = np.zeros(64, dtype=np.int32)
         self.of = np.zeros(64, dtype=np.uint64)
         self.size = 0
-        self.chains.head = np.zeros(1 << max(6, (2 * rows).bit_length()), dtype=np.int32)
 
     def add(self, rows: Any, hashes: Any, bound: int) -> None:
         """Rows with their hashes; `bound` is above every row number."""
-        self.chains.reserve(0, bound)
-        self.of = grown(self.of, bound)
-        if self.size + len(rows) > len(self.chains.head):
-            held = np.flatnonzero(self.chains.before[:bound]).astype(np.int32)
-            buckets = 1 << (2 * (self.size + len(rows))).bit_length()
-            self.chains.head = np.zeros(buckets, dtype=np.int32)
-            self._hang(held, self.of[held])
-        self._hang(rows, hashes)
+        self.after, self.of = grown(self.after, bound), grown(self.of, bound)
+        if self.size + len(rows) > len(self.head):
+            old = self.head
+            self.head = np.zeros(1 << (2 * (self.size + len(rows))).bit_length(), dtype=np.int32)
+            _rehang(old, self.head, self.after, self.of)
+        _hang(rows, hashes, self.head, self.after, self.of)
         self.size += len(rows)
-
-    def _hang(self, rows: Any, hashes: Any) -> None:
-        _hang(rows, hashes, self.chains.head, self.chains.after, self.chains.before, self.of)
 
     def take(self, hashes: Any) -> Any:
         """For each hash a row that has it, no row twice, taken out; -1 where there is none left."""
-        found = _take(hashes, self.chains.head, self.chains.after, self.chains.before, self.of)
+        found = _take(hashes, self.head, self.after, self.of)
         self.size -= int((found >= 0).sum())
         return found
 
     def put_back(self, rows: Any) -> None:
         """Rows that were taken out, into the order they were found in."""
         rows = rows[::-1].copy()
-        self._hang(rows, self.of[rows])
+        _hang(rows, self.of[rows], self.head, self.after, self.of)
         self.size += len(rows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -95,6 +95,17 @@ def _whole(table: Table, version: int, columns: Sequence[str], most: int) -> pa.
     except FileNotFoundError:
         return None
     return pa.concat_tables([schema.empty_table(), *parts]).rename_columns(list(columns))
+
+
+def stream_whole(table: Table, version: int, columns: Sequence[str]) -> Iterator[pa.Table] | None:
+    """Some columns of all rows, a file at a time; None if Arrow is not to read them."""
+    found = _legible(table, version, columns)
+    if found is None or not all(Path(f.path).exists() for f in found[1]):
+        return None
+    then, some = found
+    schema = _schema(then, columns)
+    parts = (DataFile(Path(f.path)).whole(schema, _gone(then, f)) for f in some)
+    return (rows.rename_columns(list(columns)) for rows in parts)
 
 
 def _rows(

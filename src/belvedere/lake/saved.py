@@ -72,6 +72,13 @@ class Saves:
         found = (self.home / kind).glob(f"*{_ENDING}")
         return sorted(unquote(path.name.removesuffix(_ENDING)) for path in found)
 
+    def changed(self, kind: str) -> int:
+        """A number that is another one whenever a state of a kind came, went or was replaced; 0 if none."""
+        try:
+            return (self.home / kind).stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
     def has(self, kind: str, name: str) -> bool:
         """Whether a state is saved."""
         return self._path(kind, name).exists()

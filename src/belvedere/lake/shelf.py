@@ -39,6 +39,9 @@ class Tables(Protocol):
     def namespace(self) -> tuple[str, ...]:
         """What stands before a table's name to make it the only one: nothing in a directory."""
 
+    def names(self) -> list[str]:
+        """The tables and views a user sees, in order."""
+
     def exists(self, name: str) -> bool:
         """Whether a table or view of this name can be read."""
 

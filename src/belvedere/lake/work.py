@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -139,6 +139,12 @@ class Work:
     def all(self, sql: str) -> Rows | None:
         """The rows of a query, however many, computed now; None if Arrow does not hold their types."""
         return self._fetched(self.query(sql))
+
+    def pieces(self, sql: str, count: int) -> Iterator[pa.Table]:
+        """The rows of a query in so many pieces, one after the other: never all of them are here at once."""
+        frame = self.keep(self.query(sql).coalesce(count))
+        for number in range(count):
+            yield frame.where(f"spark_partition_id() = {number}").toArrow()
 
     def _fetched(self, frame: DataFrame) -> Rows | None:
         kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields}

@@ -6,6 +6,7 @@ AND OR NOT IS IN        with three truth values
 + - * /                 exact numbers; decimals get the digits that Spark gives them
 CASE coalesce           branches of one type, or exact numbers
 LIKE substring year     patterns of % and _
+md5 concat              of text: a sample's hash; casts to text of whole numbers, dates and the like
 
 Anything else is declined, and so is what overflows: that is for Spark, which knows whether it is an
 error or a NULL.
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeGuard
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
@@ -39,7 +41,7 @@ class Value:
 
 def value(scalar: Scalar, rows: pa.Table, types: Mapping[str, str]) -> Value:
     """A scalar for each of some rows, whose columns have these types."""
-    found = _Over(rows, types).value(scalar.expr)
+    found = Over(rows, types).value(scalar.expr)
     if isinstance(found.data, pa.Scalar):
         column = pa.repeat(found.data, rows.num_rows)
         return Value(pa.chunked_array([column]), found.kind)
@@ -91,11 +93,14 @@ def _rounded(data: Any, kind: str) -> Value:
 
 
 @dataclass(frozen=True)
-class _Over:
+class Over:
+    """Expressions over some rows, whose columns have these types."""
+
     rows: pa.Table
     types: Mapping[str, str]
 
     def value(self, e: exp.Expr) -> Value:
+        """What an expression is for each row."""
         said = {name for name, what in e.args.items() if what not in (None, False, [])}
         if not said <= _UNDERSTOOD.get(type(e), set()):
             raise Declined(f"{type(e).__name__} with {', '.join(sorted(said))}")
@@ -134,7 +139,7 @@ class _Over:
                 return self.division(self.value(e.this), self.value(e.expression))
             case exp.Neg():
                 found = self.value(e.this)
-                return Value(_exact(pc.negate_checked, found), found.kind)
+                return Value(exact(pc.negate_checked, found), found.kind)
             case exp.Case():
                 return self.case(e)
             case exp.Coalesce():
@@ -147,6 +152,8 @@ class _Over:
                 return self.year(e.this)
             case exp.Extract() if e.name.lower() == "year":
                 return self.year(e.expression)
+            case exp.Anonymous():
+                return self.called(e.name.lower(), e.expressions)
             case _:
                 raise Declined(f"{type(e).__name__}: {e.sql(dialect='spark')}")
 
@@ -165,7 +172,7 @@ class _Over:
         if isinstance(e, exp.NullSafeEQ):
             equal = pc.fill_null(pc.equal(a, b), False)
             return pc.or_(equal, pc.and_(pc.is_null(a), pc.is_null(b)))
-        return _COMPARISONS[type(e)](a, b)
+        return COMPARISONS[type(e)](a, b)
 
     def arithmetic(self, e: exp.Binary) -> Value:
         one, other = self.value(e.this), self.value(e.expression)
@@ -197,6 +204,8 @@ class _Over:
         if kind == "date" and e.this.is_string:
             return _constant(_date(e.this.this), kind)
         given = self.value(e.this)
+        if kind == "string" != given.kind:
+            return _text(given)
         if kinds.is_decimal(given.kind) and kinds.is_decimal(kind):
             precision, scale = kinds.digits(given.kind)
             return _rounded(pc.cast(given.data, pa.decimal256(precision + 1, scale)), kind)
@@ -237,6 +246,25 @@ class _Over:
         begin, end = int(start.this) - 1, int(start.this) - 1 + int(length.this)
         return Value(pc.utf8_slice_codeunits(text.data, begin, end), "string")
 
+    def called(self, name: str, arguments: list[exp.Expr]) -> Value:
+        """md5 and concat of text, and zeros cut off its end, as the hash of a sample's key has it."""
+        if name == "regexp_replace" and [a.name for a in arguments[1:]] in _CUT:
+            pattern = arguments[1].name
+            found = pc.replace_substring_regex(self.text(arguments[0]), pattern, "")
+            return Value(found, "string")
+        if name == "concat":
+            parts = [self.text(a) for a in arguments]
+            return Value(pc.binary_join_element_wise(*parts, ""), "string")
+        if name == "md5" and len(arguments) == 1:
+            return Value(_digested(self.text(arguments[0])), "string")
+        raise Declined(name)
+
+    def text(self, e: exp.Expr) -> Any:
+        found = self.value(e)
+        if found.kind != "string":
+            raise Declined(f"{found.kind} as text")
+        return found.data
+
     def year(self, e: exp.Expr) -> Value:
         found = self.value(e.this if isinstance(e, exp.TsOrDsToDate) else e)
         if found.kind != "date":
@@ -252,6 +280,7 @@ _UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _BOTH),
     exp.Div: {*_BOTH, "typed", "safe"},
     exp.Literal: {"this", "is_string"},
+    exp.Anonymous: {"this", "expressions"},
     exp.Cast: {"this", "to"},
     exp.TryCast: {"this", "to"},
     exp.Between: {"this", "low", "high"},
@@ -262,7 +291,7 @@ _UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
     exp.Substring: {"this", "start", "length"},
 }
 """What an expression may say; a word more, like the SYMMETRIC of BETWEEN, changes its meaning."""
-_COMPARISONS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
+COMPARISONS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.EQ: pc.equal,
     exp.NEQ: pc.not_equal,
     exp.LT: pc.less,
@@ -275,6 +304,49 @@ _ARITHMETIC: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.Sub: pc.subtract_checked,
     exp.Mul: pc.multiply_checked,
 }
+
+
+_CUT = (["0+$", ""], ["[.]$", ""])
+"""What regexp_replace is known to do."""
+_PLAIN_SCALE = 6
+"""Digits behind the point up to which every engine writes a decimal without an exponent."""
+
+
+def _text(given: Value) -> Value:
+    """Values as text, where every engine writes them alike."""
+    if given.kind == "date":
+        if not pc.all(pc.less(pc.abs(pc.cast(given.data, pa.int32())), _FAR_DAY)).as_py():
+            raise Declined("a date of another millennium as text")
+    elif kinds.is_decimal(given.kind):
+        if kinds.digits(given.kind)[1] > _PLAIN_SCALE:
+            raise Declined(f"{given.kind} as text")
+    elif not kinds.is_integer(given.kind) and given.kind != "boolean":
+        raise Declined(f"{given.kind} as text")
+    return Value(pc.cast(given.data, pa.string()), "string")
+
+
+_FAR_DAY = 700_000
+"""Days from 1970 within which years have four digits."""
+
+
+def _digested(texts: pa.ChunkedArray | pa.Scalar) -> pa.ChunkedArray:
+    """md5 of each text."""
+    from belvedere.kernels.md5 import digests
+
+    column = (
+        pa.chunked_array([pa.array([texts.as_py()], pa.string())])
+        if isinstance(texts, pa.Scalar)
+        else texts
+    )
+    whole = pc.cast(column, pa.large_string()).combine_chunks()
+    whole = whole if isinstance(whole, pa.Array) else pa.array([], pa.large_string())
+    if whole.null_count:
+        raise Declined("md5 of NULL")
+    _, offsets, data = whole.buffers()
+    ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+    found = digests(np.frombuffer(data or b"", np.uint8), ends)
+    starts = pa.py_buffer(np.arange(0, 32 * len(whole) + 1, 32, dtype=np.int32))
+    return pa.chunked_array([pa.StringArray.from_buffers(len(whole), starts, pa.py_buffer(found))])
 
 
 def _truth(data: Any) -> Value:
@@ -312,7 +384,8 @@ def _as_decimal(given: Value) -> Value:
     return as_kind(given, kinds.decimal(*kinds.digits(given.kind)))
 
 
-def _exact(work: Callable[[Any], Any], given: Value) -> Any:
+def exact(work: Callable[[Any], Any], given: Value) -> Any:
+    """Work on exact numbers; other values are declined."""
     if not kinds.is_integer(given.kind) and not kinds.is_decimal(given.kind):
         raise Declined(f"arithmetic of {given.kind}")
     return work(given.data)

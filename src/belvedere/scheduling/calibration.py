@@ -23,7 +23,7 @@ from belvedere.lake.names import literal, quote
 from belvedere.lake.scratch import scratch
 from belvedere.lake.statistics import measured as size_of
 from belvedere.lake.tables import Table
-from belvedere.scheduling.fitting import Fit, Joint, Measured, fit, to_measure_again
+from belvedere.scheduling.fitting import KINDS, Fit, Joint, Measured, fit, to_measure_again
 from belvedere.scheduling.model import only
 from belvedere.scheduling.schedules import Calibration, now, refuse_without_plan
 from belvedere.scheduling.watching import Watch, arriving
@@ -34,7 +34,9 @@ from belvedere.views.state import Bag
 
 SIZES = (1, 10, 100, 1000, 10_000)
 JOINT = (10, 1000)
-VALUES = 32
+MANY = 100
+"""Rows from which on about so many will do: those that were changed are counted."""
+VALUES = 200
 """Of how many rows the values are taken that others get."""
 _UNHASHED = ("map", "variant")
 _UPDATED = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "boolean")
@@ -47,14 +49,15 @@ def calibrate(
     tables: Collection[str] | None = None,
     sizes: Sequence[int] = SIZES,
     rounds: int = 2,
+    kinds: Collection[str] = KINDS,
 ) -> Calibration:
-    """Measure what batches of each table's changes, or only of some tables, take."""
+    """Measure what batches of changes take: of each table or some, of every kind or some."""
     view = the_view(door, name)
     refuse_without_plan(door, view)
     names = _chosen(door, view, tables)
     chosen = [canonical_name(door, t) for t in names]
     with scratch(door, needed(view)) as copy:
-        bench = _Bench(copy, the_view(copy, view.name))
+        bench = _Bench(copy, the_view(copy, view.name), kinds)
         bench.warm_up(chosen)
         times = [bench.alone(t, sizes, rounds) for t in chosen]
         joint = bench.together(chosen, [k for k in JOINT if k <= max(sizes)])
@@ -106,9 +109,10 @@ def _chosen(door: Door, view: View, tables: Collection[str] | None) -> tuple[str
 class _Bench:
     door: Door
     view: View
+    kinds: Collection[str]
     turn: int = 0
     sizes: dict[str, int] = field(default_factory=dict)
-    columns: dict[str, str] = field(default_factory=dict)
+    updates: dict[str, str] = field(default_factory=dict)
 
     def warm_up(self, tables: Sequence[str]) -> None:
         """First times pay for what later ones find ready."""
@@ -144,28 +148,34 @@ class _Bench:
 
     def _changed(self, wanted: dict[str, int]) -> Iterator[tuple[str, dict[str, int], float]]:
         """Take rows away, put them back, give others another value; advance after each."""
+        if {"delete", "insert"} & set(self.kinds):
+            self.turn += 1
+            before = {t: self.door.table(t) for t in wanted}
+            some = {t: self._some(before[t], size) for t, size in wanted.items()}
+            for t, condition in some.items():
+                self.door.sql(f"DELETE FROM {before[t].reference} WHERE {condition}")
+            yield "delete", *self._timed(before)
+            middle = {t: self.door.table(t) for t in wanted}
+            for t, condition in some.items():
+                old = before[t].at(before[t].version)
+                self.door.sql(
+                    f"INSERT INTO {before[t].reference} SELECT * FROM {old} WHERE {condition}"
+                )
+            yield "insert", *self._timed(middle)
+        if "update" in self.kinds:
+            yield from self._others(wanted)
+
+    def _others(self, wanted: dict[str, int]) -> Iterator[tuple[str, dict[str, int], float]]:
+        """Give rows another value, and advance."""
         self.turn += 1
         before = {t: self.door.table(t) for t in wanted}
-        some = {t: self._some(before[t], size) for t, size in wanted.items()}
-        for t, condition in some.items():
-            self.door.sql(f"DELETE FROM {before[t].reference} WHERE {condition}")
-        yield "delete", *self._timed(before)
-        middle = {t: self.door.table(t) for t in wanted}
-        for t, condition in some.items():
-            old = before[t].at(before[t].version)
-            self.door.sql(
-                f"INSERT INTO {before[t].reference} SELECT * FROM {old} WHERE {condition}"
-            )
-        yield "insert", *self._timed(middle)
-        self.turn += 1
-        last = {t: self.door.table(t) for t in wanted}
-        others = {t: self._other(last[t]) for t in wanted}
-        if any(others.values()):
-            for t, size in wanted.items():
-                if others[t]:
-                    where = self._some(last[t], size)
-                    self.door.sql(f"UPDATE {last[t].reference} SET {others[t]} WHERE {where}")
-            yield "update", *self._timed(last)
+        values = {t: value for t in wanted if (value := self._other(before[t]))}
+        for t, value in values.items():
+            where, mixed = self._some(before[t], wanted[t]), self._mixed(before[t])
+            one = value.format(mixed=mixed)
+            self.door.sql(f"UPDATE {before[t].reference} SET {one} WHERE {where}")
+        if values:
+            yield "update", *self._timed(before)
 
     def _timed(self, before: dict[str, Table]) -> tuple[dict[str, int], float]:
         amounts = {t: rows_of(self.door.events(b, after=b.version)) or 0 for t, b in before.items()}
@@ -174,43 +184,41 @@ class _Bench:
         return amounts, time.monotonic() - began
 
     def _other(self, table: Table) -> str:
-        """An assignment that gives rows another row's value; empty if the view reads none to change."""
-        column = self._updated(table)
-        if not column:
-            return ""
-        mixed = f"xxhash64({self.turn}, {', '.join(map(quote, self._hashed(table)))})"
-        values = (
-            f"SELECT {quote(column)} AS v FROM {table.reference} ORDER BY {mixed} LIMIT {VALUES}"
-        )
-        (row,) = self.door.sql(f"SELECT collect_list(v) FROM ({values})").collect()
-        found = ", ".join(literal(str(v)) for v in row[0])
-        kind = dict(table.columns)[column]
-        if not row[0]:
-            return ""
-        one = f"element_at(array({found}), CAST(1 + pmod({mixed}, {len(row[0])}) AS INT))"
-        return f"{quote(column)} = CAST({one} AS {kind})"
+        """An assignment of other rows' values, by a hash; empty if the view reads none to change."""
+        if table.name not in self.updates:
+            column = self._updated(table)
+            listed = quote(column) if column else "NULL"
+            some = f"SELECT {listed} AS v FROM {table.reference} TABLESAMPLE ({VALUES} ROWS)"
+            (row,) = self.door.sql(f"SELECT collect_set(v) FROM ({some})").collect()
+            found = ", ".join(literal(str(v)).replace("{", "{{").replace("}", "}}") for v in row[0])
+            one = f"element_at(array({found}), CAST(1 + pmod({{mixed}}, {len(row[0])}) AS INT))"
+            kind = dict(table.columns).get(column, "")
+            self.updates[table.name] = f"{listed} = CAST({one} AS {kind})" if row[0] else ""
+        return self.updates[table.name]
 
     def _updated(self, table: Table) -> str:
         """The column to update: one that the view reads, rather not joins by, of few values."""
-        if table.name not in self.columns:
-            used, joined = self.view.used(table.name), _joined_by(self.view, table.name)
-            plain = [c for c, kind in table.columns if c in used and kind.startswith(_UPDATED)]
-            counts = dict.fromkeys(plain, 0)
-            if len(plain) > 1:
-                each = ", ".join(f"approx_count_distinct({quote(c)})" for c in plain)
-                (row,) = self.door.sql(f"SELECT {each} FROM {table.reference}").collect()
-                counts = dict(zip(plain, row, strict=True))
-            self.columns[table.name] = min(
-                plain, key=lambda c: (c in joined, counts[c]), default=""
-            )
-        return self.columns[table.name]
+        used, joined = self.view.used(table.name), _joined_by(self.view, table.name)
+        plain = [c for c, kind in table.columns if c in used and kind.startswith(_UPDATED)]
+        counts = dict.fromkeys(plain, 0)
+        if len(plain) > 1:
+            each = ", ".join(f"approx_count_distinct({quote(c)})" for c in plain)
+            (row,) = self.door.sql(f"SELECT {each} FROM {table.reference}").collect()
+            counts = dict(zip(plain, row, strict=True))
+        return min(plain, key=lambda c: (c in joined, counts[c]), default="")
 
     def _some(self, table: Table, size: int) -> str:
-        """A condition that so many rows of a table meet, others at every turn."""
-        mixed = f"xxhash64({self.turn}, {', '.join(map(quote, self._hashed(table)))})"
+        """A condition that so many rows of a table meet, others at every turn; of many, about so many."""
+        mixed = self._mixed(table)
+        if size >= MANY:
+            part = int(size / max(self._rows(table.name), size) * (1 << 30))
+            return f"pmod({mixed}, {1 << 30}) < {part}"
         least = f"SELECT {mixed} AS mixed FROM {table.reference} ORDER BY mixed LIMIT {size}"
         (row,) = self.door.sql(f"SELECT max(mixed) FROM ({least})").collect()
         return "false" if row[0] is None else f"{mixed} <= {row[0]}"
+
+    def _mixed(self, table: Table) -> str:
+        return f"xxhash64({self.turn}, {', '.join(map(quote, self._hashed(table)))})"
 
     def _hashed(self, table: Table) -> list[str]:
         return [c for c, kind in table.columns if not kind.startswith(_UNHASHED)]

@@ -40,13 +40,19 @@ def deliver(
 ) -> None:
     """Send a notification; `again` is whether an earlier try may have arrived."""
     text = json.dumps(message, ensure_ascii=False)
+    refuse_unless_allowed(subscription, allowed)
     if subscription.webhook:
-        refuse_address(subscription.webhook, allowed)
         _post(subscription.webhook, text, str(message["id"]))
     elif subscription.command:
         _run(subscription.command, text, str(message["id"]))
     else:
         _append(Path(subscription.jsonl), text, str(message["id"]), again=again)
+
+
+def refuse_unless_allowed(subscription: Subscription, allowed: Sequence[str]) -> None:
+    """Invalid if a webhook goes where none may."""
+    if subscription.webhook:
+        refuse_address(subscription.webhook, allowed)
 
 
 def refuse_address(url: str, allowed: Sequence[str]) -> None:

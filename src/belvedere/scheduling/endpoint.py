@@ -129,6 +129,11 @@ def metrics(service: Service) -> str:
         "requests_total": ("Requests that were answered.", "counter", lambda k: k.requests),
         "predicted_seconds_total": ("Predicted cost.", "counter", lambda k: k.predicted),
         "spent_seconds_total": ("Actual cost.", "counter", lambda k: k.spent),
+        "recalibrations_total": (
+            "Times that costs were off for long and were corrected.",
+            "counter",
+            lambda k: k.recalibrations,
+        ),
     }
     for metric, (text, kind, of) in single.items():
         gauge(metric, text, kind)

@@ -6,7 +6,9 @@ tables were at one point; the one in between is for those who ask for it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +22,7 @@ from belvedere.scheduling.arrivals import Arrival
 from belvedere.scheduling.calibration import SIZES, calibrate, live
 from belvedere.scheduling.planning import Outlook, plan
 from belvedere.scheduling.schedules import (
+    KIND,
     Calibration,
     calibrated,
     forget,
@@ -35,6 +38,11 @@ from belvedere.views.catalog import the_view
 from belvedere.views.create import show
 from belvedere.views.definition import View
 
+SENDERS = 4
+"""Webhooks and commands on their way at a time."""
+SETTLED = 100_000_000
+"""Nanoseconds after which a directory's time is sure to be of its last change."""
+
 
 class Lakelike(Served, Protocol):
     """What a lake does for the service and its subscriptions."""
@@ -48,6 +56,9 @@ class Limits:
 
     door: Door
     shown: dict[str, int | None] = field(default_factory=dict)
+    _seen: dict[str, tuple[Path, int]] = field(default_factory=dict)
+    _names: list[str] = field(default_factory=list)
+    _read_at: int = -1
 
     def alter(self, statement: AlterLimit) -> None:
         """Set a limit, or take it away."""
@@ -55,6 +66,7 @@ class Limits:
         if statement.seconds is None:
             view = the_view(self.door, statement.name)
             self.shown.pop(view.stored, None)
+            self._seen.pop(view.name, None)
             show(self.door, view)
         self.show_consistent()
 
@@ -84,6 +96,7 @@ class Limits:
     def forget(self, name: str) -> None:
         """A view is dropped or replaced."""
         forget(self.door, name)
+        self._seen.clear()
 
     def version(self, view: View) -> int | None:
         """The version of a view's state to show; None is the newest."""
@@ -91,17 +104,40 @@ class Limits:
         return consistent_version(self.door, view) if limited else None
 
     def show_consistent(self) -> None:
-        """Put the last state at one point of every view with a limit under its name."""
-        for schedule in schedules(self.door):
+        """Put the last state at one point of every view with a limit under its name.
+
+        Before every statement: so without limits it looks at one directory, and with limits at the
+        newest version of each view.
+        """
+        for name in self._limited():
             try:
-                view = the_view(self.door, schedule.view)
-                version = consistent_version(self.door, view)
-                if self.shown.get(view.stored, -1) != version:
-                    show(self.door, view, version)
-                    self.shown[view.stored] = version
-            except BelvedereError:
+                root, version = self._seen.get(name, (None, -1))
+                if root is None or log.newest_version(root) != version:
+                    self._show(name)
+            except (BelvedereError, OSError):
                 # What cannot be read is for status() to tell.
                 continue
+
+    def _limited(self) -> list[str]:
+        """The views that have a limit, read again when any schedule was saved or dropped."""
+        saves = self.door.saves
+        at = saves.changed(KIND) if saves is not None else 0
+        if at != self._read_at:
+            self._names = [schedule.view for schedule in schedules(self.door)]
+            # What was saved within the same tick of the file system's clock could be missed.
+            settled = time.time_ns() - at > SETTLED
+            self._read_at = at if settled else -1
+        return self._names if at else []
+
+    def _show(self, name: str) -> None:
+        view = the_view(self.door, name)
+        table = self.door.table(view.stored)
+        version = consistent_version(self.door, view)
+        if self.shown.get(view.stored, -1) != version:
+            show(self.door, view, version)
+            self.shown[view.stored] = version
+        if table.root is not None:
+            self._seen[name] = table.root, table.version
 
     def service(
         self,
@@ -113,8 +149,10 @@ class Limits:
     ) -> Service:
         """A service that keeps the limits and looks after subscriptions; `run` starts it."""
         service = Service(lake, self.door, told=told, **options)
-        desk = Desk(self.door, _Asking(lake, service, self.door), allowed, told=told)
-        service.between = desk.turn
+        apart = ThreadPoolExecutor(SENDERS, thread_name_prefix="belvedere-delivery")
+        asking = _Asking(lake, service, self.door)
+        desk = Desk(self.door, asking, allowed, told=told, apart=apart)
+        service.between, service.after = desk.turn, desk.close
         return service
 
 

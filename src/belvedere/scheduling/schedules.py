@@ -66,6 +66,22 @@ class Calibration:
             return replace(self, joint=(*self.joint, Joint(action, seconds))[-4 * REMEMBERED :])
         return self
 
+    def times(self, factor: float) -> Calibration:
+        """The calibration of a machine that has become so many times slower.
+
+        Batches that the service timed itself are what they are.
+        """
+
+        def scaled(one: Measured) -> Measured:
+            return replace(one, seconds=factor * one.seconds) if one.kind else one
+
+        often = self.weights or ({},) * len(self.fits)
+        fits = (
+            fit([scaled(m) for m in f.measured], w) for f, w in zip(self.fits, often, strict=True)
+        )
+        joint = (replace(j, seconds=factor * j.seconds) if j.kind else j for j in self.joint)
+        return replace(self, fits=tuple(fits), joint=tuple(joint))
+
     def __str__(self) -> str:
         """The curves, how well they fit, and what they were fitted to."""
         kinds = [

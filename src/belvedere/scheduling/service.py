@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
+from statistics import median
 from typing import Any, Protocol
 
 from belvedere.errors import BelvedereError, Invalid
@@ -34,6 +35,8 @@ SELDOM = 20
 """Turns, or actions, between things that need not be done at each."""
 SLOW = 1.5
 """How many times what was predicted an action takes before it counts as slow."""
+OFF = 5
+"""Actions of which most were slow, or most fast, before the calibration counts as off."""
 
 
 class Served(Protocol):
@@ -70,6 +73,9 @@ class Kept:
     predicted: float = 0.0
     spent: float = 0.0
     violations: Counter[str] = field(default_factory=Counter)
+    ratios: deque[float] = field(default_factory=lambda: deque(maxlen=OFF))
+    """What the last actions took, over what was predicted of them."""
+    recalibrations: int = 0
     choosing: threading.Thread | None = None
     chosen: str = "NAIVE"
     choose_at: int = RECORDED // 8
@@ -106,6 +112,8 @@ class Service:
         self._clock, self._told = clock, told
         self.between = between
         """What else is done at every look."""
+        self.after: Callable[[], object] = lambda: None
+        """What is done at the end."""
         self._requests: list[_Request] = []
         self._numbers = count()
         self._wake = threading.Condition()
@@ -158,6 +166,7 @@ class Service:
                 if not worked and not self._requests and not self._stopped:
                     self._wake.wait(max(due - self._clock(), 0.0))
         self._give_up()
+        self.after()
         for kept in self.kept.values():
             save(self.tables, kept.schedule)
 
@@ -276,15 +285,30 @@ class Service:
         kept.predicted += predicted
         kept.spent += took
         if any(action) and getattr(done, "strategy", "") in ("merge", "replace keys"):
-            assert kept.schedule.calibration is not None
-            learned = kept.schedule.calibration.with_measured(action, took)
-            kept.schedule = replace(kept.schedule, calibration=learned)
-            kept.keeper.terms = kept.schedule.terms
-            if kept.actions % SELDOM == 0:
-                save(self.tables, kept.schedule)
+            self._learn(kept, action, took, predicted)
         if predicted and took > SLOW * predicted:
             self._told(f"{kept.keeper.name}: {action} took {took:.2f} s, predicted {predicted:.2f}")
         return done
+
+    def _learn(self, kept: Kept, action: Action, took: float, predicted: float) -> None:
+        """Correct the costs by what an action took; all of them, if they have been off for long."""
+        known = kept.schedule.calibration
+        assert known is not None
+        if predicted:
+            kept.ratios.append(took / predicted)
+        off = median(kept.ratios) if len(kept.ratios) == OFF else 1.0
+        if not 1 / SLOW <= off <= SLOW:
+            known = known.times(off)
+            kept.ratios.clear()
+            kept.recalibrations += 1
+            self._told(
+                f"{kept.keeper.name}: recalibrated, costs are {off:.2g} times what they were"
+            )
+        learned = known.with_measured(action, took)
+        kept.schedule = replace(kept.schedule, calibration=learned)
+        kept.keeper.terms = kept.schedule.terms
+        if kept.actions % SELDOM == 0 or not kept.ratios:
+            save(self.tables, kept.schedule)
 
     def _cause(self, kept: Kept, request: _Request, began: float, predicted: float) -> str:
         limit = kept.keeper.terms.limit

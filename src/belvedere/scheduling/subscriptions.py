@@ -5,6 +5,9 @@ When the condition holds the view is refreshed within its limit, and the notific
 content and how it differs from the last one. It is saved before it is sent, under a number of its
 own: killed in between, the same notification is sent again under the same identifier. A line of a
 file that is there already is not written again, so files have each notification once.
+
+Webhooks and commands may take their time, and limits must be kept meanwhile: they are sent apart
+from the service's own thread, one at a time for each subscription.
 """
 
 from __future__ import annotations
@@ -15,14 +18,19 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future, wait
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
+from sqlglot import exp
+
 from belvedere.derived import the_saves
 from belvedere.errors import BelvedereError, Invalid
+from belvedere.lake.names import quote
 from belvedere.lake.shelf import Tables
-from belvedere.scheduling.delivery import Undelivered, deliver
-from belvedere.views.catalog import the_view
+from belvedere.scheduling.delivery import TIMEOUT, Undelivered, deliver, refuse_unless_allowed
+from belvedere.sql.parse import parse_query
+from belvedere.views.catalog import canonical_name, shown_name, the_view
 
 SUBSCRIPTION, NOTICE = "subscription", "notice"
 PATIENCE = 5.0
@@ -97,6 +105,9 @@ class Desk:
     seen: dict[str, Mapping[str, int]] = field(default_factory=dict)
     retries: dict[str, tuple[float, float]] = field(default_factory=dict)
     recovered: set[str] = field(default_factory=set)
+    apart: Executor | None = None
+    """Where webhooks and commands are sent; None is here and now."""
+    sending: dict[str, Future[None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.recovered = {s.id for s in subscriptions(self.lake)}
@@ -172,30 +183,81 @@ class Desk:
         return composed
 
     def _sent(self, subscription: Subscription, notice: Notice) -> bool:
-        now = self.wall()
-        at, pause = self.retries.get(subscription.id, (0.0, PATIENCE))
-        if now < at or notice.waiting is None:
+        name, now = subscription.id, self.wall()
+        at, pause = self.retries.get(name, (0.0, PATIENCE))
+        if name not in self.sending and (now < at or notice.waiting is None):
             return False
         try:
-            again = subscription.id in self.recovered
-            deliver(subscription, notice.waiting, allowed=self.allowed, again=again)
+            if not self._delivered(subscription, notice):
+                return False
         except Undelivered as error:
-            self.retries[subscription.id] = now + pause, min(2 * pause, 300.0)
+            self.retries[name] = now + pause, min(2 * pause, 300.0)
             # It may have arrived all the same: a file is looked through before the next try.
-            self.recovered.add(subscription.id)
-            self.told(f"subscription {subscription.id}: not delivered: {error}")
+            self.recovered.add(name)
+            self.told(f"subscription {name}: not delivered: {error}")
             return False
-        self.retries.pop(subscription.id, None)
-        self.recovered.discard(subscription.id)
-        _save(self.lake, subscription.id, replace(notice, waiting=None))
+        self.retries.pop(name, None)
+        self.recovered.discard(name)
+        _save(self.lake, name, replace(notice, waiting=None))
         return True
+
+    def _delivered(self, subscription: Subscription, notice: Notice) -> bool:
+        """Send, or see what became of it; False while it is on its way."""
+        assert notice.waiting is not None
+        name, again = subscription.id, subscription.id in self.recovered
+        if self.apart is None or subscription.jsonl:
+            deliver(subscription, notice.waiting, allowed=self.allowed, again=again)
+            return True
+        if name not in self.sending:
+            refuse_unless_allowed(subscription, self.allowed)
+            self.sending[name] = self.apart.submit(
+                deliver, subscription, notice.waiting, allowed=self.allowed, again=again
+            )
+        if not self.sending[name].done():
+            return False
+        self.sending.pop(name).result()
+        return True
+
+    def close(self) -> None:
+        """Wait for what is on its way, and put down what has arrived."""
+        wait(self.sending.values(), TIMEOUT)
+        for subscription in subscriptions(self.lake):
+            if subscription.id in self.sending:
+                self._one(subscription)
+        if self.apart is not None:
+            self.apart.shutdown(wait=False)
 
 
 def subscribe(lake: Tables, subscription: Subscription) -> Subscription:
-    """Save a subscription; its view must exist."""
-    the_view(lake, subscription.view)
+    """Save a subscription; its view must exist, its query read it, and its condition no view."""
+    view = the_view(lake, subscription.view)
+    if canonical_name(lake, view.name) not in _read_by(lake, subscription.query):
+        raise Invalid(
+            f"the query of a subscription to {view.name!r} does not read it",
+            hint=f"SELECT … FROM {view.name}",
+        )
+    derived = {canonical_name(lake, shown_name(lake, t)) for t in lake.stored()}
+    for name in sorted(_read_by(lake, subscription.when) if subscription.when else ()):
+        if name in derived:
+            raise Invalid(
+                f"the condition of a subscription reads the view {name!r}",
+                detail="a condition is asked at every change, and the view is not fresh then",
+                hint="ask the tables that the view reads",
+                reason="CONDITION_READS_VIEW",
+            )
+        lake.table(name)
     the_saves(lake).save(SUBSCRIPTION, subscription.id, asdict(subscription), {}, {})
     return subscription
+
+
+def _read_by(lake: Tables, text: str) -> set[str]:
+    """The tables and views that a query names; Invalid if it is none."""
+    query = parse_query(text)
+    inner = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
+    tables = (t for t in query.find_all(exp.Table) if isinstance(t.this, exp.Identifier))
+    named = [[part.name for part in table.parts] for table in tables]
+    outer = (parts for parts in named if len(parts) > 1 or parts[0].lower() not in inner)
+    return {canonical_name(lake, ".".join(map(quote, parts))) for parts in outer}
 
 
 def unsubscribe(lake: Tables, name: str) -> None:

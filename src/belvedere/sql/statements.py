@@ -37,6 +37,7 @@ from belvedere.sql.updating_statements import (
     UPDATING,
     CreateUpdatable,
     DropUpdatable,
+    ExplainUpdatable,
     ExplainWrite,
 )
 
@@ -54,6 +55,7 @@ __all__ = [
     "DropUpdatable",
     "DropView",
     "ExplainCreate",
+    "ExplainUpdatable",
     "ExplainView",
     "ExplainWrite",
     "Other",
@@ -174,6 +176,7 @@ Statement = (
     | SynopsisStatement
     | CreateUpdatable
     | DropUpdatable
+    | ExplainUpdatable
     | ExplainWrite
     | SparkStatement
     | Other

@@ -19,7 +19,16 @@ class CreateUpdatable:
     query: str
     root: str | None = None
     percent: float = 10.0
+    candidates: int | None = None
+    """Partial view rows whose base rows are candidates, where they are counted."""
     lead: str = field(default="", compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ExplainUpdatable:
+    """EXPLAIN of an updatable view that does not exist yet."""
+
+    create: CreateUpdatable
 
 
 @dataclass(frozen=True)
@@ -40,31 +49,39 @@ class ExplainWrite:
 
 def _create(c: Cursor) -> CreateUpdatable:
     name = c.name("the view's name")
-    root, percent = None, None
+    root, share = None, None
     while not c.take("AS"):
         if root is None and c.take("ROOT"):
             root = c.name("a table of the view")
-        elif percent is None and c.take("CANDIDATES"):
-            percent = _percent(c)
+        elif share is None and c.take("CANDIDATES"):
+            share = _candidates(c)
         else:
-            hint = "write CREATE UPDATABLE VIEW name [ROOT table] [CANDIDATES n PERCENT] AS query"
+            hint = "write CREATE UPDATABLE VIEW name [ROOT table] [CANDIDATES n [PERCENT]] AS query"
             raise c.wrong("expected AS and a query, or ROOT, CANDIDATES", hint)
     query, offset = c.rest("a query")
-    share = 10.0 if percent is None else percent
-    return CreateUpdatable(name, query, root, share, re.sub(r"\S", " ", c.text[:offset]))
+    percent, count = share or (10.0, None)
+    return CreateUpdatable(name, query, root, percent, count, re.sub(r"\S", " ", c.text[:offset]))
 
 
-def _percent(c: Cursor) -> float:
+def _explain_create(c: Cursor) -> ExplainUpdatable:
+    return ExplainUpdatable(_create(c))
+
+
+def _candidates(c: Cursor) -> tuple[float, int | None]:
+    """A share of the rows in percent, or a number of partial view rows."""
     word = c.word()
     try:
         found = float(word)
     except ValueError:
-        raise c.wrong("expected a number of percent") from None
-    if not 0 <= found <= 100:
-        raise c.wrong("expected a number from 0 to 100")
+        raise c.wrong("expected a number of candidates, or of percent") from None
     c.skip()
-    c.expect("PERCENT")
-    return found
+    if c.take("PERCENT"):
+        if not 0 <= found <= 100:
+            raise c.wrong("expected a number from 0 to 100 before PERCENT")
+        return found, None
+    if found < 0 or found != int(found):
+        raise c.wrong("expected a whole number of candidates, or PERCENT")
+    return 0.0, int(found)
 
 
 def _drop(c: Cursor) -> DropUpdatable:
@@ -79,8 +96,9 @@ def _explain(c: Cursor, kind: WriteKind) -> ExplainWrite:
     return ExplainWrite(Write(kind, (name,)), re.sub(r"(?is)^.*?\bEXPLAIN\s+", "", c.text, count=1))
 
 
-UPDATING: dict[str, Callable[[Cursor], CreateUpdatable | DropUpdatable]] = {
+UPDATING: dict[str, Callable[[Cursor], CreateUpdatable | ExplainUpdatable | DropUpdatable]] = {
     "CREATE UPDATABLE VIEW": _create,
+    "EXPLAIN CREATE UPDATABLE VIEW": _explain_create,
     "DROP UPDATABLE VIEW": _drop,
 }
 

@@ -18,20 +18,22 @@ import pyarrow as pa
 
 from belvedere.errors import Unsupported
 from belvedere.lake import keys as lake_keys
-from belvedere.lake.lookup import read_whole
+from belvedere.lake.lookup import stream_whole
 from belvedere.lake.names import quote
 from belvedere.lake.saved import Corrupt
 from belvedere.lake.stamps import Position, Vector
+from belvedere.lake.statistics import measured
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.sql.render import SIGN
 from belvedere.synopses.keeper import Keeper
-from belvedere.synopses.on_spark import Drawn, can_draw, draw
+from belvedere.synopses.on_spark import Drawn, added, can_draw, draw, steps
 from belvedere.synopses.planning import Plan, plan
 from belvedere.synopses.region import Region, region
 from belvedere.synopses.reservoir import Kind
 from belvedere.synopses.results import Results
-from belvedere.synopses.saving import from_arrays, to_arrays
+from belvedere.synopses.saving import ARRAYS, from_arrays, to_arrays
+from belvedere.synopses.selectivity import Known, as_number
 from belvedere.views.catalog import Names
 from belvedere.views.choice import REASONS
 from belvedere.views.definition import Columns
@@ -44,14 +46,15 @@ if TYPE_CHECKING:
 SAVED_AS = "synopsis"
 MEMORY = "BELVEDERE_SYNOPSIS_BYTES"
 """The variable that limits what a synopsis may take; without it, half of the machine's memory."""
-_PIECE = 1 << 18
+_PIECE, _PART, _MANY = 1 << 18, 1 << 21, 1 << 26
+"""Rows of a batch, rows that Spark hands over at once, and rows of a table of which nothing is known."""
 _PER_ROW = 48
 """Bytes that the graph takes for a row, about, besides the row's own columns."""
 
 MORE_REASONS = {
     **REASONS,
     "CORRUPT_STATE": "the saved state was damaged",
-    "DRAWN": "it is drawn on Spark, and nothing but the sample is kept",
+    "DRAWN": "it is drawn on Spark, and rows went, or too many came, or filters left too few",
     "OTHER_FORMAT": "the saved state is of another version of Belvedere",
 }
 
@@ -70,6 +73,8 @@ class Definition:
     """The tables with the columns that it uses, and their types."""
     sources: Mapping[str, Columns] = field(default_factory=dict)
     """All columns that the tables had: what `SELECT *` means."""
+    known: Known = field(default_factory=Known)
+    """What was known of the tables, for their sizes say where a cycle is cut."""
 
     def record(self) -> dict[str, Any]:
         """In JSON's types."""
@@ -81,6 +86,8 @@ class Definition:
             "keys": {t: list(columns) for t, columns in self.keys.items()},
             "reads": {t: dict(columns) for t, columns in self.reads.items()},
             "sources": {t: [list(c) for c in columns] for t, columns in self.sources.items()},
+            "known": self.known.record(),
+            "arrays": ARRAYS,
         }
 
     @staticmethod
@@ -90,6 +97,7 @@ class Definition:
             record["shown"], record["query"], Kind(*record["sample"]), record["seed"],
             record["keys"], record["reads"],
             {t: tuple((n, k) for n, k in columns) for t, columns in record["sources"].items()},
+            Known.of(record.get("known")),
         )  # fmt: skip
 
 
@@ -124,20 +132,42 @@ def declared(door: Door, shown: str, query: str, kind: Kind, lead: str) -> tuple
     names = Names(door)
     found = region(lead + query, names)
     keys = _keys(door, found)
-    planned = plan(found, {t: [columns] for t, columns in keys.items()})
+    known = _known(door, found)
+    planned = plan(found, {t: [columns] for t, columns in keys.items()}, known=known)
     reads: dict[str, dict[str, str]] = {}
     for position in found.positions:
         reads.setdefault(position.table, {}).update({f.source: f.type for f in position.fields})
     for table, columns in reads.items():
         _refuse_types(table, columns)
     seed = int(np.random.SeedSequence().generate_state(1)[0])
-    return Definition(shown, query, kind, seed, keys, reads, dict(names.seen)), planned
+    return Definition(shown, query, kind, seed, keys, reads, dict(names.seen), known), planned
+
+
+def _known(door: Door, found: Region) -> Known:
+    """What the logs say of the columns that are read."""
+    rows: dict[str, int] = {}
+    bounds: dict[tuple[str, str], tuple[int, int]] = {}
+    for position in found.positions:
+        table = position.table
+        seen = measured(door.table(table))
+        if seen is not None:
+            rows[table] = seen.rows
+            for f in position.fields:
+                if f.source in seen.bounds:
+                    low, high = seen.bounds[f.source]
+                    bounds[table, f.source] = as_number(low), as_number(high)
+    return Known(rows, bounds)
 
 
 def planned_of(door: Any, definition: Definition) -> Plan:
     """The plan of a definition as it was made."""
     keys = {t: [columns] for t, columns in definition.keys.items()}
-    return plan(_region(door, definition), keys)
+    return plan(_region(door, definition), keys, known=definition.known)
+
+
+def plain_plan(door: Any, definition: Definition) -> Plan:
+    """The plan that collapses nothing: Spark draws from it."""
+    return plan(_region(door, definition), {}, collapse=False, known=definition.known)
 
 
 def _region(door: Any, definition: Definition) -> Region:
@@ -187,8 +217,6 @@ class Bringer:
             for t in definition.reads
         }
         reason = "REQUESTED" if full else self._problem(definition, head.vector, target)
-        if not reason and target != head.vector and head.definition.get("drawn"):
-            reason = "DRAWN"
         if not reason and (live is None or live.vector != head.vector):
             try:
                 live = load(self.door, self.saves, self.name)
@@ -196,7 +224,13 @@ class Bringer:
                 reason = corrupt.reason
         if reason or live is None:
             return self._rebuilt(definition, target, reason)
-        changed = self._advance(live, target) if isinstance(live.results, Results) else 0
+        if isinstance(live.results, Results):
+            changed = self._advance(live, target)
+        else:
+            grown = self._added(live.results, live, target) if target != head.vector else 0
+            if grown is None:
+                return self._rebuilt(definition, target, "DRAWN")
+            changed = grown
         if target != head.vector:
             live.vector = target
             self.save(live)
@@ -235,7 +269,7 @@ class Bringer:
 
     def _drawn(self, definition: Definition, vector: Vector) -> Drawn:
         """The sample alone, by Spark."""
-        plain = plan(_region(self.door, definition), {}, collapse=False)
+        plain = plain_plan(self.door, definition)
         work = self.pins.work({})
         opened = {t: self.pins.opened(work, t, p.version) for t, p in vector.items()}
         return draw(work, opened, plain, definition.kind, definition.seed)
@@ -252,7 +286,7 @@ class Bringer:
             told.append(f"{table} {rows} × {width}")
         if needed <= limit:
             return True
-        if not can_draw(plan(_region(self.door, definition), {}, collapse=False)):
+        if not can_draw(plain_plan(self.door, definition)):
             raise Unsupported(
                 f"a synopsis of about {needed / 1e9:.1f} GB, where {limit / 1e9:.1f} GB may be used",
                 detail=f"rows × bytes: {', '.join(told)}",
@@ -264,16 +298,19 @@ class Bringer:
     def _whole(
         self, table: str, position: Position, columns: Mapping[str, str]
     ) -> Iterator[pa.Table]:
-        """All rows of a table at a version, piece by piece."""
+        """All rows of a table at a version, piece by piece: no more than a piece is held beside the state."""
         names = tuple(columns)
-        rows = read_whole(self.pins.table(table), position.version, names, 1 << 31)
-        if rows is None:
+        parts = stream_whole(self.pins.table(table), position.version, names)
+        if parts is None:
             work = self.pins.work({})
             opened = self.pins.opened(work, table, position.version)
             listed = ", ".join(map(quote, names))
-            rows = work.query(f"SELECT {listed} FROM {quote(opened)}").toArrow()
-        for start in range(0, rows.num_rows, _PIECE):
-            yield rows.slice(start, _PIECE)
+            seen = self.pins.measured(table)
+            count = 1 + (seen.rows if seen is not None else _MANY) // _PART
+            parts = work.pieces(f"SELECT {listed} FROM {quote(opened)}", count)
+        for rows in parts:
+            for start in range(0, rows.num_rows, _PIECE):
+                yield rows.slice(start, _PIECE)
 
     def _advance(self, live: Live, target: Vector) -> int:
         """Apply the changes of the tables whose versions move; how many rows these were."""
@@ -292,6 +329,37 @@ class Bringer:
             if held is not None and held.num_rows:
                 assert isinstance(live.results, Results)
                 total += self._apply(live.results, table, held, columns)
+        return total
+
+    def _added(self, drawn: Drawn, live: Live, target: Vector) -> int | None:
+        """Draw from what new rows made; how many rows these were, or None where only drawing anew will do."""
+        work, came, total = self.pins.work({}), dict[str, str](), 0
+        moved = [t for t in target if target[t] != live.vector[t]]
+        for table in moved:
+            columns = list(live.definition.reads[table])
+            versions = live.vector[table].version, target[table].version
+            net = self.pins.changes(work, table, *versions, columns)
+            held = net.held
+            if held is None and net.rows != 0:
+                return None
+            if held is not None and held.num_rows:
+                counts = held[SIGN].to_numpy().astype(np.int64)
+                if (counts < 0).any():
+                    return None
+                each = held.select(columns).take(
+                    pa.array(np.repeat(np.arange(len(counts)), counts))
+                )
+                came[table] = work.register(f"came_{table}", work.spark.createDataFrame(each))
+                total += each.num_rows
+        if came:
+            old = {t: self.pins.opened(work, t, p.version) for t, p in live.vector.items()}
+            new = {t: self.pins.opened(work, t, target[t].version) for t in came}
+            found = steps([p.table for p in drawn.plan.region.positions], old, new, came)
+            random = np.random.default_rng([drawn.seed, *(p.version for p in target.values())])
+            again = added(work, drawn, found, random)
+            if again is None:
+                return None
+            live.results = again
         return total
 
     def _apply(self, results: Results, table: str, held: pa.Table, columns: list[str]) -> int:
@@ -322,9 +390,15 @@ class Bringer:
 def load(lake: Any, saves: Saves, name: str) -> Live:
     """A synopsis as it was saved."""
     saved = saves.load(SAVED_AS, name)
+    if saved.head.definition.get("arrays") != ARRAYS:
+        raise Corrupt(
+            f"the arrays of synopsis {name!r} are those of another version",
+            hint="it is built again from the tables",
+            reason="OTHER_FORMAT",
+        )
     definition = Definition.of(saved.head.definition)
     if saved.head.definition.get("drawn"):
-        plain = plan(_region(lake, definition), {}, collapse=False)
+        plain = plain_plan(lake, definition)
         rows = pa.ipc.open_stream(pa.py_buffer(saved.arrays["rows"])).read_all()
         size = int(saved.head.definition["size"])
         drawn = Drawn(plain, definition.kind, rows, size, definition.seed)

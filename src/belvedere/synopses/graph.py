@@ -41,14 +41,14 @@ class Weighed:
     """The join results of all the rows."""
 
 
-class _Side:
+class Side:
     """One node's end of an edge."""
 
     def __init__(self, node: int, edge: int, held: Groups | Orders) -> None:
         self.node = node
         self.edge = edge
         self.held = held
-        self.other: _Side
+        self.other: Side
         self.cached: Any = None
         """What each vertex meets, kept where changes pass through; else it is looked up."""
 
@@ -80,14 +80,14 @@ class _Side:
         return self.held.pick(other.key_of[theirs], other.value_of[theirs], numbers)
 
 
-class _Node:
+class Node:
     """The vertices of a node."""
 
     def __init__(self, width: int) -> None:
         self.names = Interner(width)
         self.rows = Segments()
         self.mark = np.zeros(64, dtype=np.int64)
-        self.sides: list[_Side] = []
+        self.sides: list[Side] = []
 
 
 class Graph:
@@ -98,7 +98,7 @@ class Graph:
         self.size = 0
         """The number of join results."""
         widths = [sum(2 if shape.edges[e].band else 1 for e in edges) or 1 for edges in shape.sides]
-        self.nodes = [_Node(width) for width in widths]
+        self.nodes = [Node(width) for width in widths]
         for number, edge in enumerate(shape.edges):
             ends = [
                 self._end(edge.left, number, left=True),
@@ -108,12 +108,12 @@ class Graph:
         self.everything: Groups | None = None
         """The root's vertices with the weight of everything, once something is drawn from it."""
 
-    def _end(self, node: int, edge: int, *, left: bool) -> _Side:
+    def _end(self, node: int, edge: int, *, left: bool) -> Side:
         band = self.shape.edges[edge].band
         held: Groups | Orders = (
             Groups() if band is None else Orders(band.low, band.high, left=left, kind=band.kind)
         )
-        side = _Side(node, edge, held)
+        side = Side(node, edge, held)
         if band is not None and (len(self.shape.sides[node]) > 1 or node == self.shape.root):
             side.cached = np.zeros(64, dtype=np.int64)
         self.nodes[node].sides.append(side)
@@ -222,7 +222,7 @@ class Graph:
         if node == self.shape.root and self.everything is not None:
             self.everything.apply(batch.vs, product(batch.each, times))
 
-    def _turn(self, side: _Side, vs: Any, changes: Any) -> None:
+    def _turn(self, side: Side, vs: Any, changes: Any) -> None:
         """Weights towards an edge change; across it, what depends on them does."""
         there, far = self.nodes[side.other.node], side.other
         quiet = len(there.sides) == 1 and (far.node != self.shape.root or self.everything is None)
@@ -245,7 +245,7 @@ class Graph:
         if len(reached):
             self._pass_on(far, reached, product(there.rows.count[reached], by))
 
-    def _pass_on(self, came: _Side, vs: Any, changes: Any) -> None:
+    def _pass_on(self, came: Side, vs: Any, changes: Any) -> None:
         """What vertices meet over one edge has changed: their weights towards all others."""
         there = self.nodes[came.node]
         onward = [s for s in there.sides if s is not came]
@@ -263,7 +263,7 @@ class Graph:
         self._descend(node, None, vids, numbers, found)
         return found
 
-    def _descend(self, node: int, came: _Side | None, vids: Any, numbers: Any, found: Any) -> None:
+    def _descend(self, node: int, came: Side | None, vids: Any, numbers: Any, found: Any) -> None:
         for side in self.nodes[node].sides:
             if side is came:
                 continue

@@ -3,14 +3,18 @@
 x < 2*y + 5             1·x - 2·y in (-∞, 5)
 abs(x - y) <= 3         1·x - 1·y in [-3, 3]
 y between x - 1 and x   two lines of one pair: 1·x - 1·y in [0, 1]
+x < y + INTERVAL 5 MINUTES     1·x - 1·y in (-∞, 300 000 000), in microseconds
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sqlglot import exp
+
+DAY = 24 * 3600 * 10**6
+"""The microseconds of a day."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,8 @@ class Line:
 
     of: tuple[tuple[str, Fraction], ...]
     constant: Fraction
+    time: Fraction = Fraction(0)
+    """A constant of intervals, in microseconds."""
 
     def __sub__(self, other: Line) -> Line:
         return self.plus(other.times(Fraction(-1)))
@@ -29,11 +35,12 @@ class Line:
         for name, factor in other.of:
             sums[name] = sums.get(name, Fraction(0)) + factor
         kept = tuple(sorted((n, f) for n, f in sums.items() if f))
-        return Line(kept, self.constant + other.constant)
+        return Line(kept, self.constant + other.constant, self.time + other.time)
 
     def times(self, factor: Fraction) -> Line:
         """Every coefficient times a number."""
-        return Line(tuple((n, f * factor) for n, f in self.of if factor), self.constant * factor)
+        of = tuple((n, f * factor) for n, f in self.of if factor)
+        return Line(of, self.constant * factor, self.time * factor)
 
 
 def line(e: exp.Expr) -> Line | None:
@@ -45,6 +52,8 @@ def line(e: exp.Expr) -> Line | None:
             return Line(((e.name, Fraction(1)),), Fraction(0))
         case exp.Literal() if not e.is_string:
             return Line((), Fraction(e.this))
+        case exp.Interval():
+            return _duration(e)
         case exp.Neg():
             inner = line(e.this)
             return inner and inner.times(Fraction(-1))
@@ -52,6 +61,29 @@ def line(e: exp.Expr) -> Line | None:
             return _combined(e, line(e.this), line(e.expression))
         case _:
             return None
+
+
+_MICROS = {
+    "MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": 10**6, "MINUTE": 60 * 10**6,
+    "HOUR": 3600 * 10**6, "DAY": DAY, "WEEK": 7 * DAY,
+}  # fmt: skip
+"""What has a length; months and years have none of their own."""
+
+
+def _duration(e: exp.Interval) -> Line | None:
+    """INTERVAL 5 MINUTES, or '5' MINUTES, as a constant."""
+    unit, given = e.args.get("unit"), e.this
+    name = unit.name.upper().removesuffix("S") if isinstance(unit, exp.Var) else ""
+    sign = -1 if isinstance(given, exp.Neg) else 1
+    given = given.this if isinstance(given, exp.Neg) else given
+    if name not in _MICROS or not isinstance(given, exp.Literal):
+        return None
+    try:
+        length = sign * Fraction(given.name.strip())
+    except ValueError:
+        return None
+    whole = length.denominator == 1 or name == "SECOND"
+    return Line((), Fraction(0), length * _MICROS[name]) if whole else None
 
 
 def _combined(e: exp.Expr, one: Line | None, other: Line | None) -> Line | None:
@@ -62,11 +94,11 @@ def _combined(e: exp.Expr, one: Line | None, other: Line | None) -> Line | None:
             return one.plus(other)
         case exp.Sub():
             return one - other
-        case exp.Mul() if not other.of:
+        case exp.Mul() if not other.of and not other.time:
             return one.times(other.constant)
-        case exp.Mul() if not one.of:
+        case exp.Mul() if not one.of and not one.time:
             return other.times(one.constant)
-        case exp.Div() if not other.of and other.constant:
+        case exp.Div() if not other.of and not other.time and other.constant:
             return one.times(1 / other.constant)
         case _:
             return None
@@ -83,18 +115,32 @@ class Interval:
     high: Fraction | None = None
     low_open: bool = False
     high_open: bool = False
+    timed: bool = False
+    """Whether the bounds are intervals of time, in microseconds."""
+    longest: Fraction = Fraction(0)
+    """The longest interval that is written in it."""
+    apart: bool = True
+    """Whether the columns stand on two sides of the comparison: their difference is written nowhere."""
 
     @property
     def pair(self) -> tuple[str, str, Fraction]:
         """What is bounded."""
         return self.x, self.y, self.b
 
+    def fits(self, other: Interval) -> bool:
+        """Whether another bounds the same, in the same unit: zero is of any."""
+        numbers = [i for i in (self, other) if not i.timed and any((i.low, i.high))]
+        return self.pair == other.pair and not (numbers and (self.timed or other.timed))
+
     def meet(self, other: Interval) -> Interval:
         """Both bounds of one pair."""
         low = max((self._lower, other._lower), key=lambda b: (b[0] is not None, b[0], b[1]))
         uppers = [b for b in (self._upper, other._upper) if b[0] is not None]
         high = min(uppers, key=lambda b: (b[0], not b[1])) if uppers else (None, False)
-        return Interval(self.x, self.y, self.b, low[0], high[0], low[1], high[1])
+        return Interval(
+            self.x, self.y, self.b, low[0], high[0], low[1], high[1],
+            self.timed or other.timed, max(self.longest, other.longest), self.apart and other.apart,
+        )  # fmt: skip
 
     @property
     def _lower(self) -> tuple[Fraction | None, bool]:
@@ -119,7 +165,7 @@ def interval(e: exp.Expr) -> Interval | None:
         case exp.Between():
             low = interval(exp.GTE(this=e.this, expression=e.args["low"]))
             high = interval(exp.LTE(this=e.this, expression=e.args["high"]))
-            return low.meet(high) if low and high and low.pair == high.pair else None
+            return low.meet(high) if low and high and low.fits(high) else None
         case exp.LT(this=exp.Abs()) | exp.LTE(this=exp.Abs()):
             return _band(line(e.this.this), line(e.expression), isinstance(e, exp.LT))
         case exp.GT(expression=exp.Abs()) | exp.GTE(expression=exp.Abs()):
@@ -133,10 +179,9 @@ def interval(e: exp.Expr) -> Interval | None:
 def _band(inside: Line | None, width: Line | None, is_open: bool) -> Interval | None:
     if inside is None or width is None or width.of or len(inside.of) != 2:
         return None
-    above = inside.plus(Line((), -width.constant))
-    below = inside.plus(Line((), width.constant))
-    one = _placed(above, "<", is_open)
-    return one.meet(_placed(below, ">", is_open))
+    one = _placed(inside - width, "<", is_open, apart=False)
+    other = _placed(inside.plus(width), ">", is_open, apart=False)
+    return one.meet(other) if one and other else None
 
 
 def _bounded(e: exp.Binary) -> Interval | None:
@@ -147,13 +192,20 @@ def _bounded(e: exp.Binary) -> Interval | None:
     if len(difference.of) != 2:
         return None
     is_open = isinstance(e, exp.LT | exp.GT)
-    return _placed(difference, "<" if isinstance(e, exp.LT | exp.LTE) else ">", is_open)
+    apart = len(one.of) == len(other.of) == 1
+    side = "<" if isinstance(e, exp.LT | exp.LTE) else ">"
+    found = _placed(difference, side, is_open, apart)
+    if found is None or not found.timed:
+        return found
+    return replace(found, longest=max(abs(one.time), abs(other.time)))
 
 
-def _placed(of: Line, side: str, is_open: bool) -> Interval:
-    """a·x + b·y + c below or above zero, divided by a."""
+def _placed(of: Line, side: str, is_open: bool, apart: bool) -> Interval | None:
+    """a·x + b·y + c below or above zero, divided by a; None for numbers and intervals in one sum."""
     (x, a), (y, b) = of.of
-    bound = -of.constant / a
+    if of.time and of.constant:
+        return None
+    bound, timed, longest = -(of.constant + of.time) / a, bool(of.time), abs(of.time)
     if (side == "<") == (a > 0):
-        return Interval(x, y, b / a, high=bound, high_open=is_open)
-    return Interval(x, y, b / a, low=bound, low_open=is_open)
+        return Interval(x, y, b / a, None, bound, False, is_open, timed, longest, apart)
+    return Interval(x, y, b / a, bound, None, is_open, False, timed, longest, apart)

@@ -2,14 +2,15 @@
 
 Weights bottom-up, by one aggregation and one join per edge; join numbers drawn here, in Python's integers; rows
 found top-down: the rows that could be meant, in order, with running sums of their weights, and each
-number beside the last row that begins at or before it. Nothing is kept but the sample, so any change of a
-table means drawing anew.
+number beside the last row that begins at or before it. Nothing is kept but the sample. Rows that come make
+results that were not there before: so many of the sample are drawn from these as chance has it, and the others
+stay. Rows that go would have to be replaced from everything, so they mean drawing anew.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -110,7 +111,7 @@ def can_draw(plan: Plan) -> bool:
 def draw(work: Work, tables: Mapping[str, str], plan: Plan, kind: Kind, seed: int) -> Drawn:
     """A sample of a plan that collapses nothing; `tables` are the names its tables have in SQL."""
     random = np.random.default_rng(seed)
-    tree = _Tree(work, tables, plan)
+    tree = _Tree(work, [tables[p.table] for p in plan.region.positions], plan)
     size = tree.weigh()
     wanted = _wanted(kind, size, random)
     drawn = Drawn(plan, kind, tree.rows([]), size, seed)
@@ -127,6 +128,73 @@ def draw(work: Work, tables: Mapping[str, str], plan: Plan, kind: Kind, seed: in
     return drawn
 
 
+@dataclass(frozen=True)
+class Step:
+    """Rows that came at one position, and what every position holds beside them; theirs is what came."""
+
+    position: int
+    tables: tuple[str, ...]
+
+
+def steps(
+    positions: Sequence[str],
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    came: Mapping[str, str],
+) -> list[Step]:
+    """The results that new rows make, each in one step: tables by name as they were, are, and what came.
+
+    >>> [s.tables for s in steps(["t", "u", "t"], {"t": "t0", "u": "u0"}, {"t": "t1"}, {"t": "dt"})]
+    [('dt', 'u0', 't0'), ('t1', 'u0', 'dt')]
+    """
+    now = [old[t] for t in positions]
+    found = []
+    for at, table in sorted(enumerate(positions), key=lambda p: (p[1], p[0])):
+        if table in came:
+            found.append(Step(at, (*now[:at], came[table], *now[at + 1 :])))
+            now[at] = new[table]
+    return found
+
+
+def added(
+    work: Work, before: Drawn, came: Sequence[Step], random: np.random.Generator
+) -> Drawn | None:
+    """The sample after rows came; None if filters leave too little of it."""
+    plan, kind, seed = before.plan, before.kind, before.seed
+    trees = [_Tree(work, s.tables, plan, plan.roots.index(s.position)) for s in came]
+    sizes = [before.size, *(tree.weigh() for tree in trees)]
+    shares = _shares(sizes, before.rows.num_rows, kind, random)
+    stay = random.permutation(before.rows.num_rows)[: shares[0]]
+    parts = [before.rows.take(pa.array(stay))]
+    for tree, size, share in zip(trees, sizes[1:], shares[1:], strict=True):
+        parts.append(tree.rows(_numbers(random, size, share, kind)))
+    rows = pa.concat_tables(parts)
+    # Which of those that pass are shown is a matter of their order.
+    rows = rows.take(pa.array(random.permutation(rows.num_rows)))
+    drawn = Drawn(plan, kind, rows, sum(sizes), seed)
+    everything = not kind.replacement and rows.num_rows == drawn.size
+    if kind.rows is None or everything or int(drawn.passing().sum()) >= kind.rows:
+        return drawn
+    return None
+
+
+def _shares(sizes: list[int], held: int, kind: Kind, random: np.random.Generator) -> list[int]:
+    """How many of a sample are from each of some sets of results, the first of which it was drawn from."""
+    if kind.rate is not None:
+        return [held, *(_wanted(kind, size, random) for size in sizes[1:])]
+    assert kind.rows is not None
+    left, found = list(sizes), [0] * len(sizes)
+    wanted = max(held, kind.rows) if sum(sizes) else 0
+    for _ in range(wanted if kind.replacement else min(wanted, sum(sizes))):
+        number, at = _below(random, sum(left)), 0
+        while number >= left[at]:
+            number -= left[at]
+            at += 1
+        found[at] += 1
+        left[at] -= not kind.replacement
+    return found
+
+
 def _wanted(kind: Kind, size: int, random: np.random.Generator) -> int:
     if kind.rate is not None:
         return min(size, int(random.binomial(min(size, 2**62), kind.rate)))
@@ -136,37 +204,45 @@ def _wanted(kind: Kind, size: int, random: np.random.Generator) -> int:
 
 def _numbers(random: np.random.Generator, size: int, count: int, kind: Kind) -> list[int]:
     """Join numbers: independent, or distinct, in random order."""
-
-    def one() -> int:
-        while True:
-            bits = size.bit_length()
-            drawn = int.from_bytes(random.bytes(bits // 8 + 1), "little") >> (8 - bits % 8)
-            if drawn < size:
-                return drawn
-
     if kind.replacement:
-        return [one() for _ in range(count)]
+        return [_below(random, size) for _ in range(count)]
     if 2 * count >= size:
         return [int(n) for n in random.permutation(size)[:count]]
     found: dict[int, None] = {}
     while len(found) < count:
-        found[one()] = None
+        found[_below(random, size)] = None
     return list(found)
 
 
-class _Tree:
-    """The nodes of a plan as temporary views with weights, seen from its root."""
+def _below(random: np.random.Generator, size: int) -> int:
+    """A whole number below another, of any size."""
+    bits = size.bit_length()
+    while True:
+        drawn = int.from_bytes(random.bytes(bits // 8 + 1), "little") >> (8 - bits % 8)
+        if drawn < size:
+            return drawn
 
-    def __init__(self, work: Work, tables: Mapping[str, str], plan: Plan) -> None:
+
+class _Tree:
+    """The nodes of a plan as temporary views with weights, seen from its root, or from the rows that came.
+
+    In the second case only what these meet is looked at.
+    """
+
+    def __init__(
+        self, work: Work, tables: Sequence[str], plan: Plan, came: int | None = None
+    ) -> None:
         self.work, self.tables, self.plan = work, tables, plan
+        self.root = plan.shape.root if came is None else came
+        self.narrow = came is not None
         self.views: dict[int, str] = {}
         self.parts: list[tuple[int, int]] = []
         """The root's partitions and the weight of each."""
 
     def weigh(self) -> int:
         """Weights of all nodes, from the leaves to the root; the size of the join."""
-        self._weighed(self.plan.shape.root, None)
-        root = quote(self.views[self.plan.shape.root])
+        self._weighed(self.root, None, None)
+        root = quote(self.views[self.root])
         found = self.work.query(f"SELECT {_PART}, sum(__weight) FROM {root} GROUP BY {_PART}")
         self.parts = sorted((int(part), int(total)) for part, total in found.collect())
         return sum(total for _, total in self.parts)
@@ -174,18 +250,35 @@ class _Tree:
     def _children(self, node: int, came: int | None) -> list[int]:
         return [e for e in self.plan.shape.sides[node] if e != came]
 
-    def _weighed(self, node: int, came: int | None) -> None:
-        """A view of a node's rows, each with its weight and what it meets over each edge below."""
-        position = self.plan.region.positions[self.plan.roots[node]]
-        columns = ", ".join(f"{quote(f.source)} AS {quote(f.name)}" for f in position.fields)
-        sql = f"SELECT {columns} FROM {quote(self.tables[position.table])}"
-        condition = self.plan.filters[self.plan.roots[node]]
+    def _base(self, node: int, came: int | None, above: str | None) -> str:
+        """The rows of a node, as SQL: filtered, and narrowed to what the rows above it meet."""
+        number = self.plan.roots[node]
+        fields = self.plan.region.positions[number].fields
+        columns = ", ".join(f"{quote(f.source)} AS {quote(f.name)}" for f in fields)
+        sql = f"SELECT {columns} FROM {quote(self.tables[number])}"
+        condition = self.plan.filters[number]
         if condition is not None:
             sql = f"SELECT * FROM ({sql}) AS t WHERE {condition.sql()}"
+        if above is not None and came is not None:
+            theirs = self._keys(came, self.plan.shape.across(node, came))
+            keys = ", ".join(f"{k} AS __k{n}" for n, k in enumerate(theirs))
+            on = " AND ".join(f"{k} = __k{n}" for n, k in enumerate(self._keys(came, node)))
+            sql = (
+                f"SELECT t.* FROM ({sql}) AS t"
+                f" LEFT SEMI JOIN (SELECT DISTINCT {keys} FROM {quote(above)}) AS a ON {on}"
+            )
+        return sql
+
+    def _weighed(self, node: int, came: int | None, above: str | None) -> None:
+        """A view of a node's rows, each with its weight and what it meets over each edge below."""
+        sql, mine = self._base(node, came, above), None
+        if self.narrow:
+            mine = self.work.register(f"base_{node}", self.work.keep(self.work.query(sql)))
+            sql = f"SELECT * FROM {quote(mine)}"
         met = []
         for edge in self._children(node, came):
             there = self.plan.shape.across(node, edge)
-            self._weighed(there, edge)
+            self._weighed(there, edge, mine)
             own, other = self._keys(edge, node), self._keys(edge, there)
             keys = ", ".join(f"{k} AS __k{n}" for n, k in enumerate(other))
             below = (
@@ -210,7 +303,7 @@ class _Tree:
 
     def rows(self, numbers: list[int]) -> pa.Table:
         """The join results with some numbers, under the plan's names."""
-        root, types = self.plan.shape.root, self.plan.region.types
+        root, types = self.root, self.plan.region.types
         schema = pa.schema([(name, kinds.arrow(kind)) for name, kind in types.items()])
         if not numbers:
             return schema.empty_table()

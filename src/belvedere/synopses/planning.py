@@ -19,6 +19,7 @@ from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.expressions import bare
 from belvedere.synopses.linear import Interval, interval
 from belvedere.synopses.region import Region
+from belvedere.synopses.selectivity import Known
 from belvedere.synopses.shape import Band, Edge, Shape
 from belvedere.synopses.terms import Family, Measure, family, measured
 from belvedere.synopses.values import kind_of
@@ -89,8 +90,8 @@ class _Pairs:
     equal: list[tuple[Term, Term, Scalar]] = field(default_factory=list)
     ranges: list[tuple[Interval, list[Scalar]]] = field(default_factory=list)
 
-    def strength(self) -> tuple[int, int]:
-        """How few rows meet, as far as the form tells."""
+    def form(self) -> tuple[int, int]:
+        """How many conditions there are: what decides where nothing is known."""
         two = max((sum(b is not None for b in (i.low, i.high)) for i, _ in self.ranges), default=0)
         return len(self.equal), two
 
@@ -99,14 +100,15 @@ class _Pairs:
         return [s for _, _, s in self.equal] + [s for _, ss in self.ranges for s in ss]
 
 
-def plan(region: Region, keys: Keys, *, collapse: bool = True) -> Plan:
-    """The tree of a query."""
-    return _Planner(region, keys).plan(collapse)
+def plan(region: Region, keys: Keys, *, collapse: bool = True, known: Known | None = None) -> Plan:
+    """The tree of a query; what is known of its tables decides where a cycle is cut."""
+    return _Planner(region, keys, known or Known()).plan(collapse)
 
 
 class _Planner:
-    def __init__(self, region: Region, keys: Keys) -> None:
+    def __init__(self, region: Region, keys: Keys, known: Known) -> None:
         self.region = region
+        self.known = known
         self.types = region.types
         self.keys = {t: [frozenset(k) for k in ks] for t, ks in keys.items()}
         self.owner = {n: i for i, p in enumerate(region.positions) for n in p.names}
@@ -183,7 +185,7 @@ class _Planner:
     @staticmethod
     def _add_range(pairs: _Pairs, found: Interval, conjunct: Scalar) -> None:
         for n, (known, conjuncts) in enumerate(pairs.ranges):
-            if known.pair == found.pair:
+            if known.fits(found):
                 pairs.ranges[n] = known.meet(found), [*conjuncts, conjunct]
                 return
         pairs.ranges.append((found, [conjunct]))
@@ -265,18 +267,21 @@ class _Planner:
         for at in between.keys() - chosen:
             conditions = between[at].conditions()
             self.after += conditions
-            self.notes.append(f"a cycle is cut: {every(conditions)} filters the sample")
+            share = self._selectivity(between[at])
+            self.notes.append(
+                f"a cycle is cut: {every(conditions)} filters the sample, of which it is expected"
+                f" to keep one in {1 / share:.3g}"
+            )
         found = [self._edge(at, between[at], node_of) for at in sorted(chosen)]
         return [e for e, _ in found], [m for _, m in found]
 
     def _spanning(
         self, between: dict[tuple[int, int], _Pairs], node_of: list[int]
     ) -> set[tuple[int, int]]:
-        """The strongest edges that hold all nodes together without a cycle."""
+        """The most selective edges that hold all nodes together: what is left of a cycle keeps the most."""
         group, chosen = list(range(max(node_of) + 1)), set()
-        for at in sorted(
-            between, key=lambda a: (between[a].strength(), (-a[0], -a[1])), reverse=True
-        ):
+        form = {at: tuple(-n for n in pairs.form()) for at, pairs in between.items()}
+        for at in sorted(between, key=lambda a: (self._selectivity(between[a]), form[a], a)):
             one, other = group[at[0]], group[at[1]]
             if one != other:
                 chosen.add(at)
@@ -294,6 +299,23 @@ class _Planner:
                 reason="DISCONNECTED",
             )
         return chosen
+
+    def _selectivity(self, pairs: _Pairs) -> float:
+        """The share of pairs of rows that meet, expected: conditions count as independent."""
+        share = 1.0
+        for left, right, _ in pairs.equal:
+            share *= self.known.equality(
+                [self._source(t.position, t.scalar.column) for t in (left, right)]
+            )
+        for found, _ in pairs.ranges:
+            (one, x), (other, y) = (self._source(self.owner[c], c) for c in (found.x, found.y))
+            share *= self.known.within(found, (one, x or ""), (other, y or ""))
+        return share
+
+    def _source(self, position: int, column: str | None) -> tuple[str, str | None]:
+        """A plan's column as a table's; None for an expression."""
+        at = self.region.positions[position]
+        return at.table, next((f.source for f in at.fields if f.name == column), None)
 
     def _edge(self, at: tuple[int, int], pairs: _Pairs, node_of: list[int]) -> tuple[Edge, Meeting]:
         equal = tuple((left, right) for left, right, _ in pairs.equal)
@@ -319,10 +341,7 @@ class _Planner:
     ) -> tuple[tuple[Term, Term], Band] | None:
         """A range as terms of the two nodes, the left one's first."""
         x, y = self.owner[found.x], self.owner[found.y]
-        made = measured(
-            self.types[found.x], self.types[found.y], found.b,
-            (found.low, found.high), (found.low_open, found.high_open),
-        )  # fmt: skip
+        made = measured(self.types[found.x], self.types[found.y], found)
         if made is None:
             return None
         p, q = Term(x, col(found.x), made[0]), Term(y, col(found.y), made[1])

@@ -16,7 +16,7 @@ from belvedere.kernels.groups import Groups
 from belvedere.kernels.interning import Interner
 from belvedere.kernels.orders import Orders
 from belvedere.kernels.segments import Segments
-from belvedere.synopses.graph import Graph, _Node, _Side
+from belvedere.synopses.graph import Graph, Node, Side
 from belvedere.synopses.keeper import Keeper
 from belvedere.synopses.places import EdgeKeys, Place
 from belvedere.synopses.references import Referring
@@ -34,8 +34,8 @@ _KEPT: dict[type, tuple[str, ...]] = {
     Referring: ("keys", "own", "key", "owner", "waiting", "dependents"),
     Place: ("part", "kept"),
     EdgeKeys: ("names",),
-    _Side: ("held", "cached"),
-    _Node: ("names", "rows", "mark", "sides"),
+    Side: ("held", "cached"),
+    Node: ("names", "rows", "mark", "sides"),
     Graph: ("size", "nodes", "everything"),
     WithoutReplacement: ("state", "slots", "filled", "size"),
     WithReplacement: ("state", "slots", "filled", "size"),
@@ -45,6 +45,8 @@ _KEPT: dict[type, tuple[str, ...]] = {
 _MADE: dict[str, Any] = {"dependents": Chains, "everything": Groups}
 """Parts that are there only once they were needed."""
 
+ARRAYS = 2
+"""What the arrays mean: a state with another number is not read."""
 _ROOM = " room"
 _BLOCK = 1 << 16
 

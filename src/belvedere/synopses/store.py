@@ -161,7 +161,7 @@ class Store:
         """Rows that were found are gone: their numbers are free."""
         self._free = np.concatenate([self._free, ids])
         self.count -= len(ids)
-        starts = [chunk.start for chunk in self._chunks]
+        starts = np.array([chunk.start for chunk in self._chunks])
         numbers = np.searchsorted(starts, self._places(ids), side="right") - 1
         for number, gone in reversed(list(enumerate(np.bincount(numbers).tolist()))):
             chunk = self._chunks[number]

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from belvedere.errors import Invalid, Unsupported
 from belvedere.kernels.hashing import fold, hash_bytes
 from belvedere.memory import kinds
+from belvedere.synopses.linear import DAY, Interval
 from belvedere.synopses.shape import Band
 
 SHORT = 18
@@ -202,36 +203,52 @@ class Measure:
         return found
 
 
-def measured(
-    one: str,
-    other: str,
-    b: Fraction,
-    bounds: tuple[Fraction | None, Fraction | None],
-    is_open: tuple[bool, bool],
-) -> tuple[Measure, Measure, Band] | None:
+def measured(one: str, other: str, found: Interval) -> tuple[Measure, Measure, Band] | None:
     """x + b·y within bounds as p - q within a band; None for types without such numbers."""
-    times = ("date", "timestamp", "timestamp_ntz")
-    if one in times or other in times:
-        if one != other or b != -1 or (one != "date" and any(bounds)):
+    bounds, is_open = (found.low, found.high), (found.low_open, found.high_open)
+    if one in _TIMES or other in _TIMES:
+        unit = _clock(one, found) if one == other and found.b == -1 else None
+        if unit is None:
             return None
         return (
             Measure(Fraction(1), True),
             Measure(Fraction(1), True),
-            _whole_band(1, bounds, is_open),
+            _whole_band(unit, bounds, is_open),
         )
-    if not (_is_number(one) and _is_number(other)):
+    if found.timed or not (_is_number(one) and _is_number(other)):
         return None
     if {"float", "double"} & {one, other}:
-        return Measure(Fraction(1), False), Measure(-b, False), _float_band(bounds, is_open)
+        return Measure(Fraction(1), False), Measure(-found.b, False), _float_band(bounds, is_open)
     if any(kinds.is_decimal(k) and kinds.digits(k)[0] > SHORT for k in (one, other)):
         return None
-    x, y = Fraction(1, 10 ** _scale(one)), -b / 10 ** _scale(other)
-    unit = math.lcm(x.denominator, y.denominator)
-    return Measure(x * unit, True), Measure(y * unit, True), _whole_band(unit, bounds, is_open)
+    x, y = Fraction(1, 10 ** _scale(one)), -found.b / 10 ** _scale(other)
+    least = math.lcm(x.denominator, y.denominator)
+    return (
+        Measure(x * least, True),
+        Measure(y * least, True),
+        _whole_band(Fraction(least), bounds, is_open),
+    )
+
+
+_TIMES = ("date", "timestamp", "timestamp_ntz")
+
+
+def _clock(kind: str, found: Interval) -> Fraction | None:
+    """What one unit of a range of times is in the codes of its columns; None if it is not a band of them."""
+    if not any((found.low, found.high)):
+        return Fraction(1)
+    if kind == "date":
+        # A date and hours are a timestamp, which is compared at midnight of some zone.
+        days = not found.timed or all((b or 0) % DAY == 0 for b in (found.low, found.high))
+        return Fraction(1, DAY if found.timed else 1) if days else None
+    if kind == "timestamp" and not (found.apart and found.longest < DAY):
+        # Days, and differences, are counted by the clock of the session's zone, which may be set forward.
+        return None
+    return Fraction(1) if found.timed else None
 
 
 def _whole_band(
-    unit: int, bounds: tuple[Fraction | None, Fraction | None], is_open: tuple[bool, bool]
+    unit: Fraction, bounds: tuple[Fraction | None, Fraction | None], is_open: tuple[bool, bool]
 ) -> Band:
     low, high = bounds
     first, last = -_FAR * 2 + 1, _FAR * 2 - 1

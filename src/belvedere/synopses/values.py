@@ -16,12 +16,12 @@ from belvedere.algebra.scalars import Scalar
 from belvedere.errors import Unsupported
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
-from belvedere.memory.scalars import _COMPARISONS, Value, _exact, _Over
+from belvedere.memory.scalars import COMPARISONS, Over, Value, exact
 
 _FLOATS = ("float", "double")
 
 
-class _Wider(_Over):
+class _Wider(Over):
     """What memory computes, and doubles."""
 
     def value(self, e: exp.Expr) -> Value:
@@ -30,7 +30,7 @@ class _Wider(_Over):
                 found = self.value(e.this)
                 if found.kind in _FLOATS:
                     return Value(pc.abs(found.data), found.kind)
-                return Value(_exact(pc.abs_checked, found), found.kind)
+                return Value(exact(pc.abs_checked, found), found.kind)
             case exp.Neg():
                 found = self.value(e.this)
                 if found.kind in _FLOATS:
@@ -46,10 +46,10 @@ class _Wider(_Over):
         if isinstance(e, exp.NullSafeEQ):
             raise Declined("<=> of doubles")
         a, b = _double(one), _double(other)
-        plain = _COMPARISONS[type(e)](a, b)
+        plain = COMPARISONS[type(e)](a, b)
         a_is, b_is = pc.is_nan(a), pc.is_nan(b)
         # NaN stands for the largest number: as a one against a zero.
-        ranks = _COMPARISONS[type(e)](pc.cast(a_is, pa.int8()), pc.cast(b_is, pa.int8()))
+        ranks = COMPARISONS[type(e)](pc.cast(a_is, pa.int8()), pc.cast(b_is, pa.int8()))
         return pc.if_else(pc.or_(a_is, b_is), ranks, plain)
 
     def arithmetic(self, e: exp.Binary) -> Value:

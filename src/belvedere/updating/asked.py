@@ -89,12 +89,12 @@ class Coder:
         stored = self._source.where(
             table, {c: plain(v, self._kind(p, c)) for c, v in told_of.items()}
         )
-        if any(self._shows(p, r) == content for r in stored):
+        if any(self.shows(p, r) == content for r in stored):
             return 0
         key = p, tuple(told_of.values()), content
         return self._tags.setdefault(key, 1 + len(self._tags))
 
-    def _stored(self, table: str, number: int) -> list[BaseRow] | None:
+    def stored(self, table: str, number: int) -> list[BaseRow] | None:
         """The base rows that a row in memory stands for; None if they cannot be asked for."""
         if self._source is None:
             return None
@@ -102,7 +102,7 @@ class Coder:
         held = self.base.values(table, self.base.tables[table].row(number))
         return self._source.where(table, {c: plain(v, types[c]) for c, v in held.items()})
 
-    def _shows(self, p: int, row: BaseRow) -> tuple[Normal, ...]:
+    def shows(self, p: int, row: BaseRow) -> tuple[Normal, ...]:
         return tuple(normal(row[c], self._kind(p, c)) for c in beyond(self.base, p))
 
     def known(self, p: int, row: ViewRow) -> dict[str, Normal]:
@@ -241,10 +241,10 @@ def _partners(base: Base, p: int, number: int) -> int:
 def _agrees(coder: Coder, p: int, o: Options, number: int) -> bool:
     """Whether a row agrees with what is shown of it but not held in memory."""
     shown = beyond(coder.base, p)
-    stored = coder._stored(coder.shape.positions[p].table, number) if shown else None
+    stored = coder.stored(coder.shape.positions[p].table, number) if shown else None
     if stored is None:
         return True
-    return any(coder._shows(p, r) == tuple(o.known[c] for c in shown) for r in stored)
+    return any(coder.shows(p, r) == tuple(o.known[c] for c in shown) for r in stored)
 
 
 def _feasible(

@@ -40,7 +40,7 @@ class Built:
 def build(
     tree: Tree,
     held: dict[str, tuple[str, ...]],
-    table: Callable[[str], str],
+    table: Callable[[str], exp.Table],
     run: Run,
     fetch: Fetch,
 ) -> Built:
@@ -53,7 +53,7 @@ class _Build:
         self,
         tree: Tree,
         held: dict[str, tuple[str, ...]],
-        table: Callable[[str], str],
+        table: Callable[[str], exp.Table],
         run: Run,
         fetch: Fetch,
     ) -> None:
@@ -98,7 +98,8 @@ class _Build:
         query = exp.select(*shown, "count(*) AS n", dialect="spark").from_(self.rows[p])
         conditions = list(which)
         if conditions:
-            query = query.where(joined.join(f"({c})" for c in conditions), dialect="spark")
+            # Without parentheses: to Spark's parser WHERE (x) after a table is an alias with a column.
+            query = query.where(joined.join(conditions), dialect="spark")
         return self.run(query.group_by(*keys, dialect="spark"))
 
     def _both_ways(self, name: str, own: dict[int, list[str]], joined: str) -> None:
@@ -122,7 +123,7 @@ class _Build:
         for p in range(len(self.rows)):
             flags = [*own[p], *(flag for _, flag in seen[p])]
             base = [c for c in self.columns[p] if not c.startswith(f"{name}_")]
-            value = joined.join(f"({c})" for c in flags) or "TRUE"
+            value = joined.join(flags) or "TRUE"
             listed = [*base, f"({value}) AS {name}"]
             self.rows[p] = self.run(exp.select(*listed, dialect="spark").from_(self.rows[p]))
             self.columns[p] = [*base, name]
@@ -156,7 +157,7 @@ class _Build:
     def _sizes(self) -> dict[ClassName, int]:
         found = {}
         for p, rows in enumerate(self.rows):
-            query = exp.select("jcard", "bits", "count(*)").from_(rows).where("extended")
+            query = exp.select("jcard", "bits", "count(*) AS n").from_(rows).where("extended")
             for jcard, bits, n in self.fetch(query.group_by("jcard", "bits")):
                 found[p, float(jcard), int(bits)] = int(n)
         return found
@@ -169,7 +170,13 @@ class _Build:
             width = len(self.tree.edges[e].classes)
             on = " AND ".join(f"a.k{i} = b.k{i}" for i in range(width))
             query = (
-                exp.select("a.jcard", "a.bits", "b.jcard", "b.bits", "sum(a.n * b.n)")
+                exp.select(
+                    "a.jcard AS j",
+                    "a.bits AS f",
+                    "b.jcard AS k",
+                    "b.bits AS g",
+                    "sum(a.n * b.n) AS w",
+                )
                 .from_(f"{ends[0]} AS a")
                 .join(f"{ends[1]} AS b", on=on)
                 .group_by("a.jcard", "a.bits", "b.jcard", "b.bits")
@@ -191,21 +198,23 @@ class _Build:
 
     def _counted(self, p: int) -> tuple[int, int, int]:
         sums = [
-            "sum(CASE WHEN whole THEN 1 ELSE 0 END)",
-            "sum(CASE WHEN extended THEN 1 ELSE 0 END)",
+            "sum(CASE WHEN whole THEN 1 ELSE 0 END) AS w",
+            "sum(CASE WHEN extended THEN 1 ELSE 0 END) AS x",
         ]
-        ((rows, whole, extended),) = self.fetch(exp.select("count(*)", *sums).from_(self.rows[p]))
+        ((rows, whole, extended),) = self.fetch(
+            exp.select("count(*) AS n", *sums).from_(self.rows[p])
+        )
         return int(rows), int(whole or 0), int(extended or 0)
 
 
 def _distinct(
-    shape: Shape, p: int, held: dict[str, tuple[str, ...]], table: Callable[[str], str]
+    shape: Shape, p: int, held: dict[str, tuple[str, ...]], table: Callable[[str], exp.Table]
 ) -> exp.Select:
     """The held columns of a position's rows that meet its selection, each row once."""
     at = shape.positions[p]
     columns = [exp.alias_(col(c).expr, f"c{i}") for i, c in enumerate(held[at.table])]
     query = exp.select(*columns)
-    query = query.from_(exp.to_table(table(at.table), dialect="spark"))
+    query = query.from_(table(at.table))
     if at.selection.conjuncts:
         query = query.where(at.selection.expr.copy())
     return query.distinct()

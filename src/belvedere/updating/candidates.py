@@ -38,23 +38,23 @@ def best_candidates(base: Base, graph: Graph, share: float) -> Candidates:
 def counted_candidates(base: Base, graph: Graph, count: int) -> Candidates:
     """The rows of so many partial embeddings, best first, each begun from a row not taken yet."""
     costs = ranks(base, graph)
-    every = sorted(
-        (float(costs[p][n]), p, int(n))
-        for p, e in enumerate(graph.extended)
-        for n in np.flatnonzero(e & ~graph.whole[p])
-    )
+    rows = [np.flatnonzero(x & ~w) for x, w in zip(graph.extended, graph.whole, strict=True)]
+    every = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
+    at = np.repeat(np.arange(len(rows)), [len(r) for r in rows])
+    numbers = np.concatenate(rows)
     taken: list[dict[int, None]] = [{} for _ in costs]
-    for _, p, number in every:
+    for place in np.argsort(every, kind="stable"):
+        p, number = int(at[place]), int(numbers[place])
         if count == 0:
             break
         if number not in taken[p]:
             count -= 1
-            for q, other in _embedding(base, graph, costs, p, number):
+            for q, other in embedding(base, graph, costs, p, number):
                 taken[q][other] = None
     return [np.array(sorted(t), dtype=np.int64) for t in taken]
 
 
-def _embedding(
+def embedding(
     base: Base, graph: Graph, costs: list[Counts], p: int, number: int
 ) -> list[tuple[int, int]]:
     """A partial embedding from a row outwards, the best partner at each step."""

@@ -19,9 +19,10 @@ from belvedere.updating.asked import Coder, ViewRow, options_of
 from belvedere.updating.constraints import BaseRow, Source, TableRules
 from belvedere.updating.domains import plain
 from belvedere.updating.estimate import THETA, Estimate
-from belvedere.updating.exact import Changes, State, TooMuch, effect, told
+from belvedere.updating.exact import STEPS, Changes, State, TooMuch, effect, told
 from belvedere.updating.fillings import Order, fillings, known_with
 from belvedere.updating.filter import Filter
+from belvedere.updating.restricted import Engine
 from belvedere.updating.search import Found, Request, Translation, search
 from belvedere.updating.trees import Keys, Tree
 
@@ -89,6 +90,9 @@ class Checker:
     theta: float = THETA
     fillings: int = FILLINGS
     order: Order = Order.GREEDY
+    engine: Engine | None = None
+    """Who joins what is too much for memory."""
+    steps: int = STEPS
 
     def check(
         self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], mode: Mode = Mode.AUTO
@@ -166,7 +170,15 @@ class Checker:
         return "estimate, then a side effect" if declared else "estimate, then the exact check"
 
     def _exact(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], hint: str) -> Check:
-        request = Request(self.filter.base, self.rules, self.source, delete, insert)
+        request = Request(
+            self.filter.base,
+            self.rules,
+            self.source,
+            delete,
+            insert,
+            self.steps,
+            self.engine,
+        )
         how = hint or "exact check"
         try:
             found = search(request)

@@ -18,7 +18,7 @@ from belvedere.updating.base import Base, held_columns
 from belvedere.updating.candidates import best_candidates
 from belvedere.updating.classes import Candidates, Summary, summarized
 from belvedere.updating.estimate import Estimate, Segment, estimate_side_effects, segments_of
-from belvedere.updating.graph import Graph, graph_of
+from belvedere.updating.graph import Graph, graph_of, rerooted
 from belvedere.updating.loading import coded, load, members_of
 from belvedere.updating.moving import move
 from belvedere.updating.normal import Shape
@@ -32,9 +32,15 @@ SHARE = 0.1
 class Filter:
     """What can be asked about updates of a view."""
 
-    def __init__(self, base: Base, keys: Keys, candidates: Candidates | None = None) -> None:
+    def __init__(
+        self,
+        base: Base,
+        keys: Keys,
+        candidates: Candidates | None = None,
+        graph: Graph | None = None,
+    ) -> None:
         self.base, self.keys = base, keys
-        self.graph: Graph = graph_of(base)
+        self.graph: Graph = graph or graph_of(base)
         self.candidates = candidates or best_candidates(base, self.graph, SHARE)
         self.summary: Summary = self._summarized()
 
@@ -55,9 +61,9 @@ class Filter:
 
     def rooted(self, root: int, share: float = SHARE) -> Filter:
         """The filter of the same rows from another root; they share the rows, so only one is kept."""
-        other = Filter(self.base.rooted(root), self.keys, self.candidates)
-        other.candidates_of(share)
-        return other
+        base = self.base.rooted(root)
+        graph = rerooted(base, self.graph)
+        return Filter(base, self.keys, best_candidates(base, graph, share), graph)
 
     def candidates_of(self, share: float) -> None:
         """Choose candidates anew."""

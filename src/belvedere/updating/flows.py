@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from belvedere.updating.base import Base
-from belvedere.updating.candidates import _embedding, ranks
+from belvedere.updating.candidates import embedding, ranks
 from belvedere.updating.graph import Graph
 
 Node = tuple[int, int]
@@ -31,7 +31,7 @@ def flow_candidates(base: Base, graph: Graph, count: int) -> list[set[Node]]:
         path = _greatest(base, left)
         dangling = [n for n in path if not graph.whole[n[0]][n[1]]] or path[:1]
         chosen = set(
-            _embedding(base, graph, costs, *max(dangling, key=lambda n: _degree(base, n, left)))
+            embedding(base, graph, costs, *max(dangling, key=lambda n: _degree(base, n, left)))
         )
         found.append(chosen)
         left -= chosen

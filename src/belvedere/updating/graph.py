@@ -18,7 +18,7 @@ a hundred million rows fit 64 bits, and whatever is above is a side effect many 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -132,6 +132,14 @@ def graph_of(base: Base) -> Graph:
     graph = Graph(whole, extended, [], [], whole_by, completes, dangles, {}, {})
     passes.cardinalities(graph)
     return graph
+
+
+def rerooted(base: Base, graph: Graph) -> Graph:
+    """The same graph seen from another root: only join cardinalities depend on it."""
+    found = replace(graph, partners={}, sums={})
+    found.whole, found.extended = list(graph.whole), list(graph.extended)
+    _Passes(base).cardinalities(found)
+    return found
 
 
 class _Passes:

@@ -22,20 +22,28 @@ from belvedere.sql.statements import WriteKind
 from belvedere.sql.updating_statements import (
     CreateUpdatable,
     DropUpdatable,
+    ExplainUpdatable,
 )
 from belvedere.updating.applying import Applying
+from belvedere.updating.building import Built
 from belvedere.updating.checks import Check
+from belvedere.updating.engines import built_on, pinned
 from belvedere.updating.state import (
     KIND,
     Brought,
     Held,
+    best_root,
     bring,
     built,
     compiled,
+    declared_keys,
+    forget,
     load,
     save,
+    saved_vector,
     shown_columns,
 )
+from belvedere.updating.trees import Tree, join_tree
 from belvedere.updating.updates import Update, done_through, run_check
 from belvedere.views.catalog import canonical_name, is_view
 from belvedere.views.status import Pending, Status
@@ -106,6 +114,7 @@ class UpdatableViews:
             )
         if tree.dropped:
             lines.append("  cyclic: the estimate leaves out a join, the exact check does not")
+        lines += chosen_root(held.definition.get("chosen"))
         lines.append(f"Summary: {summary.bytes} bytes; lookups: {held.filter.base.bytes} bytes")
         return "\n".join(lines)
 
@@ -114,22 +123,23 @@ class UpdatableViews:
         return [self._status(name) for name in self.names()]
 
     def _status(self, name: str) -> Status:
-        head = the_saves(self._lake).head(KIND, name)
+        saved = saved_vector(self._lake, name)
         try:
             pending = {}
-            for t, seen in head.vector.items():
+            for t, seen in saved.items():
                 now = self._lake.table(t)
                 moved = now.id == seen.id and now.version >= seen.version
                 pending[t] = Pending(now.version - seen.version if moved else None, None)
         except BelvedereError as error:
             return Status(name, "UPDATABLE", error=str(error))
-        vector = {t: p.version for t, p in head.vector.items()}
+        vector = {t: p.version for t, p in saved.items()}
         return Status(name, "UPDATABLE", vector, pending)
 
     def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
         """The statements on updatable views."""
         return {
             CreateUpdatable: self._create,
+            ExplainUpdatable: self._explain_create,
             DropUpdatable: self._drop,
         }
 
@@ -204,9 +214,22 @@ class UpdatableViews:
             "query": statement.query,
             "root": root,
             "percent": statement.percent,
+            "candidates": statement.candidates,
         }
         self._keep(name, built(self._lake, definition))
         return self._nothing()
+
+    def _explain_create(self, statement: ExplainUpdatable) -> DataFrame:
+        """What the summary of a view would be, by aggregations on Spark; no rows come here."""
+        create = statement.create
+        _, shape = compiled(self._lake, create.lead + create.query, create.name)
+        keys = declared_keys(self._lake, shape)
+        root: int | str = best_root(shape, keys)
+        if create.root is not None:
+            root = canonical_name(self._lake, create.root)
+        tree = join_tree(shape, root, keys)
+        told = described(tree, built_on(self._lake, tree, keys))
+        return self._door.spark.createDataFrame([(told,)], "plan string")
 
     def _drop(self, statement: DropUpdatable) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
@@ -217,7 +240,7 @@ class UpdatableViews:
         self._settle(name)
         self._door.spark.catalog.dropTempView(parts(name)[-1])
         self._held.pop(name, None)
-        the_saves(self._lake).drop(KIND, name)
+        forget(self._lake, name)
         return self._nothing()
 
     def _nothing(self) -> DataFrame:
@@ -228,9 +251,8 @@ class UpdatableViews:
 
     def _loaded(self, name: str) -> Held:
         """A view in memory; what another process saved since is loaded again."""
-        head = the_saves(self._lake).head(KIND, name)
         held = self._held.get(name)
-        if held is None or held.vector != head.vector:
+        if held is None or held.vector != saved_vector(self._lake, name):
             held = load(self._lake, name)
             self._held[name] = held
         return held
@@ -269,21 +291,38 @@ def shown_as(name: str) -> str:
     return quote(parts(name)[-1])
 
 
+def described(tree: Tree, found: Built) -> str:
+    """What a summary would be, as text."""
+    lines = ["Join tree:"]
+    for p in tree.down:
+        rows, whole, extended = found.rows[p]
+        classes = sum(q == p for q, *_ in found.sizes)
+        lines.append(
+            f"  {tree.shape.positions[p].table}: {rows} rows, {whole} in view rows,"
+            f" {extended} extended dangling in {classes} classes"
+        )
+    if tree.dropped:
+        lines.append("  cyclic: the estimate leaves out a join, the exact check does not")
+    lines.append(f"Summary without candidates: {found.bytes} bytes")
+    return "\n".join(lines)
+
+
+def chosen_root(chosen: Mapping[str, Any] | None) -> list[str]:
+    """How a root was chosen, as text; nothing if it was given or the only one."""
+    if chosen is None:
+        return []
+    errors = ", ".join(f"{table} {error:.1%}" for table, error in chosen["errors"])
+    return [
+        f"Root by {chosen['sample']} sampled insertions, wrong estimates: {errors}"
+        f" (each known to {chosen['bound']:.1%})"
+    ]
+
+
 def read_sql(lake: Tables, held: Held) -> str:
     """The query of the catalog view: the tables at the vector's versions, each row once."""
 
     def source(leaf: Scan | Change) -> exp.Table:
-        table = lake.table(leaf.table)
-        pinned = exp.to_table(table.reference, dialect="spark")
-        pinned.set(
-            "version",
-            exp.Version(
-                this="VERSION",
-                kind="AS OF",
-                expression=exp.Literal.number(held.vector[leaf.table].version),
-            ),
-        )
-        return pinned
+        return pinned(lake.table(leaf.table), held.vector[leaf.table].version)
 
     outputs = tuple(Output(shown, col(plan)) for shown, plan in held.bound.columns)
     return render(Distinct(Project(held.bound.plan, outputs)), source).sql(dialect="spark")

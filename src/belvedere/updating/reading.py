@@ -37,16 +37,16 @@ def whole(lake: Tables, table: Table, version: int, columns: Sequence[str]) -> p
     return rows.cast(arrow_schema(kinds))
 
 
-def changes(table: Table, old: int, columns: Sequence[str]) -> pa.Table | None:
-    """The net changes of some columns since a version, with signs; None if they are not small."""
+def changes(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table | None:
+    """The net changes of some columns between versions, with signs; None if they are not small."""
     root = table.root
     if root is None or not table.change_feed:
         return None
-    commits = log.commits(root, range(old + 1, table.version + 1))
     kinds = {c: table.types[c.lower()] for c in columns}
-    if len(commits) < table.version - old or not is_small(table, commits, list(kinds.values())):
-        return None
     try:
+        commits = log.commits(root, range(old + 1, new + 1))
+        if not is_small(table, commits, list(kinds.values())):
+            return None
         return net_arrow(signed_arrow(table, commits, kinds), columns)
     except FileNotFoundError:
         return None

@@ -11,6 +11,7 @@ from belvedere.updating.estimate import THETA
 from belvedere.updating.filter import Filter
 
 Insertion = Any
+"""A view row, or its segments."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Choice:
     error: float
     bound: float
     errors: dict[int, float]
+    sample: int = 0
 
     @property
     def clear(self) -> bool:
@@ -43,13 +45,19 @@ def choose_root(
     sample: Sequence[tuple[Insertion, bool]],
     theta: float = THETA,
 ) -> Choice:
-    """The root with the fewest wrong estimates on insertions whose side effects are known."""
+    """The root with the fewest wrong estimates on insertions whose side effects are known.
+
+    Of roots with as few the first that is given.
+    """
     errors = {}
     for root in roots:
         made = filter_of(root)
+        estimates = (
+            made.estimate(row if isinstance(row, list) else made.segments(row)) for row, _ in sample
+        )
         wrong = sum(
-            made.estimate(made.segments(row)).declares(theta) != real for row, real in sample
+            e.declares(theta) != real for e, (_, real) in zip(estimates, sample, strict=True)
         )
         errors[root] = wrong / len(sample)
-    best = min(roots, key=lambda r: (errors[r], r))
-    return Choice(best, errors[best], error_bound(len(sample)), errors)
+    best = min(roots, key=errors.__getitem__)
+    return Choice(best, errors[best], error_bound(len(sample)), errors, len(sample))

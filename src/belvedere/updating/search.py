@@ -21,7 +21,17 @@ from belvedere.errors import Invalid
 from belvedere.updating.asked import Coder, Hidden, Options, ViewRow, options_of
 from belvedere.updating.base import Base
 from belvedere.updating.constraints import BaseRow, Source, TableRules
-from belvedere.updating.exact import Changes, Effect, Embedding, NewRow, Signature, State, effect
+from belvedere.updating.exact import (
+    Changes,
+    Effect,
+    Embedding,
+    NewRow,
+    Signature,
+    State,
+    TooMuch,
+    effect,
+)
+from belvedere.updating.restricted import Engine, Made, effect_by
 from belvedere.updating.writing import Broken, completed, referring
 
 ROUNDS = 300
@@ -72,6 +82,8 @@ class Request:
     delete: Sequence[ViewRow] = ()
     insert: Sequence[ViewRow] = ()
     steps: int = 2_000_000
+    engine: Engine | None = None
+    """Who joins what is too much for memory."""
     coder: Coder = field(init=False)
 
     def __post_init__(self) -> None:
@@ -180,9 +192,7 @@ class _Search:
             self._forbid(chosen, broken.literals)
             return Found(None, False, last.effect, last.changes, last.attempt, str(broken))
         asked = [*self.deleted, *self.inserted]
-        found = effect(
-            self.base, attempt.changes, asked=asked, most=SHOWN, steps=self.request.steps
-        )
+        found = self._effect(attempt, asked)
         extra = self._extra(found)
         if (
             not extra
@@ -192,6 +202,16 @@ class _Search:
             return Found(attempt, True, found, attempt.changes)
         self._learn(chosen, attempt.changes, origin, found)
         return Found(None, False, found, attempt.changes, attempt, "")
+
+    def _effect(self, attempt: Translation, asked: Sequence[Signature]) -> Effect:
+        """What a choice does: in memory, or where that is too much by an engine that has the tables."""
+        base, changes, engine = self.base, attempt.changes, self.request.engine
+        try:
+            return effect(base, changes, asked=asked, most=SHOWN, steps=self.request.steps)
+        except TooMuch:
+            if engine is None:
+                raise
+        return effect_by(engine, base, Made(changes, attempt.new), asked, SHOWN)
 
     def _wanted(self) -> set[Signature]:
         """The view rows that must come; those that are there already and stay are not among them."""

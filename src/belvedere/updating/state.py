@@ -12,16 +12,25 @@ from belvedere.lake.keys import key_of
 from belvedere.lake.saved import Corrupt
 from belvedere.lake.shelf import Tables
 from belvedere.lake.stamps import Vector
+from belvedere.lake.tables import Table
 from belvedere.sql.bind import Bound, bind
 from belvedere.updating.base import held_columns
+from belvedere.updating.candidates import counted_candidates
 from belvedere.updating.filter import Filter, make_filter
 from belvedere.updating.normal import Shape, normal_form
 from belvedere.updating.reading import changes, signs_of, whole
+from belvedere.updating.roots import Choice
+from belvedere.updating.sampling import sampled_root
 from belvedere.updating.storing import domain_groups, from_arrays, to_arrays
 from belvedere.updating.trees import join_tree
 from belvedere.views.catalog import Names
 
 KIND = "updating"
+MOVED = "updating-moved"
+FEW, PART = 10_000, 20
+"""Changed rows that are not worth saving all rows for: so many, and that part of them."""
+MOST_SAMPLED = 5_000_000
+"""Rows up to which roots are tried out: each costs about half a build."""
 
 
 @dataclass
@@ -32,6 +41,8 @@ class Held:
     bound: Bound
     filter: Filter
     vector: Vector
+    unsaved: int | None = None
+    """Changed rows since its rows were saved; None if they never were."""
 
     @property
     def shape(self) -> Shape:
@@ -79,10 +90,30 @@ def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
     keys = declared_keys(lake, shape)
     tables = {t: lake.table(t) for t in shape.tables}
     rows = {t: whole(lake, tables[t], tables[t].version, list(shape.used[t])) for t in shape.tables}
-    root = definition.get("root") or best_root(shape, keys)
-    made = make_filter(shape, rows, keys, root=root, share=definition["percent"] / 100)
+    share = definition["percent"] / 100
+    asked = definition.get("root") or definition.get("rooted")
     vector = {t: table.position for t, table in tables.items()}
-    return Held(definition, bound, made, vector)
+    first = best_root(shape, keys) if asked is None else asked
+    made, choice = make_filter(shape, rows, keys, root=first, share=share), None
+    few = sum(made.base.tables[t].size for t in shape.tables) <= MOST_SAMPLED
+    if asked is None and few:
+        made, choice = sampled_root(made, share, made.base.tree.root)
+    if definition.get("candidates") is not None:
+        made.candidates = counted_candidates(made.base, made.graph, definition["candidates"])
+        made.summarize()
+    return Held({**definition, **_told(made, choice)}, bound, made, vector)
+
+
+def _told(made: Filter, choice: Choice | None) -> dict[str, Any]:
+    """What is kept of how a root was chosen."""
+    if choice is None:
+        return {}
+    errors = [
+        [at.table, choice.errors[p]]
+        for p, at in enumerate(made.shape.positions)
+        if p in choice.errors
+    ]
+    return {"chosen": {"sample": choice.sample, "bound": choice.bound, "errors": errors}}
 
 
 def best_root(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> int:
@@ -101,7 +132,17 @@ def best_root(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> int:
 
 
 def save(lake: Tables, name: str, held: Held) -> None:
-    """Save a view's state with its vector."""
+    """Save where a view is; its rows too, once enough of them changed.
+
+    Rows that were saved before are brought to the view's vector when they are loaded. A state that
+    is saved whole stands before what was noted since the one before it is taken away: a vector
+    that is not ahead of its rows means nothing.
+    """
+    saves = the_saves(lake)
+    rows = sum(held.filter.base.tables[t].size for t in held.shape.tables)
+    if held.unsaved is not None and held.unsaved <= FEW + rows // PART:
+        saves.save(MOVED, name, {}, held.vector, {})
+        return
     definition = {
         **held.definition,
         "groups": domain_groups(held.filter.base),
@@ -109,7 +150,23 @@ def save(lake: Tables, name: str, held: Held) -> None:
         "keys": {t: list(k) for t, k in held.filter.keys.items()},
         "reads": {t: list(c) for t, c in held.shape.used.items()},
     }
-    the_saves(lake).save(KIND, name, definition, held.vector, to_arrays(held.filter))
+    saves.save(KIND, name, definition, held.vector, to_arrays(held.filter))
+    saves.drop(MOVED, name)
+    held.unsaved = 0
+
+
+def saved_vector(lake: Tables, name: str) -> Vector:
+    """Where a saved view is: ahead of its saved rows, if that was noted."""
+    saves = the_saves(lake)
+    rows = saves.head(KIND, name).vector
+    if not saves.has(MOVED, name):
+        return rows
+    moved = saves.head(MOVED, name).vector
+    ahead = all(
+        t in moved and moved[t].id == at.id and moved[t].version >= at.version
+        for t, at in rows.items()
+    )
+    return moved if ahead else rows
 
 
 def load(lake: Tables, name: str) -> Held:
@@ -126,30 +183,49 @@ def load(lake: Tables, name: str) -> Held:
         return built(lake, definition)
     tree = join_tree(shape, int(definition["rooted"]), keys)
     made = from_arrays(saved.arrays, tree, held_columns(shape, keys), definition["groups"], keys)
-    return Held(definition, bound, made, dict(saved.head.vector))
+    held = Held(definition, bound, made, dict(saved.head.vector), 0)
+    tables = {t: lake.table(t) for t in shape.tables}
+    found = _advanced(tables, held, saved_vector(lake, name))
+    return built(lake, definition) if isinstance(found, str) else found[0]
+
+
+def forget(lake: Tables, name: str) -> None:
+    """Take a saved view away."""
+    the_saves(lake).drop(MOVED, name)
+    the_saves(lake).drop(KIND, name)
 
 
 def bring(lake: Tables, held: Held, only: Collection[str] | None = None) -> tuple[Held, Brought]:
     """A view's filter at its tables' newest versions, or some tables' only."""
     name = held.definition["name"]
+    some = held.shape.tables if only is None else only
+    tables = {t: lake.table(t) for t in some}
+    found = _advanced(tables, held, {t: table.position for t, table in tables.items()})
+    if isinstance(found, str):
+        return _rebuilt(lake, held, found, only)
+    moved, rows = found
+    return moved, Brought(name, "advance", "", rows)
+
+
+def _advanced(tables: Mapping[str, Table], held: Held, to: Vector) -> tuple[Held, int] | str:
+    """A view at other versions of some tables, and how many rows changed, or whose cannot be read."""
     found: dict[str, Any] = {}
-    vector = dict(held.vector)
-    for table in held.shape.tables if only is None else only:
-        now, known = lake.table(table), held.vector[table]
-        if now.position == known:
+    for table, then in to.items():
+        now, known = tables[table], held.vector[table]
+        if then == known:
             continue
-        moved = now.id == known.id and now.version >= known.version
-        net = changes(now, known.version, list(held.shape.used[table])) if moved else None
+        moved = now.id == known.id == then.id and now.version >= then.version >= known.version
+        used = list(held.shape.used[table])
+        net = changes(now, known.version, then.version, used) if moved else None
         if net is None:
-            return _rebuilt(lake, held, table, only)
+            return table
         found[table] = net
-        vector[table] = now.position
     rows = sum(net.num_rows for net in found.values())
     if rows:
         held.filter.advance(found, {t: signs_of(net) for t, net in found.items()})
-    return Held(held.definition, held.bound, held.filter, vector), Brought(
-        name, "advance", "", rows
-    )
+    unsaved = None if held.unsaved is None else held.unsaved + rows
+    vector = {**held.vector, **to}
+    return Held(held.definition, held.bound, held.filter, vector, unsaved), rows
 
 
 def _rebuilt(

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.errors import Invalid
+from belvedere.errors import BelvedereError, Invalid
+from belvedere.lake.keys import foreign_keys
 from belvedere.lake.shelf import Tables
 from belvedere.updating.applying import Applying, Intent, Overtaken, Part, next_number
 from belvedere.updating.asked import ViewRow
 from belvedere.updating.checks import Check, Checker, Mode
 from belvedere.updating.constraints import TableRules, rules_of
 from belvedere.updating.domains import plain
+from belvedere.updating.engines import engine_of
 from belvedere.updating.reading import LakeSource
 from belvedere.updating.state import Held, shown_columns
+from belvedere.views.catalog import canonical_name, is_view
 
 ATTEMPTS = 3
 
@@ -51,15 +55,31 @@ def run_check(lake: Tables, held: Held, update: Update, mode: str) -> Check:
     except ValueError:
         listed = ", ".join(m.value for m in Mode)
         raise Invalid(f"no mode {mode!r}", hint=f"the modes are {listed}") from None
-    checker = checker_of(lake, held)
+    checker = checker_of(lake, held, update)
     delete, insert = (typed_rows(held, rows) for rows in (update.delete, update.insert))
     return checker.check(delete, insert, chosen)
 
 
-def checker_of(lake: Tables, held: Held) -> Checker:
+def checker_of(lake: Tables, held: Held, update: Update) -> Checker:
     """The checker of a view over a lake's tables."""
     rules = {t: _rules(lake, t) for t in held.shape.tables}
-    return Checker(held.filter, rules, LakeSource(lake))
+    if update.delete:
+        rules |= _referring(lake, held.shape.tables)
+    return Checker(held.filter, rules, LakeSource(lake), engine=engine_of(lake, held.vector))
+
+
+def _referring(lake: Tables, tables: Collection[str]) -> dict[str, TableRules]:
+    """The rules of tables outside a view that refer to one of its tables by a foreign key."""
+    found = {}
+    for name in (canonical_name(lake, n) for n in lake.names()):
+        if name in tables or is_view(lake, name):
+            continue
+        # What stands under a name without being a table of the lake has no foreign keys.
+        with suppress(BelvedereError):
+            table = lake.table(name)
+            if any(key.parent in tables for key in foreign_keys(table)):
+                found[name] = rules_of(table)
+    return found
 
 
 def _rules(lake: Tables, name: str) -> TableRules:
@@ -144,7 +164,7 @@ def _extra(lake: Tables, held: Held, found: Check, update: Update) -> int:
     if found.possible == "yes" or found.translation is None:
         return 0
     asked = len(update.delete) + len(update.insert)
-    counted = checker_of(lake, held).extra(found.translation, asked)
+    counted = checker_of(lake, held, Update()).extra(found.translation, asked)
     return int(found.extra_rows) if counted is None else counted
 
 

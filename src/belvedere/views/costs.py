@@ -6,7 +6,8 @@ The factor is what refreshes really took beside what the formula says. Of this v
 those by the same strategy tell it, and of these the ones of about the same work if there are
 any: the median of n counts n times as much as what is usual in this lake, the median over all
 views, which is the machine's speed. A strategy that was not taken for long is thus tried again.
-A view's creation counts as a rebuild. All are read from the ledger at once, and those of this
+A view's creation is a rebuild and more, often the first thing that Spark does: until the view was
+rebuilt, it tells what that takes at most. All are read from the ledger at once, and those of this
 process are added as they end. Refreshes that ran no Spark job tell nothing of those that do.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from statistics import median
 from weakref import WeakKeyDictionary
@@ -40,6 +42,7 @@ class Took:
     work: float
     seconds: float
     in_memory: bool = False
+    created: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,9 @@ def _formula(strategy: str, work: float) -> float:
 
 def _factor(strategy: str, work: float, past: Past) -> float:
     own = [t for t in past.own if t.strategy == strategy]
+    if own and all(t.created for t in own):
+        return min(past.usual, *map(_ratio, own))
+    own = [t for t in own if not t.created]
     alike = [t for t in own if work / _ALIKE <= t.work <= work * _ALIKE] or own
     if not alike:
         return past.usual
@@ -127,5 +133,6 @@ def _ratio(took: Took) -> float:
 def _told(record: Record) -> list[Took]:
     how = Strategy.REBUILD.value if record.strategy == "create" else record.strategy
     works = [c.work for c in record.candidates if c.strategy == how and c.work is not None]
-    in_memory = record.jobs == 0
-    return [Took(how, work, record.seconds, in_memory) for work in works if how in _FIXED]
+    told = partial(Took, seconds=record.seconds, in_memory=record.jobs == 0)
+    created = how != record.strategy
+    return [told(how, work, created=created) for work in works if how in _FIXED]

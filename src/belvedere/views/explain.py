@@ -70,7 +70,7 @@ def sampled(view: View) -> str:
     sampling = view.definition.sampling
     assert sampling is not None
     if sampling.table:
-        return f"every row of outlier keys: OUTLIERS {sampling.asked}"
+        return f"every row of outlier keys: OUTLIERS {sampling.index}"
     unique = "" if sampling.unique else ", which is not unique: rows are sampled together"
     lines = [f"{sampling.ratio:.4g} of ({', '.join(sampling.key)}){unique}, seed {sampling.seed}"]
     stops, whole = placed(view.plan, *(part.plan for part in view.every_part))

@@ -122,7 +122,7 @@ class _Refresh:
         self._look_again(before)
         for part in self.view.parts:
             self._look_again(self._vector_of(part))
-        reason = "REQUESTED" if self.full else found.reason or ""
+        reason = "REQUESTED" if self.full else found.reason or self._redefined(found.stamp)
         target = self._target(before, everything=not found.stamp)
         if not reason and all(target[t] == before.get(t) for t in self.view.inputs):
             return self._done(Choice(Strategy.NOTHING), 0, before, before)
@@ -238,6 +238,10 @@ class _Refresh:
         # Where an old state is gone every table must move: that comes before other reasons.
         gone = (p for p in problems if p in _OLD_STATE_GONE)
         return next(gone, next(filter(None, problems), ""))
+
+    def _redefined(self, stamp: Stamp | None) -> str:
+        """Whether the stored rows are those of an earlier definition."""
+        return "REDEFINED" if stamp and stamp.view_id != self.view.definition.id else ""
 
     def _refuse_if_strict(self, reason: str) -> None:
         strict = Policy(self.view.definition.policy) is Policy.STRICT

@@ -10,6 +10,9 @@ filled, refreshed, killed and dropped as any view is; there is no second way to 
                           SVC Def. 5, with O₁⋈R₂ ∪ R₁⋈O₂ for joins (the paper's O₁⋈O₂ is empty
                           where one side has no index) and O₁−R₂ for differences
     of the view itself    the keys of its stored rows beyond the bounds
+
+Of a TOP k the records beyond the bounds are a part of their own, maintained from the change feed:
+how many they are tells when the bounds are to be set anew.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ from belvedere.analyses.types import Types
 from belvedere.errors import Unsupported
 from belvedere.rules.sample import Sampled, is_hash, sample
 from belvedere.sql.freshen import rename
+from belvedere.sql.sample_statements import Index
 from belvedere.views.state import Grouped, split, state_of, stored_scan
 
 
@@ -76,8 +80,12 @@ class Sampling:
     table: str | None = None
     """Of outliers, the table whose column is indexed, or the view's own stored table."""
     bounds: tuple[Bounds, ...] = ()
-    asked: str = ""
+    index: Index | None = None
     """The index as its user asked for it."""
+    most: int = 0
+    """Of a TOP k, how many records may be beyond the bounds before these are set anew."""
+    set_at: int = 0
+    """The version of the view's stored table when the bounds were set."""
     leaves: bool = field(default=False)
 
     @property
@@ -92,7 +100,9 @@ class Sampling:
     def from_dict(found: Mapping[str, Any]) -> Sampling:
         """From a definition's record."""
         bounds = tuple(Bounds(**b) for b in found["bounds"])
-        return Sampling(**{**found, "key": tuple(found["key"]), "bounds": bounds})
+        index = Index(**found["index"]) if found["index"] else None
+        read = {"key": tuple(found["key"]), "bounds": bounds, "index": index}
+        return Sampling(**{**found, **read})
 
 
 def sampled_plan(plan: Rel, sampling: Sampling, types: Types) -> Rel:
@@ -123,11 +133,37 @@ def leaves(plan: Rel) -> list[int]:
     ]
 
 
+def records(plan: Rel, sampling: Sampling) -> list[int]:
+    """The places of an index's records in the plan of outliers, the last ones first."""
+    return [
+        i
+        for i, node in reversed(list(enumerate(each_once(plan))))
+        if isinstance(node, Filter) and indexed_column(node, sampling)
+    ]
+
+
+def indexed_column(node: Rel, sampling: Sampling) -> str:
+    """The column by which a node keeps the records of the index; empty if it does not."""
+    match node:
+        case Filter(child=Scan(table=table, fields=fields), predicate=predicate):
+            (bound, *_) = sampling.bounds
+            for f in fields if table == sampling.table else ():
+                same_column = f.source.lower() == bound.column.lower()
+                if (
+                    same_column
+                    and f.name.startswith(_OTHER)
+                    and predicate == bound.holds(col(f.name))
+                ):
+                    return f.name
+    return ""
+
+
 def sampling_types(types: Types, sampling: Sampling) -> dict[str, str]:
     """The types of the plan's columns, those of the index among them."""
     if not sampling.table:
         return dict(types)
     own = {f"{_OTHER}{name}": kind for name, kind in types.items()}
+    own[f"{_OTHER}{_VALUE}"] = sampling.bounds[0].type
     keys = {f"{_KEY}{i}": types[k] for i, k in enumerate(sampling.key)}
     return {**types, **own, **keys}
 

@@ -1,0 +1,117 @@
+"""The figures of one join query of TPC-H: errors, times, sizes, AUTO against brute force."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from belvedere.updating.asked import Coder, ViewRow
+from belvedere.updating.checks import Checker, Mode
+from belvedere.updating.constraints import BaseRow, TableRules
+from belvedere.updating.estimate import THETA
+from belvedere.updating.evaluation import errors
+from belvedere.updating.filter import Filter, make_filter
+from belvedere.updating.full import FullPropagation, everything
+from belvedere.updating.roots import choose_root
+from belvedere.updating.state import best_root
+from benchmarks.updating_data import COLUMNS, KEYS, Tpch, shape_of
+from benchmarks.updating_insertions import Row, has_side_effects, labelled, timed
+
+CYCLIC = "q05 cyclic"
+Sample = Sequence[tuple[Row, bool]]
+
+
+class DuckSource:
+    """Rows of the sampled tables by value."""
+
+    def __init__(self, tpch: Tpch) -> None:
+        self.connection = tpch.connection
+
+    def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
+        condition = " AND ".join(f"{c} = {v}" for c, v in equal.items()) or "true"
+        text = f"SELECT * FROM {table} WHERE {condition}"
+        found: list[BaseRow] = self.connection.execute(text).to_arrow_table().to_pylist()
+        return found
+
+
+@dataclass
+class Figures:
+    """What was found for one query."""
+
+    name: str
+    root: int = 0
+    insertions: int = 0
+    positives: int = 0
+    fp: float = 0.0
+    fn: float = 0.0
+    check_ms: float = 0.0
+    full_ms: float = 0.0
+    indexed_ms: float = 0.0
+    eds_ms: float = 0.0
+    summary: float = 0.0
+    build_s: float = 0.0
+    maintain_ms: float = 0.0
+    maintain_first_ms: float = 0.0
+    changes: int = 0
+    auto_wrong: int = 0
+    auto_tried: int = 0
+
+    @property
+    def maintain_ratio(self) -> float | None:
+        """How much faster than building a batch of changes is."""
+        return self.build_s * 1000 / self.maintain_ms if self.maintain_ms else None
+
+
+def measured(tpch: Tpch, name: str, each: int, tried: int) -> tuple[Figures, Filter, Sample]:
+    """All figures of one query."""
+    shape = shape_of(name)
+    tables = tpch.tables(shape)
+    began = time.process_time()
+    made = make_filter(shape, tables, KEYS, root=0, share=0.1)
+    figures = Figures(name, build_s=time.process_time() - began)
+    rows = list(tpch.insertions(name, 60_000 if name == CYCLIC else 8_000, 1))
+    half = len(rows) // 2
+    training = labelled(made, rows[:half], 100)
+    roots = sorted({0, best_root(shape, KEYS), len(shape.positions) - 1})
+    chosen = choose_root(roots, lambda r: made if r == 0 else made.rooted(r), training)
+    made = made if chosen.root == 0 else made.rooted(chosen.root)
+    figures.root = chosen.root
+    sample = labelled(made, rows[half:], each)
+    scored = [(made.estimate(made.segments(row)).rows, real) for row, real in sample]
+    found = errors(scored, THETA)
+    figures.fp, figures.fn = found.fp, found.fn
+    figures.insertions, figures.positives = len(sample), sum(real for _, real in sample)
+    random.Random(3).shuffle(sample)
+    plain = [row for row, _ in sample]
+    figures.check_ms = timed(lambda row: made.estimate(made.segments(row)), plain)
+    full, all_rows = FullPropagation(made), everything(made)
+    figures.full_ms = timed(lambda row: full.estimate(made.segments(row)), plain[:20])
+    figures.eds_ms = timed(lambda row: all_rows.estimate(made.segments(row)), plain[:5])
+    figures.indexed_ms = timed(lambda row: has_side_effects(made, row), plain[:200])
+    figures.summary = made.summary.bytes / sum(t.nbytes for t in tables.values())
+    figures.auto_tried, figures.auto_wrong = against_brute_force(tpch, made, name, sample[:tried])
+    return figures, made, sample
+
+
+def against_brute_force(
+    tpch: Tpch, made: Filter, name: str, sample: Sequence[tuple[Row, bool]]
+) -> tuple[int, int]:
+    """AUTO's answers against the view computed with and without the new rows."""
+    rules = {t: TableRules(dict.fromkeys(COLUMNS[t], "bigint"), KEYS[t]) for t in made.shape.tables}
+    checker = Checker(made, rules, DuckSource(tpch))
+    before, wrong = tpch.count(name), 0
+    for row, _ in sample:
+        new: dict[str, list[tuple[Any, ...]]] = {}
+        coder = Coder(made.base)
+        for p, segment in enumerate(made.segments(row, coder)):
+            if segment.number is None:
+                table = made.shape.positions[p].table
+                known = coder.known(p, ViewRow(row))
+                new.setdefault(table, []).append(tuple(known[c] for c in COLUMNS[table]))
+        real = tpch.count(name, new) - before > 1
+        answer = checker.check([], [ViewRow(row)], Mode.AUTO).possible
+        wrong += answer != ("no" if real else "yes")
+    return len(sample), wrong

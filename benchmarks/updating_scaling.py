@@ -1,0 +1,39 @@
+"""How times grow with the data (Exp. C): Q7 on samples of growing size."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from belvedere.updating.filter import make_filter
+from belvedere.updating.full import FullPropagation
+from belvedere.updating.state import best_root
+from benchmarks.updating_data import KEYS, Tpch, shape_of
+from benchmarks.updating_insertions import labelled, timed
+from benchmarks.updating_maintenance import maintained
+
+
+def scaled(directory: Path, percents: Sequence[int], each: int) -> dict[str, dict[str, float]]:
+    """Figures of samples of so many percent."""
+    return {f"{percent}%": _at(directory, percent, each) for percent in percents}
+
+
+def _at(directory: Path, percent: int, each: int) -> dict[str, float]:
+    """Rows, CPU times of building, checking, full propagation and a batch of changes."""
+    tpch, shape = Tpch.at(directory, percent), shape_of("q07")
+    tables = tpch.tables(shape)
+    began = time.process_time()
+    made = make_filter(shape, tables, KEYS, root=best_root(shape, KEYS), share=0.1)
+    build = time.process_time() - began
+    rows = [r for r, _ in labelled(made, list(tpch.insertions("q07", 4_000, 1)), each)]
+    full = FullPropagation(made)
+    found = {
+        "rows": sum(t.num_rows for t in tables.values()),
+        "build_s": round(build, 2),
+        "check_ms": round(timed(lambda r: made.estimate(made.segments(r)), rows), 3),
+        "full_ms": round(timed(lambda r: full.estimate(made.segments(r)), rows[:20]), 2),
+        "maintain_ms": round(maintained(tpch, made)[1], 1),
+    }
+    tpch.connection.close()
+    return found

@@ -1,0 +1,63 @@
+"""Spark as the engine of what memory does not do: the summary's aggregations, restricted joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from belvedere.lake.shelf import Tables
+from belvedere.lake.stamps import Vector
+from belvedere.lake.tables import Table
+from belvedere.updating.base import held_columns
+from belvedere.updating.building import Built, build
+from belvedere.updating.restricted import Engine
+from belvedere.updating.trees import Keys, Tree
+
+if TYPE_CHECKING:
+    from belvedere.lake.work import Work
+
+
+def pinned(table: Table, version: int) -> exp.Table:
+    """A version of a table, as SQL reads it."""
+    found = exp.to_table(table.reference, dialect="spark")
+    number = exp.Literal.number(version)
+    found.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
+    return found
+
+
+def engine_of(lake: Tables, vector: Vector) -> Engine | None:
+    """The tables of a lake at some versions, joined by Spark; None of a lake that has no Spark."""
+    work = getattr(lake, "work", None)
+    if work is None:
+        return None
+
+    def fetch(query: exp.Query) -> Sequence[Sequence[Any]]:
+        with work() as w:
+            return _rows(w, query)
+
+    return Engine(lambda t: pinned(lake.table(t), vector[t].version), fetch)
+
+
+def built_on(lake: Tables, tree: Tree, keys: Keys) -> Built:
+    """The summary of a view at its tables' newest versions, by jobs of Spark; no rows come here."""
+    tables = {t: lake.table(t) for t in tree.shape.tables}
+    with lake.work() as w:  # type: ignore[attr-defined]
+
+        def run(query: exp.Query) -> str:
+            name: str = w.register("updating", w.keep(w.query(query.sql(dialect="spark"))))
+            return name
+
+        return build(
+            tree,
+            held_columns(tree.shape, keys),
+            lambda t: pinned(tables[t], tables[t].version),
+            run,
+            lambda query: _rows(w, query),
+        )
+
+
+def _rows(w: Work, query: exp.Query) -> list[tuple[Any, ...]]:
+    found = w.query(query.sql(dialect="spark")).toArrow()
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))

@@ -1,0 +1,87 @@
+"""A view's saved state: rows now and then, where it is at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from belvedere.derived import the_saves
+from belvedere.lake.shelf import Shelf
+from belvedere.updating import state
+from belvedere.updating.state import KIND, MOVED, Held, bring, load, save, saved_vector
+from updating.kept import described, owners
+from updating.shelf_lake import make
+
+
+def change(lake: Path, line: int) -> None:
+    row = pa.table({"line": [line], "orders": [11], "item": ["n"]})
+    write_deltalake(str(lake / "item"), row, mode="append")
+
+
+def moved(lake: Path, line: int) -> Held:
+    """The view after a change by others, saved."""
+    change(lake, line)
+    held, done = bring(Shelf(lake), load(Shelf(lake), "contacts"))
+    assert done.strategy == "advance"
+    save(Shelf(lake), "contacts", held)
+    return held
+
+
+def same(one: Held, other: Held) -> bool:
+    return one.vector == other.vector and described(one.filter, owners(one.filter)) == described(
+        other.filter, owners(other.filter)
+    )
+
+
+def test_a_view_that_moved_a_little_is_loaded_where_it_was(tmp_path: Path) -> None:
+    lake = make(tmp_path)
+    rows = the_saves(Shelf(lake)).fingerprint(KIND, "contacts")
+    for line in (200, 201, 202):
+        held = moved(lake, line)
+        assert same(load(Shelf(lake), "contacts"), held)
+    assert the_saves(Shelf(lake)).fingerprint(KIND, "contacts") == rows
+    change(lake, 300)
+    assert saved_vector(Shelf(lake), "contacts") == held.vector
+    assert same(load(Shelf(lake), "contacts"), held)
+
+
+def test_once_enough_changed_all_rows_are_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = make(tmp_path)
+    monkeypatch.setattr(state, "FEW", 1)
+    moved(lake, 200)
+    assert the_saves(Shelf(lake)).has(MOVED, "contacts")
+    held = moved(lake, 201)
+    assert not the_saves(Shelf(lake)).has(MOVED, "contacts")
+    assert the_saves(Shelf(lake)).head(KIND, "contacts").vector == held.vector
+    assert same(load(Shelf(lake), "contacts"), held)
+
+
+def test_killed_before_an_old_note_is_taken_away_the_rows_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = make(tmp_path)
+    before = moved(lake, 200)
+    monkeypatch.setattr(state, "FEW", -1)
+    monkeypatch.setattr(state, "PART", 10**9)
+    after = moved(lake, 201)
+    the_saves(Shelf(lake)).save(MOVED, "contacts", {}, before.vector, {})
+    assert saved_vector(Shelf(lake), "contacts") == after.vector
+    assert same(load(Shelf(lake), "contacts"), after)
+
+
+def test_a_view_whose_changes_cannot_be_read_any_more_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = make(tmp_path)
+    held = moved(lake, 200)
+    monkeypatch.setattr(state, "changes", lambda *args: None)
+    again = load(Shelf(lake), "contacts")
+    assert again.unsaved is None
+    assert again.vector == held.vector
+    save(Shelf(lake), "contacts", again)
+    assert not the_saves(Shelf(lake)).has(MOVED, "contacts")
