@@ -1,6 +1,6 @@
 """Sketches: how fast they are kept, against capturing them anew, and what queries gain by them.
 
-    python -m benchmarks.sketches [--quick] [--parts engine sweeps lake gain joins mixed tpch]
+    python -m benchmarks.sketches [--quick] [--parts engine sweeps lake even gain joins mixed tpch]
         [--rows N] [--scale N] [--operations N]
 
 The figures of `engine` and `sweeps` need no Spark: batches of changes in Arrow, the paper's
@@ -32,7 +32,8 @@ from belvedere.sql.render import SIGN
 from benchmarks import synthetic
 from benchmarks.sketches_lake import FRAGMENTS, GROUPS, SPREAD, TWO, lake_figures, tpch_figures
 
-WHOLE = ("engine", "sweeps", "lake", "gain", "joins", "mixed")
+ON_SPARK = ("lake", "even", "gain", "joins", "mixed")
+WHOLE = ("engine", "sweeps", *ON_SPARK)
 SHARES = (0.01, 0.05)
 TEN = (
     "SELECT a FROM r GROUP BY a HAVING avg(b) > 0 AND avg(c) < 1000 AND avg(d) < 1200 AND avg(e) > 0 "
@@ -56,7 +57,7 @@ def main() -> None:
         found |= engine_figures(rows)
     if "sweeps" in options.parts:
         found |= sweep_figures(rows)
-    on_spark = [p for p in ("lake", "gain", "joins", "mixed") if p in options.parts]
+    on_spark = [p for p in ON_SPARK if p in options.parts]
     if on_spark:
         found |= lake_figures(rows, on_spark, operations, quick=options.quick)
     if "tpch" in options.parts:

@@ -14,7 +14,7 @@ import pytest
 
 import small_lake
 from belvedere.errors import Unsupported
-from belvedere.lake import feed, lookup
+from belvedere.lake import feed, lookup, smallfeed
 from belvedere.sketches import service as services
 from belvedere.sketches.blocks import block
 from belvedere.sketches.blooms import Bloom
@@ -50,6 +50,18 @@ def test_a_small_refresh_asks_nothing_of_spark(home: Path) -> None:
     assert (done.strategy, done.rows) == ("maintain", 3)
     assert service.live("hot").bitmaps[0].tolist() == sketch_now(door, HOT, CUT).tolist()
     assert service.brought("hot").strategy == "nothing"
+
+
+def test_changes_too_large_for_a_view_are_not_for_a_sketch(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smallfeed, "ROWS_AT_MOST", 5)
+    door = door_to(home)
+    service = service_with(door, hot=(HOT, CUT))
+    write(home, "r", g=[3] * 50, v=list(range(50)))
+    done = service.brought("hot")
+    assert (done.strategy, done.rows) == ("maintain", 50)
+    assert service.live("hot").bitmaps[0].tolist() == sketch_now(door, HOT, CUT).tolist()
 
 
 def test_one_change_is_read_once_for_all_sketches(

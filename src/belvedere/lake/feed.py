@@ -69,8 +69,9 @@ class Feed:
         new: int,
         columns: Sequence[str],
         where: Scalar | None = None,
+        times: int = 1,
     ) -> None:
-        self.table, self.old, self.new, self._where = table, old, new, where
+        self.table, self.old, self.new, self._where, self._times = table, old, new, where, times
         self._kinds = _kinds(table, columns)
         self._commits = self._log()
         self._raw: pa.Table | None = None
@@ -108,7 +109,7 @@ class Feed:
         """The changes without Spark; None where they are large, or not for Arrow to read."""
         if self._commits is None or not kinds.keys() <= self._kinds.keys():
             return None
-        if not is_small(self.table, self._commits, [*kinds.values()]):
+        if not is_small(self.table, self._commits, [*kinds.values()], self._times):
             return None
         if self._raw is None:
             # Rows without columns cannot be counted.

@@ -29,8 +29,8 @@ SCANNED_AT_MOST = 16_000_000_000
 _PARTITION = re.compile(r"boolean|tinyint|smallint|int|bigint|decimal\(\d+,\d+\)|string|date")
 
 
-def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str]) -> bool:
-    """Whether Arrow may read these commits: exact, and of bounded size."""
+def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str], times: int = 1) -> bool:
+    """Whether Arrow may read these commits: exact, and of bounded size, or so many times that."""
     root = table.root
     if root is None or not table.legible or any(c.metadata is not None for c in commits):
         return False
@@ -38,9 +38,9 @@ def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str]) -> b
     if not all(map(is_exact, kinds)) or not all(map(_PARTITION.fullmatch, layout)):
         return False
     read, scanned = (sum(sizes) for sizes in zip(*map(_bytes, commits), strict=True))
-    if read > BYTES_AT_MOST or scanned > SCANNED_AT_MOST:
+    if read > times * BYTES_AT_MOST or scanned > SCANNED_AT_MOST:
         return False
-    if sum(_rows(root, c) for c in commits) > ROWS_AT_MOST:
+    if sum(_rows(root, c) for c in commits) > times * ROWS_AT_MOST:
         return False
     return "timestamp" not in kinds or not any(_has_int96(root, c) for c in commits)
 

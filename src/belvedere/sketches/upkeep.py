@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from belvedere.algebra.relations import Empty, Rel
-from belvedere.algebra.walks import tables
+from belvedere.algebra.relations import Change, Empty, Rel, Scan
+from belvedere.algebra.walks import nodes, tables
 from belvedere.errors import Internal
 from belvedere.lake.amounts import change_rows
 from belvedere.lake.door import Door
@@ -24,8 +24,9 @@ from belvedere.lake.names import quote
 from belvedere.lake.stamps import Vector
 from belvedere.lake.trouble import Gone
 from belvedere.lake.work import Work
+from belvedere.memory.declined import Declined
 from belvedere.memory.kinds import is_exact
-from belvedere.memory.plans import Rows
+from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.delta import delta
 from belvedere.sketches.blooms import Bloom, edges, filtered, followed
 from belvedere.sketches.capture import Run, capture_bitmap, capture_state
@@ -48,6 +49,10 @@ from belvedere.views.steps import Steps
 
 BLOOM_FROM = 200_000
 """Rows of a table from which on its join keys have a filter: a smaller one is read whole."""
+_TIMES = 10
+"""How many times larger a change than one of a view is read into memory: the engine takes it in
+faster than Spark would read it.
+"""
 _MANY = 1e8
 """Rows of a change that was not counted."""
 
@@ -211,7 +216,7 @@ class Upkeep:
             engine.take(number, rows)
         engine.finish()
         spent = time.perf_counter() - began
-        changed = sum(found[t].rows or 0 for t in moving)
+        changed = sum(self._count(live, target, t, found[t]) for t in moving)
         took = time.perf_counter() - start
         costs = Costs.of(definition.costs).maintained(changed, took)
         bitmaps = tuple(engine.sketch(i) for i in range(len(definition.partitions)))
@@ -219,6 +224,13 @@ class Upkeep:
         blooms = self._blooms(engine, work, live.blooms)
         after = Live(noted, target, bitmaps, engine, owed=live.owed + took, blooms=blooms)
         return after, _told(live, after, "maintain", "", changed, start, spent)
+
+    def _count(self, live: Live, target: Vector, table: str, found: Changes) -> int:
+        """How many rows changed; of a change that Spark reads, what the log says."""
+        if found.rows is not None:
+            return found.rows
+        old, new = live.vector[table].version, target[table].version
+        return change_rows(self.pins.table(table), old, new) or 0
 
     def _changes(
         self, work: Work, definition: Definition, live: Live, target: Vector, table: str
@@ -228,7 +240,7 @@ class Upkeep:
         columns = tuple(dict.fromkeys(c for c in used if is_exact(there.get(c.lower(), ""))))
         old, new = live.vector[table].version, target[table].version
         where = self.selections.of((definition, *self.others), table) if self.selections else None
-        return self.pins.changes(work, table, old, new, columns, where)
+        return self.pins.changes(work, table, old, new, columns, where, _TIMES)
 
     def _batches(
         self,
@@ -248,6 +260,10 @@ class Upkeep:
             some = [t for t in moving if t not in own or own[t].num_rows]
             plan = delta(feed.plan, some)
             if isinstance(plan, Empty):
+                continue
+            alone = _of_changes_alone(plan, own) if work.usual_decimals else None
+            if alone is not None:
+                batches.append((number, alone))
                 continue
             held = Held(self._versions(work, live.vector, new, found, some), own)
             sizes = {t: float(own[t].num_rows if t in own else _MANY) for t in some}
@@ -287,6 +303,17 @@ class Upkeep:
         if rows is None:
             raise Recapture("the change is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
         return rows
+
+
+def _of_changes_alone(plan: Rel, changes: Mapping[str, pa.Table]) -> Rows | None:
+    """The rows of a plan that reads nothing but changes in memory; None for another."""
+    leaves = [n for n in nodes(plan) if isinstance(n, Scan | Change)]
+    if not all(isinstance(n, Change) and n.table in changes for n in leaves):
+        return None
+    try:
+        return Memory(lambda leaf: changes[leaf.table], most=1 << 40).rows(plan)
+    except Declined:
+        return None
 
 
 def _watch(watched: Collection[Watched], found: Mapping[str, Changes], work: Work) -> None:

@@ -40,7 +40,7 @@ class Pins:
         self._works: dict[tuple[tuple[str, str], ...], Work] = {}
         self._opened: dict[tuple[Work, str, int], str] = {}
         self._measured: dict[str, Measured | None] = {}
-        self._feeds: dict[tuple[str, int, int, str | None], Feed] = {}
+        self._feeds: dict[tuple[str, int, int, str | None, int], Feed] = {}
         self._changes: dict[tuple[Work, Feed, tuple[str, ...]], Changes] = {}
         self._wholes: dict[tuple[str, int, tuple[str, ...]], pa.Table | None] = {}
         self._busy = threading.RLock()
@@ -126,26 +126,36 @@ class Pins:
         new: int,
         columns: Sequence[str],
         where: Scalar | None = None,
+        times: int = 1,
     ) -> Changes:
-        """The changes of a table as signs: a count of n stands as n rows; `where` leaves some out."""
+        """The changes of a table as signs: a count of n stands as n rows; `where` leaves some out.
+
+        `times` says how many times more than usual may be read into memory.
+        """
         with self._busy:
-            feed = self._feed(name, old, new, columns, where)
+            feed = self._feed(name, old, new, columns, where, times)
             key = work, feed, tuple(columns)
             if key not in self._changes:
                 self._changes[key] = _as_signs(work, feed.net(work, columns), columns)
             return self._changes[key]
 
     def _feed(
-        self, name: str, old: int, new: int, columns: Sequence[str], where: Scalar | None
+        self,
+        name: str,
+        old: int,
+        new: int,
+        columns: Sequence[str],
+        where: Scalar | None,
+        times: int,
     ) -> Feed:
-        key = name, old, new, None if where is None else where.sql()
+        key = name, old, new, None if where is None else where.sql(), times
         if key not in self._feeds:
             table = self.table(name)
             there = table.types
             used = (item for v in self._views for item in v.needs(name).items())
             wanted = [c for c, kind in used if there.get(c.lower()) == kind]
             every = tuple(dict.fromkeys([*columns, *wanted]))
-            self._feeds[key] = Feed(table, old, new, every, where)
+            self._feeds[key] = Feed(table, old, new, every, where, times)
         return self._feeds[key]
 
 
