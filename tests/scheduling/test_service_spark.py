@@ -7,6 +7,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -173,12 +174,12 @@ def test_a_dropped_view_has_no_limit_any_more(lake: bv.Lake) -> None:
 
 def test_a_minimum_is_computed_again_only_if_a_row_went_that_held_it(lake: bv.Lake) -> None:
     lake.sql("UPDATE supplier SET s_nationkey = 4 WHERE s_suppkey < 20")
-    lake.sql("UPDATE partsupp SET ps_supplycost = 60 WHERE ps_partkey = 5")
+    lake.sql("UPDATE partsupp SET ps_supplycost = 1.25 WHERE ps_partkey = 5")
     lake.refresh("min_cost")
-    assert shown(lake) == 60 == recomputed(lake)
+    assert shown(lake) == Decimal("1.25") == recomputed(lake)
     for statement, strategy in (
         ("DELETE FROM partsupp WHERE ps_partkey = 7", "merge"),
-        ("UPDATE partsupp SET ps_supplycost = 55 WHERE ps_partkey = 5", "merge"),
+        ("UPDATE partsupp SET ps_supplycost = 1.20 WHERE ps_partkey = 5", "merge"),
         ("UPDATE supplier SET s_nationkey = 1 WHERE s_suppkey = 6", "merge"),
         ("DELETE FROM partsupp WHERE ps_partkey = 5", "replace keys"),
     ):
