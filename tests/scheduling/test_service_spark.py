@@ -173,6 +173,7 @@ def test_a_dropped_view_has_no_limit_any_more(lake: bv.Lake) -> None:
 
 def test_a_minimum_is_computed_again_only_if_a_row_went_that_held_it(lake: bv.Lake) -> None:
     lake.sql("UPDATE supplier SET s_nationkey = 4 WHERE s_suppkey < 20")
+    lake.sql("UPDATE partsupp SET ps_supplycost = 500 WHERE ps_supplycost < 70")
     lake.sql("UPDATE partsupp SET ps_supplycost = 60 WHERE ps_partkey = 5")
     lake.refresh("min_cost")
     assert shown(lake) == 60 == recomputed(lake)
