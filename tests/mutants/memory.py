@@ -19,7 +19,7 @@ def null_meets_null(patch: Patch) -> None:
     patch.setattr(plans, "_null", lambda data: np.zeros(len(data), dtype=bool))
 
 
-@caught_by(hunts.in_memory)
+@caught_by(hunts.in_memory, start=5)
 def the_sign_of_one_side_is_lost(patch: Patch) -> None:
     right = plans._beside
 
@@ -44,7 +44,7 @@ def rows_that_cancel_stay(patch: Patch) -> None:
     patch.setattr(plans, "netted", kept)
 
 
-@caught_by(hunts.in_memory)
+@caught_by(hunts.in_memory, start=9)
 def sums_take_every_row_for_new(patch: Patch) -> None:
     right = plans._sum
     patch.setattr(plans, "_sum", lambda a, rows, groups: right(a, rows.with_signs(None), groups))

@@ -263,7 +263,7 @@ def a_key_that_passes_in_part_is_not_checked_again(patch: Patch) -> None:
     patch.setattr(restrict, "_through", through)
 
 
-@caught_by(hunts.joins_in_order, start=3)
+@caught_by(hunts.joins_in_order, start=14)
 def a_condition_of_one_side_is_lost(patch: Patch) -> None:
     def lossy(leaf: Rel, waiting: list[Scalar]) -> tuple[Rel, list[Scalar]]:
         return leaf, [c for c in waiting if not c.columns <= set(leaf.columns)]

@@ -158,7 +158,7 @@ def groups_that_come_to_be_shown_bring_nothing(patch: Patch) -> None:
     patch.setattr(occurrences, "flip", lambda *_: None)
 
 
-@caught_by(grouped)
+@caught_by(grouped, start=15)
 def fragments_of_shown_groups_stay(patch: Patch) -> None:
     patch.setattr(occurrences, "merge", lambda *_: True)
 

@@ -171,7 +171,7 @@ def having_is_not_applied_at_read(patch: Patch) -> None:
     patch.setattr(state, "split", split)
 
 
-@caught_by(hunts.bags)
+@caught_by(hunts.bags, start=5)
 def equal_rows_arrive_once(patch: Patch) -> None:
     right = maintenance._held
     patch.setattr(

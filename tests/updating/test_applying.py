@@ -212,7 +212,7 @@ KILLS = [
 ]
 
 
-@pytest.mark.parametrize(("step", "when"), KILLS[:1] + KILLS[4:5])
+@pytest.mark.parametrize(("step", "when"), KILLS[4:5])
 def test_killed_an_update_is_made_in_all_tables_or_in_none(
     lake: Path, step: str, when: str
 ) -> None:
