@@ -15,6 +15,7 @@ from scipy import stats
 
 from belvedere.kernels import skips
 from belvedere.kernels.chains import Chains, RowIndex, first_clash
+from belvedere.kernels.groups import Groups
 from belvedere.kernels.hashing import hash_bytes
 from belvedere.kernels.interning import Interner, interned
 from belvedere.kernels.randoms import below, many_below, seeded, some_of
@@ -170,3 +171,12 @@ def test_sets_of_numbers_are_equally_likely() -> None:
     counts = Counter(frozenset(some_of(state, 5, 2).tolist()) for _ in range(5000))
     assert len(counts) == 10
     assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_groups_have_room_for_their_keys_in_every_array() -> None:
+    groups = Groups()
+    # Large arrays grow far beyond what is asked for, those of small entries less far.
+    for keys in (70_000, 500_000, 1_200_000):
+        groups.reserve_keys(keys)
+        held = (groups.start, groups.level, groups.length, groups.total, groups.mark)
+        assert all(len(array) >= keys for array in held)

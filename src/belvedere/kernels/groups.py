@@ -165,10 +165,10 @@ class Groups:
 
     def reserve_keys(self, keys: int) -> None:
         """Room for so many keys: those that only the other side has are asked for too."""
-        if keys > len(self.total):
-            self.start, self.length = grown(self.start, keys), grown(self.length, keys)
-            self.level = grown(self.level, keys, -1)
-            self.total, self.mark = grown(self.total, keys), grown(self.mark, keys)
+        # Each by itself: arrays of smaller entries grow less far.
+        self.start, self.length = grown(self.start, keys), grown(self.length, keys)
+        self.level = grown(self.level, keys, -1)
+        self.total, self.mark = grown(self.total, keys), grown(self.mark, keys)
 
     def enroll(self, vids: Any, keys: Any, vertices: int) -> None:
         """New vertices, of no weight yet, under their keys."""
