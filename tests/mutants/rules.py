@@ -362,7 +362,7 @@ def groups_without_a_key_are_not_looked_up(patch: Patch) -> None:
     patch.setattr(lookups._Places, "_leaf", leaf)
 
 
-@caught_by(hunts.referring)
+@caught_by(hunts.referring, start=4)
 def a_key_that_stays_is_taken_for_new(patch: Patch) -> None:
     right = foreign._Check.run
 
