@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from belvedere.sketches import upkeep
 from belvedere.sketches.costs import Costs
 from benchmarks import synthetic
 from benchmarks.by_sql import BySql
@@ -27,8 +26,6 @@ HUNDREDTH = "SELECT a, avg(b) AS ab, sum(c) AS sc FROM {} GROUP BY a HAVING avg(
 WARM = 4
 """Rounds of queries that do not count: a short one is slow until the JVM has compiled its way."""
 BY_A = "PARTITION {} BY a INTO 1000 FRAGMENTS"
-JOIN_IDS = 40_000_000
-"""Up to which number rows of the join's other table are spread."""
 TPCH = {
     "q18": (
         "SELECT l_orderkey, sum(l_quantity) AS q FROM lineitem GROUP BY l_orderkey "
@@ -78,6 +75,7 @@ def lake_figures(
 ) -> dict[str, Any]:
     """The figures of some parts, in a lake of their own."""
     import belvedere as bv
+    from benchmarks.sketches_joins import joined
     from benchmarks.sketches_mixed import mixed
 
     home = CACHE / f"sketches-{rows}"
@@ -92,8 +90,7 @@ def lake_figures(
         if "gain" in parts:
             out["clustered"] = figures.clustered()
         if "joins" in parts:
-            out["q_joinsel"] = figures.joins((0.01, 0.1))
-            out["q_selpd"] = figures.pushed((0.02, 0.5))
+            out |= joined(figures, quick=quick)
         if "mixed" in parts:
             sizes = (20, 2000) if quick else (1, 20, 200, 2000)
             out["mixed"] = mixed(figures, operations, sizes)
@@ -208,7 +205,9 @@ class LakeFigures(Figures):
             part = rows.slice(start, step)
             write_deltalake(path, part, mode="append", configuration=feed)
 
-    def insert(self, table: str, count: int, first: int | None = None) -> None:
+    def insert(
+        self, table: str, count: int, first: int | None = None, groups: int = GROUPS
+    ) -> None:
         """New rows, by delta-rs."""
         from deltalake import write_deltalake
 
@@ -217,7 +216,7 @@ class LakeFigures(Figures):
             rows = synthetic.crimes(count, seed=self.next)
         else:
             start = self.next if first is None else first
-            rows = synthetic.table(count, GROUPS, seed=self.next, first=start)
+            rows = synthetic.table(count, groups, seed=self.next, first=start)
         write_deltalake(str(Path(self.lake._door.directory) / table), rows, mode="append")
 
     def kept(self) -> dict[str, Any]:
@@ -323,53 +322,4 @@ class LakeFigures(Figures):
         }
         print(f"break_even: {json.dumps(out)}", flush=True)
         self.lake.sql("DROP SKETCH even")
-        return out
-
-    def joins(self, shares: Sequence[float]) -> dict[str, Any]:
-        """Q_joinsel: of the changed rows a share meets one of the other table's, 1000 at a time."""
-        out: dict[str, Any] = {}
-        usual, first = upkeep.BLOOM_FROM, self.rows
-        for share in shares:
-            name, step = f"s_{round(100 * share)}", round(1 / share)
-            ids = np.arange(0, JOIN_IDS, step)
-            self.write(name, pa.table({"ttid": pa.array(ids, pa.int32())}))
-            text = f"SELECT a, avg(b) AS ab FROM r JOIN {name} ON id = ttid WHERE b < 4000 GROUP BY a HAVING avg(c) > 1000"
-            for kind, least in (("bloom", usual), ("no_bloom", 1 << 60)):
-                upkeep.BLOOM_FROM = least
-                self.lake.sql(f"CREATE SKETCH joined ON {text} {BY_A.format('r')}")
-                spent = []
-                for _ in range(4):
-                    self.insert("r", 1000, first)
-                    first += 1000
-                    spent.append(self.timed(lambda: self.lake.refresh("joined")))
-                took = statistics.median(s for s, _ in spent[1:])
-                out[f"{share:g} {kind}"] = {
-                    "ms": round(1000 * took, 1),
-                    "engine_ms": round(1000 * spent[-1][1].engine_seconds, 2),
-                    "strategy": spent[-1][1].strategy,
-                }
-                self.lake.sql("DROP SKETCH joined")
-        upkeep.BLOOM_FROM = usual
-        print(f"q_joinsel: {json.dumps(out)}", flush=True)
-        return out
-
-    def pushed(self, shares: Sequence[float]) -> dict[str, Any]:
-        """Q_selpd: 2.5 % of the table come, of which a share passes WHERE, pushed down or not."""
-        out: dict[str, Any] = {}
-        for share in shares:
-            text = (
-                f"SELECT a, avg(b) AS ab FROM r WHERE a < {int(GROUPS * share)} "
-                "GROUP BY a HAVING avg(c) < 300"
-            )
-            self.lake.sql(f"CREATE SKETCH pushed ON {text} {BY_A.format('r')}")
-            service = self.lake._sketches.service
-            usual = service._selections
-            for kind, selections in (("pushed", usual), ("not_pushed", None)):
-                service._selections = selections
-                count = int(self.rows * 0.025)
-                spent = [self.refreshed("pushed", "r", count)[0] for _ in range(3)]
-                out[f"{share:g} {kind}"] = round(1000 * statistics.median(spent[1:]), 1)
-            service._selections = usual
-            self.lake.sql("DROP SKETCH pushed")
-        print(f"q_selpd: {json.dumps(out)}", flush=True)
         return out

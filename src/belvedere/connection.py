@@ -14,10 +14,9 @@ from belvedere.cleaning.create import no_sample, samples_of
 from belvedere.cleaning.estimating import estimate
 from belvedere.cleaning.rebounding import rebound
 from belvedere.cleaning.selecting import Selected
-from belvedere.derived import Kind, Together, Writable, everything, readers, refuse_if_taken
+from belvedere.derived import Kind, Together, Writable, everything
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.kinds import kinds
-from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
 from belvedere.lake.machine import blaming_the_machine
@@ -26,38 +25,26 @@ from belvedere.sketches.asking import ask
 from belvedere.sketches.kind import Sketches
 from belvedere.sql.sample_statements import CleanSample, Estimate
 from belvedere.sql.statements import (
-    AlterLimit,
-    AlterPolicy,
     CreateTable,
-    CreateView,
-    DescribeView,
-    DropTable,
-    DropView,
-    ExplainCreate,
-    ExplainView,
     ExplainWrite,
     Refresh,
-    ShowViews,
     Write,
     parse_statement,
 )
 from belvedere.synopses.kind import Synopses
+from belvedere.view_statements import ViewStatements
 from belvedere.views import create as creation
 from belvedere.views.calls import Calls, refuse_broken
 from belvedere.views.catalog import (
     all_views,
     canonical_name,
-    is_view,
     stored_of,
     the_view,
 )
 from belvedere.views.definition import View
-from belvedere.views.describe import describe, show
-from belvedere.views.explain import Explanation, explain
-from belvedere.views.guard import Reader, guard, refuse_if_needed, view_readers
+from belvedere.views.guard import guard
 from belvedere.views.history import History
 from belvedere.views.ledger import readable
-from belvedere.views.references import told
 from belvedere.views.refresh import Refreshed
 from belvedere.views.status import Statuses, history
 
@@ -97,6 +84,7 @@ class Lake:
         self._limits = Limits(door)
         self._limits.show_consistent()
         self._calls = Calls(door, after=self._limits.show_consistent)
+        self._views = ViewStatements(door, self._kinds, self._limits, self._calls)
 
     @property
     def spark(self) -> SparkSession:
@@ -111,12 +99,12 @@ class Lake:
                 if isinstance(statement, kind):
                     return run(statement)
             if isinstance(statement, CreateTable):
-                self._refuse_taken(statement.name)
+                self._views.refuse_taken(statement.name)
             if isinstance(statement, Write | ExplainWrite):
                 written = self._write(statement, text)
                 if written is not None:
                     return written
-            guard(self._door, statement, self._readers)
+            guard(self._door, statement, self._views.readers)
             self._limits.show_consistent()
             with readable(self._door, text):
                 return self._door.sql(text)
@@ -203,15 +191,7 @@ class Lake:
         kind = self._kind(name)
         if kind is not None:
             return kind.explain(canonical_name(self._door, name))
-        return self._explained(name)
-
-    def _explained(self, name: str) -> Explanation:
-        view = the_view(self._door, name)
-        keys, last = told(self._door, view), self._calls.last.get(view.stored)
-        if last is None:
-            return explain(view, keys)
-        ran = [("SQL that ran", sql) for sql in last.sql]
-        return explain(view, [*keys, ("Last refresh here", str(last)), *ran])
+        return self._views.explained(name)
 
     def status(self) -> Statuses:
         """Everything derived: its vector, what its tables did since, its last refresh."""
@@ -314,18 +294,10 @@ class Lake:
     def _own(self) -> dict[type, Callable[[Any], DataFrame]]:
         """Belvedere's statements and what runs them."""
         own: dict[type, Callable[[Any], DataFrame]] = {
-            CreateView: self._create,
             Refresh: self._refresh,
-            ExplainCreate: self._explain_create,
-            ExplainView: self._explain,
-            ShowViews: self._show,
-            DescribeView: self._describe,
-            AlterPolicy: self._alter,
-            AlterLimit: self._limit,
-            DropView: self._drop,
-            DropTable: self._drop_table,
             CleanSample: self._clean,
             Estimate: self._estimate,
+            **self._views.statements(),
         }
         for kind in self._kinds:
             own |= kind.statements()
@@ -352,61 +324,11 @@ class Lake:
                     )
         return None
 
-    def _readers(self, table: str) -> list[Reader]:
-        """What is derived besides views and reads a table."""
-        return readers(self._kinds, table)
-
-    def _refuse_others(self, view: str) -> None:
-        """Invalid if something besides views reads a view."""
-        stored = stored_of(canonical_name(self._door, view))
-        refuse_if_needed(view, self._readers(stored))
-
-    def _refuse_sampled(self, name: str) -> None:
-        """Invalid if a view that is to be replaced has a sample, which would be of another."""
-        if is_view(self._door, canonical_name(self._door, name)) and samples_of(self._door, name):
-            raise Invalid(
-                f"{name!r} has a sample, which would not fit another definition",
-                hint=f"DROP SAMPLE ON {name} first",
-                reason="NEEDED",
-            )
-
-    def _refuse_taken(self, name: str) -> None:
-        refuse_if_taken(self._kinds, canonical_name(self._door, name), name)
-
-    def _create(self, statement: CreateView) -> DataFrame:
-        self._refuse_taken(statement.name)
-        if statement.replace:
-            self._refuse_others(statement.name)
-            self._refuse_sampled(statement.name)
-        made = creation.create_view(self._door, statement)
-        if made is not None:
-            self._limits.forget(statement.name)
-        return self._nothing()
-
     def _refresh(self, statement: Refresh) -> DataFrame:
         done = self.refresh(statement.name, full=statement.full)
         row = (done.view, done.strategy, done.reason, done.rows_changed, round(done.seconds, 3))
         schema = "view string, strategy string, reason string, rows_changed bigint, seconds double"
         return self.spark.createDataFrame([row], schema)
-
-    def _explain_create(self, statement: ExplainCreate) -> DataFrame:
-        return self._text(explain(creation.plan_view(self._door, statement.create)))
-
-    def _explain(self, statement: ExplainView) -> DataFrame:
-        return self._text(self._explained(statement.name))
-
-    def _show(self, _: ShowViews) -> DataFrame:
-        schema = "name string, policy string, query string, error string"
-        return self.spark.createDataFrame(list(show(self._door)), schema)
-
-    def _describe(self, statement: DescribeView) -> DataFrame:
-        view = the_view(self._door, statement.name)
-        schema = "name string, value string, kind string"
-        return self.spark.createDataFrame(list(describe(self._door, view)), schema)
-
-    def _alter(self, statement: AlterPolicy) -> DataFrame:
-        creation.alter_policy(self._door, statement.name, statement.policy)
-        return self._nothing()
 
     def _clean(self, statement: CleanSample) -> DataFrame:
         done = self.clean(statement.view)
@@ -420,51 +342,6 @@ class Lake:
             clean=statement.clean,
         ).df()
 
-    def _limit(self, statement: AlterLimit) -> DataFrame:
-        self._limits.alter(statement)
-        return self._nothing()
-
-    def _drop(self, statement: DropView) -> DataFrame:
-        self._refuse_others(statement.name)
-        samples = self._own_samples(statement.name)
-        for sample in samples:
-            creation.drop_view(self._door, sample.name)
-        creation.drop_view(self._door, statement.name, if_exists=statement.if_exists)
-        self._limits.forget(statement.name)
-        said = [(f"dropped its sample {sample.name}",) for sample in samples]
-        return self.spark.createDataFrame(said, "result string")
-
-    def _own_samples(self, name: str) -> list[View]:
-        """The samples of a view that is to go, if nothing else needs it."""
-        if not is_view(self._door, canonical_name(self._door, name)):
-            return []
-        samples = samples_of(self._door, name)
-        own = {sample.name for sample in samples}
-        for table in (stored_of(canonical_name(self._door, name)), *(s.stored for s in samples)):
-            others = [r for r in view_readers(self._door, table) if r.name not in own]
-            refuse_if_needed(name, others)
-        return samples
-
-    def _drop_table(self, statement: DropTable) -> DataFrame:
-        name = canonical_name(self._door, statement.name)
-        if is_view(self._door, name):
-            raise Invalid(
-                f"{statement.name!r} is a materialized view",
-                hint=f"DROP MATERIALIZED VIEW {statement.name}",
-            )
-        reading = [*view_readers(self._door, name), *self._readers(name)]
-        refuse_if_needed(statement.name, reading)
-        if statement.if_exists and not self._door.exists(name):
-            return self._nothing()
-        if statement.view:
-            lake_catalog.drop_view(self._door, name)
-        else:
-            lake_catalog.drop_table(self._door, name)
-        return self._nothing()
-
-    def _text(self, explanation: Explanation) -> DataFrame:
-        return self.spark.createDataFrame([(str(explanation),)], "plan string")
-
     def _input(self, name: str, inputs: Collection[str], table: str) -> str:
         """The table of a plan that a user's name means: a view stands for its state."""
         canonical = canonical_name(self._door, table)
@@ -472,9 +349,6 @@ class Lake:
             if candidate in inputs:
                 return candidate
         raise Invalid(f"{name!r} does not read {table!r}", hint=f"it reads {', '.join(inputs)}")
-
-    def _nothing(self) -> DataFrame:
-        return self.spark.createDataFrame([], "result string")
 
 
 def _refuse_none(tables: list[str], inputs: Collection[str]) -> None:
