@@ -31,6 +31,7 @@ LAYERS = (
     "scheduling",
     "updating",
     "kinds",
+    "view_statements",
     "connection",
     "demo",
     "prompt",
