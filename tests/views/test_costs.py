@@ -17,8 +17,8 @@ from belvedere.views.costs import Past, Took, candidate, cheaper
 MERGE, REBUILD = Strategy.MERGE, Strategy.REBUILD
 
 
-def seconds(strategy: Strategy, work: float, own: list[Took], usual: float = 1.0) -> float:
-    found = candidate(strategy, work, Past(own, usual)).predicted_seconds
+def seconds(strategy: Strategy, work: float, own: list[Took], *others: Took) -> float:
+    found = candidate(strategy, work, Past(own, others)).predicted_seconds
     assert found is not None
     return found
 
@@ -28,8 +28,11 @@ def test_more_work_takes_longer() -> None:
 
 
 def test_what_was_not_tried_takes_what_is_usual_here() -> None:
-    slow = [Took("rebuild", 1e7, 99.0)]
-    assert seconds(MERGE, 1e7, slow, usual=2.0) == pytest.approx(2 * seconds(MERGE, 1e7, []))
+    slow, usual = [Took("rebuild", 1e7, 99.0)], seconds(MERGE, 1e7, [])
+    others = [Took("merge", 1e7, 2 * usual), *slow]
+    assert seconds(MERGE, 1e7, slow, *others) == pytest.approx(2 * usual)
+    assert seconds(REBUILD, 1e7, [], *others) == pytest.approx(99)
+    assert seconds(MERGE, 1e7, [], others[1]) > usual  # a slow machine is slow at everything
 
 
 def test_refreshes_of_the_same_work_count_the_more_the_more_there_are() -> None:
@@ -38,7 +41,14 @@ def test_refreshes_of_the_same_work_count_the_more_the_more_there_are() -> None:
     assert found[0] == usual
     assert found[1] == pytest.approx((usual * 30.0) ** 0.5)
     assert found == sorted(found)
-    assert 20 < found[-1] < 30
+    assert 14 < found[-1] < 30
+
+
+def test_the_newest_tell_the_most() -> None:
+    slow, fast = [Took("merge", 1e7, 30.0)], [Took("merge", 1e7, 3.0)]
+    now = seconds(MERGE, 1e7, fast * 3)
+    assert seconds(MERGE, 1e7, [*fast * 2, *slow * 8]) == now
+    assert seconds(MERGE, 1e7, [*slow * 2, *fast * 8]) > now
 
 
 def test_own_refreshes_of_like_work_tell_more_than_others() -> None:
@@ -49,18 +59,30 @@ def test_own_refreshes_of_like_work_tell_more_than_others() -> None:
 
 def test_refreshes_in_memory_tell_nothing_of_those_on_spark() -> None:
     in_memory = [Took("merge", 1e6, 0.05, in_memory=True)] * 5
-    found = Past([*in_memory, Took("merge", 1e7, 4.0)], usual=0.1, usual_on_spark=2.0).on_spark()
-    alone = Past([Took("merge", 1e7, 4.0)], usual=2.0)
-    assert candidate(MERGE, 1e8, found) == candidate(MERGE, 1e8, alone)
+    on_spark = [Took("merge", 1e7, 4.0)]
+    found = Past([*in_memory, *on_spark], [*in_memory, *on_spark]).on_spark()
+    assert candidate(MERGE, 1e8, found) == candidate(MERGE, 1e8, Past(on_spark, on_spark))
 
 
-def test_a_creation_tells_what_a_rebuild_takes_at_most() -> None:
+def test_a_creation_is_a_rebuild_that_was_cold() -> None:
     usual = seconds(REBUILD, 1e7, [])
-    slow, fast = (Took("rebuild", 1e7, s, created=True) for s in (10 * usual, usual / 10))
+    slow, fast = (Took("rebuild", 1e7, s, created=True) for s in (10 * usual, usual))
     assert seconds(REBUILD, 1e7, [slow]) == usual
-    assert seconds(REBUILD, 1e7, [fast]) == pytest.approx(usual / 10)
+    assert usual / 3 < seconds(REBUILD, 1e7, [fast]) < usual / 2
+    assert seconds(REBUILD, 1e7, [], fast) == pytest.approx(seconds(REBUILD, 1e7, [fast]))
     rebuilt = Took("rebuild", 1e7, 3 * usual)
     assert seconds(REBUILD, 1e7, [rebuilt, fast]) == seconds(REBUILD, 1e7, [rebuilt])
+    assert seconds(REBUILD, 1e7, [], rebuilt, fast) == pytest.approx(3 * usual)
+
+
+def test_what_was_not_tried_lately_is_tried_again_where_it_may_pay() -> None:
+    """A rebuild was slow once; it is tried again after ten refreshes, if it may be half as long."""
+    merges, rebuilt = [Took("merge", 1e7, 3.0)], Took("rebuild", 1e7, 4.0)
+    known = seconds(REBUILD, 1e7, [*merges * 9, rebuilt])
+    assert seconds(REBUILD, 1e7, [*merges * 10, rebuilt]) == pytest.approx(known / 2)
+    in_memory = [replace(merges[0], in_memory=True)] * 10
+    past = Past([*in_memory, rebuilt]).on_spark()
+    assert candidate(REBUILD, 1e7, past).predicted_seconds == pytest.approx(known / 2)
 
 
 def test_a_slow_refresh_among_others_changes_nothing() -> None:

@@ -2,20 +2,26 @@
 
     seconds = factor × (fixed + work ÷ rows a second)
 
-The factor is what refreshes really took beside what the formula says. Of this view's newest ten
-those by the same strategy tell it, and of these the ones of about the same work if there are
-any: the median of n counts n times as much as what is usual in this lake, the median over all
-views, which is the machine's speed. A strategy that was not taken for long is thus tried again.
-A view's creation is a rebuild and more, often the first thing that Spark does: until the view was
-rebuilt, it tells what that takes at most. All are read from the ledger at once, and those of this
-process are added as they end. Refreshes that ran no Spark job tell nothing of those that do.
+The factor is what refreshes really took beside what the formula says. The newest three of this
+view by the same strategy and of about the same work tell it, or of any work if there are none:
+the median of n counts n times as much as what is usual in this lake, the median over all views of
+rebuilds, or of refreshes from changes, which is the machine's speed at them.
+
+What is not tried is not learned. A view's creation is a rebuild before anything is warm, so a view
+that was never rebuilt is expected to take a part of that, or what is usual, whichever is less. And
+of what this view did not do in its newest ten refreshes half is expected: it is tried again where
+it would not take twice as long, at most every eleventh time.
+
+All are read from the ledger at once, and those of this process are added as they end. Refreshes
+that ran no Spark job tell nothing of those that do.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
 from statistics import median
@@ -31,7 +37,12 @@ WORTH_IT = 0.9
 _ROWS_A_SECOND = 7e6
 _FIXED = {"merge": 0.4, "replace keys": 0.4, "rebuild": 0.6}
 _ALIKE = 4
-_NEWEST = 10
+_TELLING = 3
+_LATELY = 10
+_COLD = 2.5
+"""How many times as long a creation takes as a rebuild does later: two to three on TPC-H."""
+_STALE = 2.0
+"""By what is divided what was not tried lately."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +58,23 @@ class Took:
 
 @dataclass(frozen=True)
 class Past:
-    """What is known of earlier refreshes: the view's own, newest first, and what is usual."""
+    """What is known of earlier refreshes, newest first: the view's own, and those of all views."""
 
     own: Sequence[Took] = ()
-    usual: float = 1.0
-    usual_on_spark: float = 1.0
+    every: Sequence[Took] = ()
+    of_spark: bool = False
 
     def on_spark(self) -> Past:
-        """Only of the refreshes that ran Spark jobs."""
-        own = [took for took in self.own if not took.in_memory]
-        return Past(own, self.usual_on_spark, self.usual_on_spark)
+        """To be told by the refreshes that ran Spark jobs alone."""
+        return replace(self, of_spark=True)
+
+    def telling(self, some: Sequence[Took]) -> list[Took]:
+        """Those of some refreshes that tell something."""
+        return [t for t in some if not (self.of_spark and t.in_memory)]
+
+    def lately(self, strategy: str) -> bool:
+        """Whether the view did so in one of its newest refreshes."""
+        return any(t.strategy == strategy for t in self.own[:_LATELY])
 
 
 _learned: WeakKeyDictionary[Tables, dict[str, list[Took]]] = WeakKeyDictionary()
@@ -71,10 +89,9 @@ def past(lake: Tables, view_id: str) -> Past:
             recorded = [r for r in records(lake) if r.view_id not in known]
             for record in sorted(recorded, key=lambda r: r.started, reverse=True):
                 known.setdefault(record.view_id, []).extend(_told(record))
-        own = known.setdefault(view_id, [])
-        every = [took for view in known.values() for took in view[:_NEWEST]]
-        on_spark = [took for took in every if not took.in_memory]
-        return Past(own[:_NEWEST], _usual(every), _usual(on_spark))
+            known.update({view: _kept(took) for view, took in known.items()})
+        every = [took for view in known.values() for took in view[:_LATELY]]
+        return Past(known.setdefault(view_id, []), every)
 
 
 def learn(lake: Tables, record: Record | None) -> None:
@@ -83,7 +100,7 @@ def learn(lake: Tables, record: Record | None) -> None:
         with _learning:
             known = _learned.setdefault(lake, {})
             if record.view_id in known:
-                known[record.view_id][:0] = _told(record)
+                known[record.view_id] = _kept([*_told(record), *known[record.view_id]])
 
 
 def candidate(strategy: Strategy, work: float, past: Past) -> Candidate:
@@ -91,7 +108,8 @@ def candidate(strategy: Strategy, work: float, past: Past) -> Candidate:
 
     >>> candidate(Strategy.MERGE, 4.2e6, Past()).predicted_seconds
     1.0
-    >>> candidate(Strategy.MERGE, 4.2e6, Past(usual=2.0)).predicted_seconds
+    >>> elsewhere = Took("merge", 4.2e6, 2.0)
+    >>> candidate(Strategy.MERGE, 4.2e6, Past(every=[elsewhere])).predicted_seconds
     2.0
     """
     if not isfinite(work):
@@ -111,23 +129,37 @@ def _formula(strategy: str, work: float) -> float:
 
 
 def _factor(strategy: str, work: float, past: Past) -> float:
-    own = [t for t in past.own if t.strategy == strategy]
-    if own and all(t.created for t in own):
-        return min(past.usual, *map(_ratio, own))
-    own = [t for t in own if not t.created]
-    alike = [t for t in own if work / _ALIKE <= t.work <= work * _ALIKE] or own
-    if not alike:
-        return past.usual
-    told, count = median(map(_ratio, alike)), len(alike)
-    return float((past.usual * told**count) ** (1 / (count + 1)))
+    own = [t for t in past.telling(past.own) if t.strategy == strategy]
+    usual = _usual(strategy, past.telling(past.every))
+    done = [t for t in own if not t.created]
+    if not done:
+        return min([usual, *map(_ratio, own)])
+    alike = [t for t in done if work / _ALIKE <= t.work <= work * _ALIKE] or done
+    told, count = median(map(_ratio, alike[:_TELLING])), len(alike[:_TELLING])
+    factor = float((usual * told**count) ** (1 / (count + 1)))
+    return factor if past.lately(strategy) else factor / _STALE
 
 
-def _usual(every: Sequence[Took]) -> float:
-    return median(map(_ratio, every)) if every else 1.0
+def _usual(strategy: str, every: Sequence[Took]) -> float:
+    again = Strategy.REBUILD.value
+    alike = [t for t in every if (t.strategy == again) is (strategy == again)]
+    some = [t for t in alike if not t.created] or alike or every
+    return median(map(_ratio, some)) if some else 1.0
 
 
 def _ratio(took: Took) -> float:
-    return took.seconds / _formula(took.strategy, took.work)
+    return took.seconds / (_COLD if took.created else 1) / _formula(took.strategy, took.work)
+
+
+def _kept(view: Sequence[Took]) -> list[Took]:
+    """A view's newest refreshes, and the newest by each strategy in memory and on Spark."""
+    seen: Counter[tuple[str, bool]] = Counter()
+    kept = []
+    for place, took in enumerate(view):
+        seen[took.strategy, took.in_memory] += 1
+        if place < _LATELY or seen[took.strategy, took.in_memory] <= _LATELY:
+            kept.append(took)
+    return kept
 
 
 def _told(record: Record) -> list[Took]:
