@@ -60,7 +60,7 @@ def calibrate(
         bench = _Bench(copy, the_view(copy, view.name), kinds)
         bench.warm_up(chosen)
         times = [bench.alone(t, sizes, rounds) for t in chosen]
-        joint = bench.together(chosen, [k for k in JOINT if k <= max(sizes)])
+        joint = bench.together(chosen, [k for k in JOINT if k <= max(sizes)], rounds)
     weights = tuple(arriving(door, view.name, t) for t in names)
     fits = tuple(fit(found, often) for found, often in zip(times, weights, strict=True))
     return Calibration(names, fits, tuple(joint), now(), weights)
@@ -131,12 +131,12 @@ class _Bench:
             found += self._measure(table, size)
         return found
 
-    def together(self, tables: Sequence[str], sizes: Sequence[int]) -> list[Joint]:
+    def together(self, tables: Sequence[str], sizes: Sequence[int], rounds: int) -> list[Joint]:
         """The times of batches of all tables at once."""
         if len(tables) < 2:
             return []
         found = []
-        for size in sizes:
+        for size in [*sizes] * rounds:
             wanted = {t: max(self._possible(t, [1, size])) for t in tables}
             for kind, amounts, seconds in self._changed(wanted):
                 found.append(Joint(tuple(amounts[t] for t in tables), seconds, kind))
