@@ -81,10 +81,12 @@ def _full(options: argparse.Namespace) -> dict[str, Any]:
             run.prepare_choices()
         cold = [v for v in views if v not in new]
         run.warm(SMALL, cold if first else cold[:1])
+        # Before the rounds, after which the views under INCREMENTAL would have much to catch up with.
+        figures = _small_figures(lake) if choices else {}
         run.rounds(sizes)
-        figures = run.figures(key, worst=choices)
+        figures |= run.figures(key, worst=choices)
         if choices:
-            figures |= {"right_choice": run.right_choice(), **_small_figures(lake)}
+            figures["right_choice"] = run.right_choice()
     if options.scale > 1 and options.changes == "clustered" and not options.views:
         figures["growth"] = _growth(options)
     return figures
