@@ -34,6 +34,7 @@ from benchmarks.sketches_lake import FRAGMENTS, GROUPS, SPREAD, TWO, lake_figure
 
 ON_SPARK = ("lake", "even", "gain", "joins", "mixed")
 WHOLE = ("engine", "sweeps", *ON_SPARK)
+QUICK = ("engine", "lake", "even", "gain", "mixed")
 SHARES = (0.01, 0.05)
 TEN = (
     "SELECT a FROM r GROUP BY a HAVING avg(b) > 0 AND avg(c) < 1000 AND avg(d) < 1200 AND avg(e) > 0 "
@@ -48,8 +49,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="rows of the synthetic table")
     parser.add_argument("--scale", type=float, default=1.0, help="of TPC-H (default 1)")
     parser.add_argument("--operations", type=int, help="of each mixed workload")
-    parser.add_argument("--parts", nargs="+", default=list(WHOLE), choices=[*WHOLE, "tpch"])
+    parser.add_argument("--parts", nargs="+", choices=[*WHOLE, "tpch"])
     options = parser.parse_args()
+    options.parts = options.parts or (QUICK if options.quick else WHOLE)
     rows = options.rows or (1_000_000 if options.quick else 10_000_000)
     operations = options.operations or (6 if options.quick else 60)
     found: dict[str, Any] = {"rows": rows, "groups": GROUPS, "fragments": FRAGMENTS}

@@ -23,8 +23,8 @@ TWO = "SELECT a, avg(b) AS ab FROM r GROUP BY a HAVING avg(c) < 1000 AND sum(b) 
 SPREAD = "SELECT a, sum(c) AS sc FROM r GROUP BY a HAVING sum(c) >= {} AND count(b) > 1"
 # c follows a // 2 with noise of 0 to 499: its average is above this for the last hundredth of a.
 HUNDREDTH = "SELECT a, avg(b) AS ab, sum(c) AS sc FROM {} GROUP BY a HAVING avg(c) >= 2725"
-WARM = 4
-"""Rounds of queries that do not count: a short one is slow until the JVM has compiled its way."""
+WARM, COUNTED = 4, 6
+"""Rounds of queries: a short one is slow until the JVM has compiled its way."""
 BY_A = "PARTITION {} BY a INTO 1000 FRAGMENTS"
 TPCH = {
     "q18": (
@@ -82,7 +82,7 @@ def lake_figures(
     shutil.rmtree(home, ignore_errors=True)
     out: dict[str, Any] = {}
     with bv.connect(home) as lake:
-        figures = LakeFigures(lake, rows)
+        figures = LakeFigures(lake, rows, quick=quick)
         if "lake" in parts:
             out |= figures.kept()
         if "even" in parts:
@@ -100,8 +100,9 @@ def lake_figures(
 class Figures:
     """What is measured in one lake."""
 
-    def __init__(self, lake: Any) -> None:
+    def __init__(self, lake: Any, *, quick: bool = False) -> None:
         self.lake = lake
+        self.quick = quick
 
     def insert(self, table: str, count: int) -> None:
         """Rows of a table once more, in one commit."""
@@ -141,7 +142,8 @@ class Figures:
         if answer.sketch is None:
             return {"why": str(answer).splitlines()[0]}
         plain, through, finding = [], [], []
-        for _ in range(WARM + 6):
+        warm, counted = (2, 3) if self.quick else (WARM, COUNTED)
+        for _ in range(warm + counted):
             finding.append(self.timed(lambda: self.lake._sketches.found(text))[0])
             seconds, wanted = self.timed(lambda: self.lake.sql(text).collect())
             plain.append(seconds)
@@ -151,9 +153,9 @@ class Figures:
         out = {
             "kept": f"{answer.kept} of {answer.fragments}",
             "files_skipped": [f"{s.files} of {s.of_files}" for s in answer.skipped],
-            "plain_ms": round(1000 * statistics.median(plain[WARM:])),
-            "through_ms": round(1000 * statistics.median(through[WARM:])),
-            "finding_ms": round(1000 * statistics.median(finding[WARM:])),
+            "plain_ms": round(1000 * statistics.median(plain[warm:])),
+            "through_ms": round(1000 * statistics.median(through[warm:])),
+            "finding_ms": round(1000 * statistics.median(finding[warm:])),
         }
         out["gain"] = round(out["plain_ms"] / max(out["through_ms"], 1), 2)
         print(f"{name}: {json.dumps(out)}", flush=True)
@@ -186,8 +188,8 @@ _CENTRES = (statistics.median, statistics.fmean)
 class LakeFigures(Figures):
     """The figures of one lake with the synthetic tables."""
 
-    def __init__(self, lake: Any, rows: int) -> None:
-        super().__init__(lake)
+    def __init__(self, lake: Any, rows: int, *, quick: bool) -> None:
+        super().__init__(lake, quick=quick)
         self.rows = rows
         self.next = 100_000_000
         self.write("r", synthetic.table(rows, GROUPS).sort_by("a"), files=32)
@@ -246,7 +248,8 @@ class LakeFigures(Figures):
             table = "crimes" if "crimes" in text else "r"
             found["vs_capture"][name] = self.against_capture(name, table)
             found["query_gain"][name] = self.gain(name, text)
-        found["by_sql"] = self.by_sql("q_having")
+        if not self.quick:
+            found["by_sql"] = self.by_sql("q_having")
         for name in queries:
             self.lake.sql(f"DROP SKETCH {name}")
         return found
