@@ -12,11 +12,10 @@ measurement, monotone and subadditive too.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from statistics import median
+from statistics import median, median_low
 
 import numpy as np
 
@@ -25,6 +24,8 @@ from belvedere.scheduling.costs import Block, Cost, Curve, Linear, Prices
 
 CLOSE = 0.10
 """A mean relative error up to which the simpler form is taken."""
+NEAR = 1.1
+"""How many times as large a batch may be that counts as one of the same size."""
 NOISY = 0.15
 """By how much a larger batch may have been cheaper before it is measured again."""
 KINDS = ("insert", "delete", "update")
@@ -123,11 +124,21 @@ def expected(measured: Sequence[Measured], weights: Weights) -> Points:
 
 
 def medians(measured: Sequence[Measured]) -> Points:
-    """One time for each size of batch, in order."""
-    by_size = defaultdict[int, list[float]](list)
-    for one in measured:
-        by_size[one.changes].append(one.seconds)
-    return [(k, max(median(times), 1e-9)) for k, times in sorted(by_size.items())]
+    """One time for each size of batch, in order; sizes that differ by little are one.
+
+    >>> medians([Measured(98, 1.0), Measured(100, 9.0), Measured(103, 2.0), Measured(200, 3.0)])
+    [(100, 2.0), (200, 3.0)]
+    """
+    alike: list[list[Measured]] = []
+    for one in sorted(measured, key=lambda m: m.changes):
+        if alike and one.changes <= NEAR * alike[-1][0].changes:
+            alike[-1].append(one)
+        else:
+            alike.append([one])
+    return [
+        (median_low(m.changes for m in some), max(median(m.seconds for m in some), 1e-9))
+        for some in alike
+    ]
 
 
 def to_measure_again(measured: Sequence[Measured]) -> list[int]:
