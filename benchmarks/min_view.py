@@ -45,7 +45,7 @@ WORTH = 1.05
 """NAIVE over OPT from which on there is something to gain."""
 ACTIONS, STEPS = 8, 20
 """How often NAIVE acts on a stream, and after about how many steps."""
-WARM = 6
+WARM = 3
 """Refreshes that do not count before a plan is run."""
 POLICIES = ("NAIVE", "AUTO", "OPT")
 

@@ -164,7 +164,7 @@ def priced(each: Sequence[Fit], joint: Sequence[Joint]) -> Prices:
         abs(a - shared * (one.tables - 1) - one.seconds) / max(one.seconds, 1e-9)
         for a, one in zip(alone, several, strict=True)
     ]
-    error = max(*(fitted.residual for fitted in each), sum(errors) / max(len(errors), 1))
+    error = max(*(fitted.residual for fitted in each), median(errors) if errors else 0.0)
     return Prices(costs, shared, above, _possible(min(certain, default=0.0), above), error)
 
 
