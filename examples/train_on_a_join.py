@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from belvedere import Synopsis
 
-PEOPLE, THINGS, REVIEWS, SAMPLE = 50_000, 200, 1_000_000, 20_000
+PEOPLE, THINGS, REVIEWS, SAMPLE = 50_000, 50, 500_000, 20_000
 QUERY = """
 SELECT p1.age AS age_1, p2.age AS age_2, r1.stars AS stars_1, r2.stars AS stars_2
 FROM review r1, review r2, person p1, person p2

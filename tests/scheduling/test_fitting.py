@@ -141,6 +141,15 @@ def test_a_joint_batch_is_compared_with_its_kind() -> None:
     assert prices.error > 0.1  # inserts share less, and that is not hidden
 
 
+def test_one_joint_batch_that_took_long_makes_costs_no_less_certain() -> None:
+    each = [fit(kinds(), {"update": 1.0})] * 2
+    steady = [Joint((10, 10), 2 * DEAR(10) - 0.7, "update")] * 3
+    slow = Joint((10, 10), 9 * DEAR(10), "update")
+    prices = priced(each, [*steady, slow])
+    assert prices.error < 0.05
+    assert prices.surely_shared == 0  # but nothing is sure any more
+
+
 @pytest.mark.parametrize("bad", [Measured(0, 1.0), Measured(1, -0.1), Measured(1, float("nan"))])
 def test_what_is_not_a_measurement_is_refused(bad: Measured) -> None:
     with pytest.raises(Invalid, match="is not a cost"):

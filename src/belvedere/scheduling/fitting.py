@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from statistics import median, median_low
+from statistics import fmean, median, median_low
 
 import numpy as np
 
@@ -160,11 +160,13 @@ def priced(each: Sequence[Fit], joint: Sequence[Joint]) -> Prices:
     saved = [(a - one.seconds) / (one.tables - 1) for a, one in zip(alone, several, strict=True)]
     shared = _possible(median(saved), costs) if saved else 0.0
     certain = ((_sum(above, one.changes) - one.seconds) / (one.tables - 1) for one in several)
-    errors = [
-        abs(a - shared * (one.tables - 1) - one.seconds) / max(one.seconds, 1e-9)
-        for a, one in zip(alone, several, strict=True)
-    ]
-    error = max(*(fitted.residual for fitted in each), median(errors) if errors else 0.0)
+    # One joint batch that took long says little; a kind of change that shares less says much.
+    errors: dict[str, list[float]] = {}
+    for a, one in zip(alone, several, strict=True):
+        off = abs(a - shared * (one.tables - 1) - one.seconds) / max(one.seconds, 1e-9)
+        errors.setdefault(one.kind, []).append(off)
+    joint_error = fmean(map(median, errors.values())) if errors else 0.0
+    error = max(*(fitted.residual for fitted in each), joint_error)
     return Prices(costs, shared, above, _possible(min(certain, default=0.0), above), error)
 
 
