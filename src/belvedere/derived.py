@@ -1,7 +1,7 @@
 """What a lake asks of every kind of derivation besides views, so that all are used the same way.
 
 A kind is made of a lake with or without Spark (`Tables`): names, status and what it reads are
-told from what is saved; refreshing needs the door. `connection.py` holds the list of kinds.
+told from what is saved; refreshing needs the door. `kinds.py` holds the list of kinds.
 """
 
 from __future__ import annotations
