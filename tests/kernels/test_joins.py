@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from belvedere.kernels import skips
 from belvedere.kernels.chains import Chains, RowIndex, first_clash
@@ -21,6 +20,7 @@ from belvedere.kernels.interning import Interner, interned
 from belvedere.kernels.randoms import below, many_below, seeded, some_of
 from belvedere.kernels.segments import Segments
 from belvedere.synopses import plain_skips
+from chances import by_chance
 
 CODES = st.lists(
     st.one_of(st.integers(0, 9), st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=40
@@ -120,7 +120,7 @@ def p_value(drawn: list[int], mass: list[float]) -> float:
     counts = Counter(min(d, len(mass)) for d in drawn)
     cells = [*mass, 1 - math.fsum(mass)]
     observed = [counts[i] for i in range(len(cells))]
-    return float(stats.chisquare(observed, np.array(cells) / math.fsum(cells) * len(drawn)).pvalue)
+    return by_chance(observed, [c / math.fsum(cells) * len(drawn) for c in cells])
 
 
 def mass_without(m: int, results: int, most: int) -> list[float]:
@@ -170,7 +170,7 @@ def test_sets_of_numbers_are_equally_likely() -> None:
     state = seeded(7)
     counts = Counter(frozenset(some_of(state, 5, 2).tolist()) for _ in range(5000))
     assert len(counts) == 10
-    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+    assert by_chance(list(counts.values())) > 1e-3
 
 
 def test_groups_have_room_for_their_keys_in_every_array() -> None:

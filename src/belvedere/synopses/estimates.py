@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
-from scipy import stats
+from scipy.special import bdtr, bdtrik, ndtri, stdtrit
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar
@@ -185,7 +185,7 @@ def _count(population: Population, mask: Any, confidence: float) -> Estimate:
     if not n or not population.shrink:
         exact = float(hits)
         return Estimate(exact, exact, exact, hits)
-    z = stats.norm.ppf(0.5 + confidence / 2) * math.sqrt(population.shrink)
+    z = ndtri(0.5 + confidence / 2) * math.sqrt(population.shrink)
     share = hits / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -200,7 +200,7 @@ def _sum(population: Population, numbers: Any, mask: Any, confidence: float) -> 
     error = math.sqrt(population.shrink * y.var(ddof=1) / n) if n > 1 else math.inf
     if n and not population.shrink:
         error = 0.0
-    half = stats.t.ppf(0.5 + confidence / 2, max(n - 1, 1)) * population.size * error
+    half = stdtrit(max(n - 1, 1), 0.5 + confidence / 2) * population.size * error
     return Estimate(total, total - half, total + half, int(mask.sum()))
 
 
@@ -212,7 +212,7 @@ def _average(population: Population, numbers: Any, mask: Any, confidence: float)
     mean = float(numbers[mask].mean())
     spread = float(((numbers[mask] - mean) ** 2).sum()) / max(hits - 1, 1)
     error = math.sqrt(population.shrink * spread / hits) if hits > 1 else math.inf
-    half = stats.t.ppf(0.5 + confidence / 2, max(hits - 1, 1)) * error if population.shrink else 0.0
+    half = stdtrit(max(hits - 1, 1), 0.5 + confidence / 2) * error if population.shrink else 0.0
     return Estimate(mean, mean - half, mean + half, hits)
 
 
@@ -226,7 +226,7 @@ def _quantile(population: Population, numbers: Any, at: float, confidence: float
     if not population.shrink:
         return Estimate(found, found, found, n)
     tail = (1 - confidence) / 2
-    low, high = int(stats.binom.ppf(tail, n, at)) - 1, int(stats.binom.ppf(1 - tail, n, at)) + 1
+    low, high = _binomial(tail, n, at) - 1, _binomial(1 - tail, n, at) + 1
     return Estimate(
         found,
         float(ordered[low]) if low >= 0 else -math.inf,
@@ -274,3 +274,13 @@ def split(rows: pa.Table, share: float, random: np.random.Generator) -> tuple[pa
     order = random.permutation(rows.num_rows)
     cut = round(share * rows.num_rows)
     return rows.take(pa.array(order[cut:])), rows.take(pa.array(order[:cut]))
+
+
+def _binomial(share: float, n: int, p: float) -> int:
+    """The least number of n that is not passed with this chance.
+
+    >>> _binomial(0.5, 10, 0.5), _binomial(0.025, 100, 0.5), _binomial(0.975, 100, 0.5)
+    (5, 40, 60)
+    """
+    near = max(0, math.ceil(float(bdtrik(share, n, p))))
+    return near - 1 if near and bdtr(near - 1, n, p) >= share else near
