@@ -7,6 +7,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,14 @@ class Figures:
 _CENTRES = (statistics.median, statistics.fmean)
 
 
+def _crossing(measured: Sequence[tuple[int, float]], level: float) -> int | None:
+    """Where a line through what was measured passes a level; None if it stays below."""
+    for (n0, s0), (n1, s1) in pairwise(measured):
+        if s1 > level:
+            return round(n0 + (level - s0) / (s1 - s0) * (n1 - n0))
+    return None
+
+
 class LakeFigures(Figures):
     """The figures of one lake with the synthetic tables."""
 
@@ -295,32 +304,32 @@ class LakeFigures(Figures):
     def break_even(self) -> dict[str, Any]:
         """From how many changed rows on capture wins, and where the cost model says so.
 
-        Shares of the table come in one commit each, more and more, until maintenance takes longer.
+        More and more rows are updated, each time in one commit, at last all of them: the table
+        stays as large as it is, and so does what a capture takes.
         """
         text = TWO.format(int(self.rows / GROUPS * 1700))
         self.lake.sql(f"CREATE SKETCH even ON {text} {BY_A.format('r')}")
         captures = [self.timed(lambda: self.lake.refresh("even", full=True))[0] for _ in range(2)]
-        capture = statistics.median(captures)
         self.refreshed("even", "r", 10)
-        measured, models = [(10, self.refreshed("even", "r", 10)[0])], list[float | None]()
+        measured, models = list[tuple[int, float]](), list[float | None]()
         pays, Costs.capture_pays = Costs.capture_pays, lambda _self, _rows: False  # type: ignore[method-assign]
         try:
-            for share in (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0):
-                count = int(self.rows * share)
-                measured.append((count, self.refreshed("even", "r", count)[0]))
-                costs = Costs.of(self.lake._sketches.service.definition("even").costs)
-                models.append(costs.break_even)
-                if measured[-1][1] > capture:
-                    break
+            for thousandths in (1, 10, 50, 100, 250, 500, 1000):
+                self.lake.sql(f"UPDATE r SET c = c + 1 WHERE id % 1000 < {thousandths}")
+                seconds, done = self.timed(lambda: self.lake.refresh("even"))
+                assert done.strategy == "maintain", done
+                measured.append((2 * self.rows * thousandths // 1000, seconds))
+                models.append(
+                    Costs.of(self.lake._sketches.service.definition("even").costs).break_even
+                )
         finally:
             Costs.capture_pays = pays  # type: ignore[method-assign]
-        (n0, s0), (n1, s1) = measured[-2:]
-        slope = max(s1 - s0, 1e-9) / (n1 - n0)
+        captures.append(self.timed(lambda: self.lake.refresh("even", full=True))[0])
+        capture = statistics.median(captures)
         out = {
             "capture_s": round(capture, 2),
             "maintain_s": [[n, round(s, 3)] for n, s in measured],
-            "capture_wins": measured[-1][1] > capture,
-            "rows_measured": round(n0 + (capture - s0) / slope),
+            "rows_measured": _crossing(measured, capture),
             "rows_by_model": [None if m is None else round(m) for m in models],
         }
         print(f"break_even: {json.dumps(out)}", flush=True)
