@@ -52,6 +52,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--views", nargs="+", help="only these, for a look at some")
     parser.add_argument("--sizes", nargs="+", type=float, help="only these shares of changes")
     parser.add_argument("--rounds", type=int, help="measured rounds of each size of changes")
+    parser.add_argument("--growth", action="store_true", help="growth from scale 1 alone")
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
     return parser.parse_args()
 
@@ -67,6 +68,8 @@ def _quick() -> dict[str, Any]:
 
 
 def _full(options: argparse.Namespace) -> dict[str, Any]:
+    if options.growth:
+        return {"growth": _growth(options)}
     views = options.views or [v for v in tpch.queries() if v not in UNTOUCHED]
     notes = _notes(f"{options.scale:g}-{options.changes}", again=options.again)
     first = options.scale == 1 and options.changes == "scattered"
@@ -104,8 +107,8 @@ def _notes(name: str, *, again: bool) -> Pairs:
     return Pairs(file)
 
 
-def _lake(scale: float) -> bv.Lake:
-    return bv.connect(CACHE / f"lake-{scale:g}")
+def _lake(scale: float, kind: str = "lake") -> bv.Lake:
+    return bv.connect(CACHE / f"{kind}-{scale:g}")
 
 
 def _prepare(lake: bv.Lake, scale: float, views: Iterable[str]) -> list[str]:
@@ -248,10 +251,10 @@ def _by_all(view: str) -> str:
 
 
 def _growth(options: argparse.Namespace) -> float:
-    """How much longer the same changes take in a larger lake."""
+    """How much longer the same changes take in a larger lake; in lakes where nothing else changes."""
     medians: dict[float, dict[str, float]] = {}
     for scale in (1.0, options.scale):
-        with _lake(scale) as lake:
+        with _lake(scale, "growth") as lake:
             _prepare(lake, scale, QUICK)
             run = _Run(lake, QUICK, _notes("growth", again=True), "clustered")
             share = GROWTH_ORDERS / (ORDERS * scale)
