@@ -26,6 +26,8 @@ SPREAD = "SELECT a, sum(c) AS sc FROM r GROUP BY a HAVING sum(c) >= {} AND count
 HUNDREDTH = "SELECT a, avg(b) AS ab, sum(c) AS sc FROM {} GROUP BY a HAVING avg(c) >= 2725"
 WARM, COUNTED = 4, 6
 """Rounds of queries: a short one is slow until the JVM has compiled its way."""
+SHARES = (1, 10, 50, 100, 250, 500, 1000)
+"""Thousandths of the rows that are updated at once."""
 BY_A = "PARTITION {} BY a INTO 1000 FRAGMENTS"
 TPCH = {
     "q18": (
@@ -93,7 +95,7 @@ def lake_figures(
         if "joins" in parts:
             out |= joined(figures, quick=quick)
         if "mixed" in parts:
-            sizes = (20, 2000) if quick else (1, 20, 200, 2000)
+            sizes = (2000,) if quick else (1, 20, 200, 2000)
             out["mixed"] = mixed(figures, operations, sizes)
     return out
 
@@ -251,6 +253,8 @@ class LakeFigures(Figures):
                 by_beat,
             ),
         }
+        if self.quick:
+            queries = {name: queries[name] for name in ("q_having", "q_join", "cq1")}
         found: dict[str, Any] = {"vs_capture": {}, "query_gain": {}}
         for name, (text, clause) in queries.items():
             self.lake.sql(f"CREATE SKETCH {name} ON {text} {clause}")
@@ -264,22 +268,26 @@ class LakeFigures(Figures):
         return found
 
     def clustered(self) -> dict[str, Any]:
-        """A query for the last hundredth of the groups: over a table in their order, over one that
-        is not, and over the latter after CLUSTER SKETCH.
+        """A query for the last hundredth of the groups: over a table in their order; unless it
+        must be quick, over one that is not, and over the latter after CLUSTER SKETCH.
         """
+        out = {"in_order": self._hundredth_of("r", "in_order")}
+        self.lake.sql("DROP SKETCH in_order")
+        if self.quick:
+            return out
         self.write("mixed_up", synthetic.table(self.rows, GROUPS), files=32)
-        out: dict[str, Any] = {}
-        for name, table in (("in_order", "r"), ("not_in_order", "mixed_up")):
-            text = HUNDREDTH.format(table)
-            self.lake.sql(f"CREATE SKETCH {name} ON {text} {BY_A.format(table)}")
-            out[name] = self.gain(name, text)
+        out["not_in_order"] = self._hundredth_of("mixed_up", "not_in_order")
         seconds, told = self.timed(lambda: self.lake.sql("CLUSTER SKETCH not_in_order").collect())
         print(f"{told[0][0]}, in {seconds:.1f} s")
         out["after_cluster"] = self.gain("after_cluster", HUNDREDTH.format("mixed_up"))
         out["cluster_s"] = round(seconds, 1)
-        for name in ("in_order", "not_in_order"):
-            self.lake.sql(f"DROP SKETCH {name}")
+        self.lake.sql("DROP SKETCH not_in_order")
         return out
+
+    def _hundredth_of(self, table: str, name: str) -> dict[str, Any]:
+        text = HUNDREDTH.format(table)
+        self.lake.sql(f"CREATE SKETCH {name} ON {text} {BY_A.format(table)}")
+        return self.gain(name, text)
 
     def by_sql(self, name: str) -> dict[str, Any]:
         """The same sketch kept by SQL on Spark alone, beside ours, after 1000 new rows."""
@@ -314,7 +322,7 @@ class LakeFigures(Figures):
         measured, models = list[tuple[int, float]](), list[float | None]()
         pays, Costs.capture_pays = Costs.capture_pays, lambda _self, _rows: False  # type: ignore[method-assign]
         try:
-            for thousandths in (1, 10, 50, 100, 250, 500, 1000):
+            for thousandths in (10, 100, 500, 1000) if self.quick else SHARES:
                 self.lake.sql(f"UPDATE r SET c = c + 1 WHERE id % 1000 < {thousandths}")
                 seconds, done = self.timed(lambda: self.lake.refresh("even"))
                 assert done.strategy == "maintain", done
