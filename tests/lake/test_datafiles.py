@@ -11,6 +11,8 @@ import pytest
 
 from belvedere.lake import datafiles
 from belvedere.lake.datafiles import DataFile
+from belvedere.lake.files import File
+from belvedere.lake.lookup import _with_room
 
 KEYS = [5, None, 7, 5, 9, None, -3, 7, 7, 100]
 TEXTS = ["a", "b", None, "a", "b", "a", None, "c", "a", "b"]
@@ -69,3 +71,25 @@ def test_a_column_is_not_taken_for_a_field_of_the_same_path(tmp_path: Path) -> N
     file = DataFile(tmp_path / "f.parquet")
     assert file.where("a.b", pa.array([80]), nulls=False).tolist() == [1]
     assert file.some(pa.schema([("a.b", pa.int64())]), np.array([1]))["a.b"].to_pylist() == [80]
+
+
+def test_files_without_room_for_a_value_stay_closed() -> None:
+    def file(bounds: str, nulls: int = 0) -> File:
+        return File("", 0, f'{{{bounds} "nullCount": {{"k": {nulls}}}}}', None)
+
+    low = file('"minValues": {"k": 1}, "maxValues": {"k": 9},')
+    high = file('"minValues": {"k": 10}, "maxValues": {"k": 12},', nulls=1)
+    mute, silent = file(""), File("", 0, "", None)
+    every = [low, high, mute, silent]
+
+    def kept(values: list[int | None], *, nulls: bool = False) -> list[int]:
+        found = _with_room(every, "k", pa.array(values, pa.int32()), nulls=nulls)
+        return [every.index(f) for f in found]
+
+    assert kept([0, 9, 13]) == [0, 2, 3]
+    assert kept([10]) == kept([12, 40]) == [1, 2, 3]
+    assert kept([]) == kept([None, 0, 13]) == [2, 3]
+    assert kept([5], nulls=True) == [0, 1, 2, 3]
+    assert kept([0], nulls=True) == [1, 2, 3]
+    texts = pa.array(["5"])
+    assert _with_room(every, "k", texts, nulls=False) == every

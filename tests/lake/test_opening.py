@@ -62,7 +62,8 @@ def test_rows_of_versions_looked_up(lake: Door) -> None:
         columns = ["d", "K", "v", *(["w"] if version > 3 else [])]
         shown = ", ".join(columns)
         rows = lake.sql(f"SELECT {shown} FROM t VERSION AS OF {version}").collect()
-        for column, values, nulls in (("k", by_key, False), ("V", by_text, True)):
+        asked = (("k", by_key, False), ("k", by_key[:2], True), ("V", by_text, True))
+        for column, values, nulls in asked:
             among = {*values.to_pylist(), None} if nulls else set(values.to_pylist())
             place = [c.lower() for c in columns].index(column.lower())
             expected = sorted(str(tuple(r)) for r in rows if r[place] in among)

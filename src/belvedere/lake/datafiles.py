@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,9 @@ class DataFile:
         """The rows of these numbers, in order."""
         import pyarrow as pa
 
-        file = self._open(_texts(schema, self._open().metadata))
+        if not len(numbers):
+            return schema.empty_table()
+        file = self._open(_texts(schema, self._footer))
         stored = _stored(file, schema)
         parts, first = [schema.empty_table()], 0
         for group in range(file.num_row_groups):
@@ -98,7 +101,7 @@ class DataFile:
     @property
     def has_int96(self) -> bool:
         """Whether timestamps are stored in nanoseconds, which Arrow wraps after the year 2262."""
-        schema = self._open().schema
+        schema = self._footer.schema
         return any(schema.column(i).physical_type == "INT96" for i in range(len(schema)))
 
     def read(self) -> pa.Table:
@@ -112,7 +115,16 @@ class DataFile:
     def _open(self, dictionaries: list[str] | None = None) -> pq.ParquetFile:
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(self.path, read_dictionary=dictionaries, memory_map=True)
+        return pq.ParquetFile(
+            self.path, metadata=self._footer, read_dictionary=dictionaries, memory_map=True
+        )
+
+    @cached_property
+    def _footer(self) -> pq.FileMetaData:
+        """What the file says of itself, read once."""
+        import pyarrow.parquet as pq
+
+        return pq.read_metadata(self.path, memory_map=True)
 
     def _shaped(self, rows: pa.Table, schema: pa.Schema, count: int) -> pa.Table:
         """Rows as the table has them: partition values and NULL for what the file does not hold."""

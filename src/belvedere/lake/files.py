@@ -46,6 +46,16 @@ class File:
         counted = self.stats.get("numRecords")
         return None if counted is None else int(counted) - self.deleted
 
+    def bounds(self, column: str) -> tuple[Any, Any] | None:
+        """The least and the greatest value of a column; None if they were not recorded."""
+        low, high = (self.stats.get(side, {}).get(column) for side in ("minValues", "maxValues"))
+        return None if low is None or high is None else (low, high)
+
+    def nulls(self, column: str) -> int | None:
+        """How many rows have NULL in a column; None if that was not recorded."""
+        found: int | None = self.stats.get("nullCount", {}).get(column)
+        return found
+
 
 Files = Mapping[tuple[str, str], File]
 """By path and deletion vector: a commit that deletes rows removes the one and adds the other."""

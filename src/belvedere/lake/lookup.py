@@ -119,6 +119,7 @@ def _rows(
     most: int,
 ) -> pa.Table | None:
     schema, by = _schema(then, columns), _schema(then, [column]).names[0]
+    some = _with_room(some, by, values, nulls=nulls)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         opened = [DataFile(Path(f.path)) for f in some]
         numbers = list(pool.map(lambda f: f.where(by, values, nulls=nulls), opened))
@@ -128,6 +129,27 @@ def _rows(
         parts = pool.map(lambda f, n: f.some(schema, n), opened, kept)
         rows = pa.concat_tables([schema.empty_table(), *parts])
     return rows.rename_columns(list(columns))
+
+
+def _with_room(
+    some: Sequence[File], column: str, values: pa.Array, *, nulls: bool
+) -> Sequence[File]:
+    """The files whose bounds in the log leave room for one of the values: the others stay closed."""
+    if not pa.types.is_integer(values.type):
+        return some
+    wanted = np.unique(values.drop_null().to_numpy(zero_copy_only=False))
+
+    def has_room(file: File) -> bool:
+        bounds = file.bounds(column)
+        if bounds is None or (nulls and file.nulls(column) != 0):
+            return True
+        first, last = (
+            np.searchsorted(wanted, bounds[0]),
+            np.searchsorted(wanted, bounds[1], "right"),
+        )
+        return bool(first < last)
+
+    return [file for file in some if has_room(file)]
 
 
 def can_look_up(table: Table, column: str) -> bool:

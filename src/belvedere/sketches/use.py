@@ -190,15 +190,12 @@ def skipped(table: Table, version: int, partition: Partition, bitmap: Bitmap) ->
 
 def _needed(partition: Partition, bitmap: Bitmap, file: File) -> bool:
     """Whether a file may hold rows of the fragments that are kept, by what its writer recorded."""
-    stats = file.stats
-    low = stats.get("minValues", {}).get(partition.column)
-    high = stats.get("maxValues", {}).get(partition.column)
-    nulls = stats.get("nullCount", {}).get(partition.column)
+    bounds, nulls = file.bounds(partition.column), file.nulls(partition.column)
     if bitmap[partition.null] and nulls != 0:
         return True
-    if low is None or high is None:
-        return nulls is None or nulls != stats.get("numRecords")
-    first, last = (partition.fragment(_bound(v, partition.kind)) for v in (low, high))
+    if bounds is None:
+        return nulls is None or nulls != file.stats.get("numRecords")
+    first, last = (partition.fragment(_bound(v, partition.kind)) for v in bounds)
     return bool(bitmap[first : last + 1].any())
 
 
