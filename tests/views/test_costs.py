@@ -7,12 +7,14 @@ from math import inf
 
 import pytest
 
-from belvedere.algebra.relations import Change, Field
+from belvedere.algebra.relations import Agg, Aggregate, Change, Field, Scan
 from belvedere.analyses.effort import effort
 from belvedere.analyses.sizes import Sizes, Statistics
 from belvedere.views import costs
 from belvedere.views.choice import Strategy
 from belvedere.views.costs import Past, Took, candidate, cheaper
+from belvedere.views.maintenance import move, rebuilding
+from belvedere.views.state import state_of
 
 MERGE, REBUILD = Strategy.MERGE, Strategy.REBUILD
 
@@ -114,3 +116,18 @@ def test_a_change_that_spark_reads_is_work_and_one_at_hand_is_none() -> None:
     assert effort(change, Sizes(at_hand), 1e5) == 0
     few, many = (effort(change, Sizes(replace(at_hand, passed={"t": n})), 1e5) for n in (1e6, 2e6))
     assert 0 < few < many
+
+
+def test_writing_a_large_change_into_rows_without_a_key_is_much_work() -> None:
+    columns = tuple(Field(c, c, "int") for c in "abcdefgh")
+    types = dict.fromkeys("abcdefgh", "int")
+    table = Scan("t", columns)
+    bag, groups = (
+        state_of(q, types) for q in (table, Aggregate(table, ("a",), (Agg("n", "count"),)))
+    )
+    known = Statistics(rows={"t": 6e6}, changed={"t": 6e5}, passed={"t": 6e6})
+    to_bag, to_groups = (move(state, MERGE, ["t"], types, known) for state in (bag, groups))
+    assert to_bag.writing(6e6) > 5 * rebuilding(bag, known)
+    # Among a few groups the changed ones are found for nothing.
+    assert to_groups.writing(1000) < 0.1 * rebuilding(groups, known)
+    assert to_groups.writing(6e6) < to_bag.writing(6e6)

@@ -4,6 +4,7 @@ scan             each row, more for each column
 change           nothing if it is at hand; else each row of its files, and those that changed are
                  sorted by every column
 ⋈, ⋉ and so on   each row of the large side passes the small one; two large sides are sorted
+merge            likewise the changed rows and the stored ones, wider with each column of the key
 γ, δ, net, rank  each row of the input is put in its group
 """
 
@@ -47,9 +48,9 @@ def effort(q: Rel, sizes: Sizes, small: float) -> float:
             case Scan():
                 return sizes.rows(node) * _width(node)
             case Join():
-                return meeting(sizes.rows(node.left), sizes.rows(node.right))
+                return _meeting(sizes.rows(node.left), sizes.rows(node.right), small)
             case Restrict():
-                return meeting(sizes.rows(node.child), sizes.rows(node.among))
+                return _meeting(sizes.rows(node.child), sizes.rows(node.among), small)
             case Aggregate() | Distinct() | Support() | Unsigned() | Net() | Window() | TopK():
                 return _GROUP * sizes.rows(node.child)
             case Except() | Intersect():
@@ -61,11 +62,21 @@ def effort(q: Rel, sizes: Sizes, small: float) -> float:
             case Filter() | Project() | Union() | Negate() | Empty():
                 return 0
 
-    def meeting(one: float, other: float) -> float:
-        few, many = sorted((one, other))
-        return _PASS * many if few <= small else _SORT * (few + many)
-
     return sum(map(own, each_once(q)))
+
+
+def merging(changed: float, stored: float, columns: int, small: float) -> float:
+    """The work of finding changed rows among stored ones by a key of so many columns, in rows.
+
+    >>> merging(1e6, 9e6, 2, small=5e5)
+    30000000.0
+    """
+    return _meeting(changed, stored, small) * (_ROW + _COLUMN * columns)
+
+
+def _meeting(one: float, other: float, small: float) -> float:
+    few, many = sorted((one, other))
+    return _PASS * many if few <= small else _SORT * (few + many)
 
 
 def _width(leaf: Scan | Change) -> float:

@@ -32,7 +32,7 @@ from belvedere.algebra.relations import (
     Window,
 )
 from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
-from belvedere.analyses.effort import effort
+from belvedere.analyses.effort import effort, merging
 from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
 from belvedere.lake.merges import Merge
@@ -90,6 +90,15 @@ class Move:
     def part(self, plan: Rel, source: Source) -> exp.Query:
         """A part of the plan as a query, with what is known of sizes."""
         return render(plan, source, self._small)
+
+    def writing(self, stored: float) -> float:
+        """How much work Spark has with writing it to so many stored rows, in rows.
+
+        MERGE looks for its rows twice, once for the files and once for the rows; those of a bag
+        have been looked for before, to be numbered.
+        """
+        times = 2 if self.numbered is None else 3
+        return times * merging(self._sizes.rows(self.plan), stored, len(self.merge.keys), SMALL)
 
     @cached_property
     def _sizes(self) -> Sizes:

@@ -319,7 +319,8 @@ class _Refresh:
             done = self._kept(stamp, moving, known, look_ups, held)
             if done is not None:
                 return Choice(Strategy.MERGE), done
-        if self._costs_more(choice.strategy, look_ups.effort(way), known):
+        writing = way.writing(self._stored_rows()) if known.passed else 0.0
+        if self._costs_more(choice.strategy, look_ups.effort(way) + writing, known):
             return Choice(Strategy.REBUILD, "CHEAPER"), None
         stamp = self._relied(self._noted(stamp, choice), moving, look_ups)
         way = Steps(work, in_memory, look_ups, self.ran).taken(way)
@@ -392,6 +393,11 @@ class _Refresh:
         """At most how many rows of a table changed, as its log counts them."""
         rows = change_rows(self.pins.table(name), old.version, new.version)
         return inf if rows is None else rows
+
+    def _stored_rows(self) -> float:
+        """How many rows the view has, as its log counts them; none if it does not."""
+        measured = self.pins.measured(self.view.stored)
+        return 0.0 if measured is None else measured.rows
 
     def _costs_more(self, strategy: Strategy, effort: float, known: Statistics) -> bool:
         """Whether a view that leaves the choice to us is better computed again; notes why."""
