@@ -145,7 +145,7 @@ class Figures:
         if answer.sketch is None:
             return {"why": str(answer).splitlines()[0]}
         plain, through, finding = [], [], []
-        warm, counted = (2, 3) if self.quick else (WARM, COUNTED)
+        warm, counted = (1, 3) if self.quick else (WARM, COUNTED)
         for _ in range(warm + counted):
             finding.append(self.timed(lambda: self.lake._sketches.found(text))[0])
             seconds, wanted = self.timed(lambda: self.lake.sql(text).collect())
@@ -322,7 +322,7 @@ class LakeFigures(Figures):
         measured, models = list[tuple[int, float]](), list[float | None]()
         pays, Costs.capture_pays = Costs.capture_pays, lambda _self, _rows: False  # type: ignore[method-assign]
         try:
-            for thousandths in (10, 100, 500, 1000) if self.quick else SHARES:
+            for thousandths in (100, 500, 1000) if self.quick else SHARES:
                 self.lake.sql(f"UPDATE r SET c = c + 1 WHERE id % 1000 < {thousandths}")
                 seconds, done = self.timed(lambda: self.lake.refresh("even"))
                 assert done.strategy == "maintain", done
