@@ -88,8 +88,6 @@ def lake_figures(
         figures = LakeFigures(lake, rows, quick=quick)
         if "lake" in parts:
             out |= figures.kept()
-        if "even" in parts:
-            out["break_even"] = figures.break_even()
         if "gain" in parts:
             out["clustered"] = figures.clustered()
         if "joins" in parts:
@@ -97,6 +95,8 @@ def lake_figures(
         if "mixed" in parts:
             sizes = (2000,) if quick else (1, 20, 200, 2000)
             out["mixed"] = mixed(figures, operations, sizes)
+        if "even" in parts:  # last, for it writes the whole table anew
+            out["break_even"] = figures.break_even()
     return out
 
 
