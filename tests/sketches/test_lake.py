@@ -134,6 +134,21 @@ def test_a_join_is_kept_under_changes_of_both_tables(lake: Lake) -> None:
 FLOATS = "SELECT brand, avg(weight) AS w FROM sales GROUP BY brand HAVING avg(weight) > 5.2 AND min(sold) < 1"
 
 
+def test_the_first_by_a_sum_of_many_digits_are_kept(lake: Lake) -> None:
+    text = "SELECT brand, sum(price * (1 + price)) AS rev FROM sales GROUP BY brand"
+    first = f"{text} ORDER BY rev DESC LIMIT 2"
+    lake.sql(f"CREATE SKETCH most ON {first} PARTITION sales BY brand")
+    same(lake, first, "most")
+    lake.sql(
+        "INSERT INTO sales SELECT id + 9900, 'b1', 99999999.00, 1, 1.0, DATE '2026-03-01' "
+        "FROM range(3)"
+    )
+    assert "maintain" in same(lake, first, "most").upkeep
+    lake.sql("DELETE FROM sales WHERE id >= 9900")
+    assert "maintain" in same(lake, first, "most").upkeep
+    lake.sql("DROP SKETCH most")
+
+
 def test_floating_point_and_nested_queries_are_answered_too(lake: Lake) -> None:
     lake.sql(f"CREATE SKETCH floats ON {FLOATS} PARTITION sales BY brand INTO 20 FRAGMENTS")
     lake.sql("INSERT INTO sales VALUES (9200, 'b1', 1.00, 0, 1000.0, NULL)")

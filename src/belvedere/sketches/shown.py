@@ -21,7 +21,7 @@ from belvedere.errors import Unsupported
 from belvedere.kernels.grouping import Doubles, Words
 from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import true
-from belvedere.sketches.words import Flags, fits, nulls, words
+from belvedere.sketches.words import Flags, has_order, in_order, nulls
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class First:
         """The order, found to be one that can be computed here."""
         for o in order:
             kind = columns(o.column, np.zeros(0, dtype=np.int64)).kind
-            if not fits(kind):
+            if not has_order(kind):
                 raise Unsupported(
                     f"an order by {kind} is not kept in memory",
                     hint="the sketch is captured anew at each refresh",
@@ -202,12 +202,10 @@ class First:
 
 def sort_keys(values: pa.Array, order: Order) -> list[Words]:
     """A sort key as words, less is first: where NULLs come, then the values."""
-    found = words(values)
-    assert found is not None
     absent = nulls(values)
-    turned: Words = ~found if order.descending else found
     place = np.where(absent, 0 if order.nulls_first else 2, 1).astype(np.int64)
-    return [place, np.where(absent, 0, turned)]
+    turned = [~found if order.descending else found for found in in_order(values)]
+    return [place, *(np.where(absent, 0, found) for found in turned)]
 
 
 def not_after(keys: Sequence[Words], last: Sequence[int]) -> Flags:

@@ -2,7 +2,7 @@
 
 Integers, dates and timestamps are numbers; of a decimal the digits are; of a floating point number
 the bits, with the order of negative ones turned round, -0.0 as 0.0, and NaN after all numbers, as
-Spark has it. Texts and long decimals are no words.
+Spark has it. Texts are no words; of a long decimal two are, which put it in order.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 _DIGITS = 18
 """Decimals of so many digits are words, whatever their value."""
 _MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_SIGN = ~_MAGNITUDE
 
 
 def fits(kind: str) -> bool:
@@ -29,6 +30,27 @@ def fits(kind: str) -> bool:
     if kinds.is_decimal(kind):
         return kinds.digits(kind)[0] <= _DIGITS
     return kinds.is_exact(kind) and kind not in ("string", "binary")
+
+
+def has_order(kind: str) -> bool:
+    """Whether words put the values of a type in order."""
+    return kinds.is_decimal(kind) or fits(kind)
+
+
+def in_order(values: pa.Array) -> list[Words]:
+    """Words by which values are in order, the first deciding; NULL as any.
+
+    >>> from decimal import Decimal
+    >>> wide = pa.array([Decimal(n) for n in (-1, 2**64, 1, -(2**64))], pa.decimal128(38, 0))
+    >>> np.lexsort(in_order(wide)[::-1]).tolist()
+    [3, 0, 2, 1]
+    """
+    if pa.types.is_decimal(values.type) and values.type.precision > _DIGITS:
+        both = _two_words(values)
+        return [both[:, 1], both[:, 0] ^ _SIGN]
+    found = words(values)
+    assert found is not None
+    return [found]
 
 
 def words(values: pa.Array) -> Words | None:
@@ -100,11 +122,14 @@ def decimals(digits: Words, scale: int) -> pa.Array:
     return pa.Array.from_buffers(kind, len(digits), [None, pa.py_buffer(wide)])
 
 
-def _digits(values: pa.Array) -> Words | None:
+def _two_words(values: pa.Array) -> npt.NDArray[Any]:
+    """Decimals as their lower and their upper word."""
     wide = values.cast(pa.decimal128(kinds.MOST_DIGITS, values.type.scale))
-    buffer = wide.buffers()[1]
-    both: npt.NDArray[Any] = np.frombuffer(buffer, dtype=np.int64).reshape(-1, 2)
-    both = both[wide.offset : wide.offset + len(wide)]
-    absent = nulls(values)
+    both: npt.NDArray[Any] = np.frombuffer(wide.buffers()[1], dtype=np.int64).reshape(-1, 2)
+    return both[wide.offset : wide.offset + len(wide)]
+
+
+def _digits(values: pa.Array) -> Words | None:
+    both, absent = _two_words(values), nulls(values)
     low: Words = np.where(absent, 0, both[:, 0])
     return low if bool(((both[:, 1] == low >> 63) | absent).all()) else None
