@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 import small_lake
 from belvedere.lake import tables
-from belvedere.lake.amounts import change_bytes, change_rows, version_bytes
+from belvedere.lake.amounts import change_bytes, change_rows, changed_at_most, version_bytes
 from belvedere.lake.tables import Table
 
 
@@ -58,3 +58,6 @@ def test_what_the_log_does_not_have_is_not_known(log: Table) -> None:
     assert change_rows(log, 0, 2) is None
     assert change_bytes(log, 0, 2) is None
     assert change_rows(log, 1, 2) == 1
+    # Nor can two versions differ by more rows than both have.
+    assert changed_at_most(log, 0, 2) == 3 + 6
+    assert changed_at_most(log, 1, 2) == 1

@@ -42,5 +42,20 @@ def change_rows(table: Table, old: int, new: int) -> int | None:
     return rows_of(since) if len(since) == new - old else None
 
 
+def changed_at_most(table: Table, old: int, new: int) -> int | None:
+    """How many rows two versions can differ by: as many as were touched, or as both have."""
+    touched = change_rows(table, old, new)
+    return _rows(table, old, new) if touched is None else touched
+
+
+def _rows(table: Table, *versions: int) -> int | None:
+    """The rows of some versions together; None if a file does not say how many it has."""
+    if table.root is None or not table.plain:
+        return None
+    found = [files(table.root, version) for version in versions]
+    counts = [f.rows for some in found for f in some or ()]
+    return None if None in found or None in counts else sum(n for n in counts if n is not None)
+
+
 def _size(action: Action) -> int:
     return int(action.get("size") or 0)

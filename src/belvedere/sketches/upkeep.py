@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from belvedere.algebra.relations import Change, Empty, Rel, Scan
 from belvedere.algebra.walks import nodes, tables
 from belvedere.errors import Internal
-from belvedere.lake.amounts import change_rows
+from belvedere.lake.amounts import changed_at_most
 from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes
 from belvedere.lake.merges import Merge
@@ -197,7 +197,7 @@ class Upkeep:
             problem = self.door.feed_problem(table, known, target[name].version, kinds)
             if problem:
                 return problem
-            rows += change_rows(table, known.version, target[name].version) or 0
+            rows += changed_at_most(table, known.version, target[name].version) or 0
         if Costs.of(live.definition.costs).capture_pays(rows):
             return "CHEAPER"
         return ""
@@ -230,7 +230,7 @@ class Upkeep:
         if found.rows is not None:
             return found.rows
         old, new = live.vector[table].version, target[table].version
-        return change_rows(self.pins.table(table), old, new) or 0
+        return changed_at_most(self.pins.table(table), old, new) or 0
 
     def _changes(
         self, work: Work, definition: Definition, live: Live, target: Vector, table: str

@@ -18,7 +18,7 @@ from belvedere.algebra.relations import Empty
 from belvedere.analyses.sizes import Statistics
 from belvedere.errors import Internal, Invalid, Unsupported
 from belvedere.lake import commits
-from belvedere.lake.amounts import change_passes, change_rows
+from belvedere.lake.amounts import change_passes, changed_at_most
 from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes
 from belvedere.lake.locks import Conflict
@@ -391,7 +391,7 @@ class _Refresh:
 
     def _amount(self, name: str, old: Position, new: Position) -> float:
         """At most how many rows of a table changed, as its log counts them."""
-        rows = change_rows(self.pins.table(name), old.version, new.version)
+        rows = changed_at_most(self.pins.table(name), old.version, new.version)
         return inf if rows is None else rows
 
     def _stored_rows(self) -> float:
