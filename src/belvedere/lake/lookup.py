@@ -143,11 +143,8 @@ def _with_room(
         bounds = file.bounds(column)
         if bounds is None or (nulls and file.nulls(column) != 0):
             return True
-        first, last = (
-            np.searchsorted(wanted, bounds[0]),
-            np.searchsorted(wanted, bounds[1], "right"),
-        )
-        return bool(first < last)
+        first = np.searchsorted(wanted, bounds[0])
+        return bool(first < np.searchsorted(wanted, bounds[1], "right"))
 
     return [file for file in some if has_room(file)]
 
