@@ -5,7 +5,7 @@ from __future__ import annotations
 from belvedere.lake import log
 from belvedere.lake.changefiles import touched_files
 from belvedere.lake.events import local_events, rows_of
-from belvedere.lake.files import files
+from belvedere.lake.files import count, files
 from belvedere.lake.log import Action
 from belvedere.lake.tables import Table
 
@@ -45,16 +45,10 @@ def change_rows(table: Table, old: int, new: int) -> int | None:
 def changed_at_most(table: Table, old: int, new: int) -> int | None:
     """How many rows two versions can differ by: as many as were touched, or as both have."""
     touched = change_rows(table, old, new)
-    return _rows(table, old, new) if touched is None else touched
-
-
-def _rows(table: Table, *versions: int) -> int | None:
-    """The rows of some versions together; None if a file does not say how many it has."""
-    if table.root is None or not table.plain:
-        return None
-    found = [files(table.root, version) for version in versions]
-    counts = [f.rows for some in found for f in some or ()]
-    return None if None in found or None in counts else sum(n for n in counts if n is not None)
+    if touched is not None or table.root is None or not table.plain:
+        return touched
+    before, after = files(table.root, old), files(table.root, new)
+    return None if before is None or after is None else count([*before, *after])
 
 
 def _size(action: Action) -> int:

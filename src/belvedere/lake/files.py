@@ -82,6 +82,12 @@ def files(root: Path, version: int) -> list[File] | None:
     return list(known.values())
 
 
+def count(some: Iterable[File]) -> int | None:
+    """How many rows files have; None if one of them does not say."""
+    counts = [f.rows for f in some]
+    return None if None in counts else sum(n for n in counts if n is not None)
+
+
 def _key(root: Path, version: int) -> tuple[str, int, int, int] | None:
     try:
         return str(root), version, *log.fingerprint(root, version)

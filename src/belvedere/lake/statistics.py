@@ -9,7 +9,7 @@ from typing import Any
 
 from belvedere.analyses.floats import INTEGERS
 from belvedere.analyses.spans import Range
-from belvedere.lake.files import File, files
+from belvedere.lake.files import File, count, files
 from belvedere.lake.tables import Table
 
 
@@ -24,13 +24,8 @@ class Measured:
 def measured(table: Table) -> Measured | None:
     """What is recorded of the version of a table; None if not every file has a row count."""
     found = files(table.root, table.version) if table.root is not None else None
-    if found is None:
-        return None
-    counts = [f.rows for f in found]
-    if any(n is None for n in counts):
-        return None
-    rows = sum(n for n in counts if n is not None)
-    return Measured(rows, _bounds(table, found))
+    rows = None if found is None else count(found)
+    return None if found is None or rows is None else Measured(rows, _bounds(table, found))
 
 
 def _bounds(table: Table, found: Iterable[File]) -> dict[str, Range]:
