@@ -188,12 +188,11 @@ class Figures:
 _CENTRES = (statistics.median, statistics.fmean)
 
 
-def _crossing(measured: Sequence[tuple[int, float]], level: float) -> int | None:
-    """Where a line through what was measured passes a level; None if it stays below."""
-    for (n0, s0), (n1, s1) in pairwise(measured):
-        if s1 > level:
-            return round(n0 + (level - s0) / (s1 - s0) * (n1 - n0))
-    return None
+def _crossing(measured: Sequence[tuple[int, float]], level: float) -> int:
+    """Where lines through what was measured pass a level; behind the last, the last one goes on."""
+    pairs = list(pairwise(measured))
+    (n0, s0), (n1, s1) = next((pair for pair in pairs if pair[1][1] > level), pairs[-1])
+    return round(n0 + (level - s0) / max(s1 - s0, 1e-9) * (n1 - n0))
 
 
 class LakeFigures(Figures):
@@ -337,7 +336,8 @@ class LakeFigures(Figures):
         out = {
             "capture_s": round(capture, 2),
             "maintain_s": [[n, round(s, 3)] for n, s in measured],
-            "rows_measured": _crossing(measured, capture),
+            "capture_wins": measured[-1][1] > capture,
+            "rows_by_line": _crossing(measured, capture),
             "rows_by_model": [None if m is None else round(m) for m in models],
         }
         print(f"break_even: {json.dumps(out)}", flush=True)
