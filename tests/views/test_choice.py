@@ -52,14 +52,6 @@ def test_auto_rebuilds_where_that_is_predicted_to_take_less(
     assert strategies(lake) == expected
 
 
-def test_an_overwritten_table_is_weighed_too(lake: bv.Lake) -> None:
-    lake.sql("INSERT OVERWRITE t SELECT id, id + 1 FROM range(900)")
-    lake.refresh()
-    merge, rebuild = lake.history("auto")[0].candidates
-    assert merge.predicted_seconds
-    assert rebuild.predicted_seconds
-
-
 def test_what_a_refresh_took_is_learned(lake: bv.Lake) -> None:
     lake.sql("INSERT INTO t VALUES (3, 3)")
     lake.refresh("auto")
