@@ -21,6 +21,7 @@ from belvedere.lake import tables
 from belvedere.lake.datafiles import DataFile
 from belvedere.lake.files import File, files
 from belvedere.lake.smallfeed import arrow_schema
+from belvedere.lake.stamps import Position
 from belvedere.lake.tables import Table
 from belvedere.lake.vectors import NONE, Numbers, deleted
 from belvedere.memory.kinds import is_exact
@@ -63,22 +64,30 @@ def read_whole(table: Table, version: int, columns: Sequence[str], most: int) ->
     What was read last stays in memory: a small table is joined with by every refresh.
     """
     # Without a mark, another version of the same number could not be told from this one.
-    told = table.mark and version == table.version
-    key = (table.location, table.id, version, table.mark, tuple(columns)) if told else None
+    if not table.mark or version != table.version:
+        return _whole(table, version, columns, most)
+    place = (table.location, tuple(columns))
     with _holding:
-        held = _held.get(key) if key is not None else None
+        held = _held.get(place, {}).get(table.position)
     if held is not None:
         return held if held.num_rows <= most else None
     rows = _whole(table, version, columns, most)
-    if rows is not None and key is not None and rows.nbytes <= HELD_BYTES:
-        with _holding:
-            _held[key] = rows
-            while sum(r.nbytes for r in _held.values()) > HELD_BYTES:
-                _held.popitem(last=False)
+    if rows is not None and rows.nbytes <= HELD_BYTES:
+        _hold(place, table.position, rows)
     return rows
 
 
-_held: OrderedDict[tuple[object, ...], pa.Table] = OrderedDict()
+def _hold(place: _Place, at: Position, rows: pa.Table) -> None:
+    """Keep them beside the version before them alone: earlier ones are not asked for again."""
+    with _holding:
+        before = list(_held.pop(place, {}).items())
+        _held[place] = dict([*before[-1:], (at, rows)])
+        while sum(r.nbytes for versions in _held.values() for r in versions.values()) > HELD_BYTES:
+            _held.popitem(last=False)
+
+
+_Place = tuple[str, tuple[str, ...]]
+_held: OrderedDict[_Place, dict[Position, pa.Table]] = OrderedDict()
 _holding = threading.Lock()
 
 
