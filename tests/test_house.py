@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,11 @@ def package(path: Path) -> list[str]:
     return ["belvedere", *path.relative_to(SRC).parent.parts]
 
 
+@cache
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
 def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
@@ -76,7 +82,7 @@ def nodes(tree: ast.AST, *, typing: bool) -> Iterator[ast.AST]:
 
 def imports(path: Path, text: str, *, typing: bool) -> Iterator[str]:
     """The absolute names of what a file imports, `from a import b` as `a.b`."""
-    for node in nodes(ast.parse(text), typing=typing):
+    for node in nodes(parsed(text), typing=typing):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -117,7 +123,7 @@ def test_a_module_imports_only_from_layers_before_it() -> None:
 
 
 def uses_jvm_internals(text: str) -> bool:
-    tree = ast.parse(text)
+    tree = parsed(text)
     attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     return bool((attributes | strings) & {"_jvm", "_jsparkSession", "_jsc", "_jdf"})

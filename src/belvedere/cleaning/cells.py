@@ -49,10 +49,9 @@ class Cells:
         weight = np.where(self.exact, 1.0, 1.0 / self.ratio)
         return _by_group(self.group, what * weight[:, None], self.groups)
 
-    def variance(self, what: Array, slope: Array) -> Array:
+    def variance(self, along: Array) -> Array:
         """Horvitz–Thompson, of a linear combination per group: (1−m)/m² Σ (w·y)²."""
-        along = self.along(what, slope)
-        squares = np.bincount(self.group, along**2, self.groups)
+        squares = np.bincount(self.group, along * along, self.groups)
         return np.asarray(squares * ((1 - self.ratio) / self.ratio**2), np.float64)
 
     def along(self, what: Array, slope: Array) -> Array:

@@ -111,16 +111,15 @@ def estimate(
     value = of([s.value for s in sides.values()])
     ends = [of(e) for e in zip(*(s.reach(confidence) for s in sides.values()), strict=True)]
     keys, skew = (of([getattr(s, what) for s in sides.values()]) for what in ("keys", "skew"))
-    certain = of([s.variance for s in sides.values()]) == 0
-    exact = certain & (found.ratio == 1)
+    exact = found.ratio == 1
     lopsided = np.abs(of([s.lopsided for s in sides.values()]))
     notes = [
-        "" if e else _note(m, int(k), float(s), float(g))
-        for m, k, s, g, e in zip(chosen, keys, skew, lopsided, exact, strict=True)
+        "" if exact else _note(m, int(k), float(s), float(g))
+        for m, k, s, g in zip(chosen, keys, skew, lopsided, strict=True)
     ]
     shown = exact | (keys >= FEWEST)
     low, high = (
-        np.where(shown, np.where(exact, value, value + sign * end), np.nan)
+        np.where(shown, value if exact else value + sign * end, np.nan)
         for sign, end in zip((-1, 1), ends, strict=True)
     )
     return Estimates(value, low, high, [m.value for m in chosen], notes, sides, stale)
@@ -144,7 +143,8 @@ def _side(answer: Answer, found: Cells, what: Array, base: Array | None, method:
         skew = np.where(keys > 0, keys / one, 0.0)
         lopsided = np.nan_to_num(three / two**1.5) * np.sqrt(1 - found.ratio)
         freedom = np.clip(np.nan_to_num(2 * two**2 / four), 1, np.maximum(keys - 1, 1))
-    variance = found.variance(what, result.slope)
+    known = np.isfinite(result.slope).all(axis=1)
+    variance = np.where(known, found.variance(along), np.nan)
     return Side(method, result.value, variance, keys, skew, lopsided, freedom)
 
 
