@@ -31,6 +31,7 @@ VIEWS = {
     "k_part": """SELECT r.k, a, total FROM {r}
                  JOIN (SELECT k, sum(c) AS total FROM {s} GROUP BY k) AS t ON r.k = t.k""",
     "k_none": "SELECT k, c FROM {s} WHERE c < 0",
+    "k_full": "SELECT k, count(*) AS n FROM {r} GROUP BY k",
 }
 _HASHED = predicate(("k",), Hash(0, 0.5), {"k": "bigint"}).sql()
 SAMPLES = {
@@ -60,6 +61,7 @@ def fill(lake: bv.Lake) -> None:
         patch.setattr(parts, "REDUCES", 0)
         for name, query in VIEWS.items():
             lake.sql(f"CREATE MATERIALIZED VIEW {name} AS {query.format(r='r', s='s')}")
+        lake.sql("ALTER MATERIALIZED VIEW k_full SET REFRESH POLICY FULL")
     lake.sql("CREATE SAMPLE ON k_sum RATIO 50 PERCENT OUTLIERS ON r.a ABOVE 48")
 
 
@@ -110,6 +112,9 @@ def _start(where: str, kill: Kill) -> subprocess.Popen[str]:
 
 def _end(victim: subprocess.Popen[str], kill: Kill) -> None:
     if kill.step:
+        # One that does not come to its step ends with its refresh.
+        assert victim.stdin is not None
+        victim.stdin.close()
         assert victim.wait(timeout=120) == -signal.SIGKILL, kill
         return
     time.sleep(kill.seconds)
