@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,17 @@ def test_two_lakes_in_one_process_do_not_see_each_other(door: Door, tmp_path: Pa
     assert (tmp_path / "other lake's" / "t" / "_delta_log").is_dir()
     other.sql("DROP TABLE t")
     assert (door.names(), other.names()) == (["t"], [])
+
+
+def test_a_lake_that_was_removed_begins_anew(door: Door) -> None:
+    assert door.directory is not None
+    door.sql("CREATE TABLE t AS SELECT 1 AS a")
+    catalog.create_view(door, "v", "SELECT a FROM t")
+    shutil.rmtree(door.directory)
+    again = open_directory(door.directory)
+    assert (again.names(), again.exists("v"), again.exists("t")) == ([], False, False)
+    again.sql("CREATE TABLE t AS SELECT 2 AS b")
+    assert again.sql("SELECT b FROM t").collect()[0]["b"] == 2
 
 
 def test_new_tables_record_changes_and_use_vectors(door: Door) -> None:

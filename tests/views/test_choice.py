@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import belvedere as bv
-from belvedere.views import costs
+from belvedere.views import costs, held, lookups, refresh
+from belvedere.views.choice import Strategy
+from belvedere.views.ledger import Candidate
 from views.comparison import assert_all_fresh
 
 pytestmark = pytest.mark.spark
@@ -62,6 +65,31 @@ def test_what_a_refresh_took_is_learned(lake: bv.Lake) -> None:
     assert took[1].seconds == pytest.approx(newest.seconds, abs=0.05)
     with bv.connect(lake._door.directory) as again:
         assert len(costs.past(again._door, _id(again)).own) == len(lake.history("auto"))
+
+
+def test_it_is_foreseen_whether_spark_has_to_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected: dict[str, bool] = {}
+
+    def noted(strategy: Strategy, work: float, earlier: costs.Past) -> Candidate:
+        expected[strategy.value] = earlier.of_spark
+        return costs.candidate(strategy, work, earlier)
+
+    monkeypatch.setattr(refresh, "candidate", noted)
+    monkeypatch.setattr(lookups, "LARGE", 10)
+    monkeypatch.setattr(held, "WHOLE", 10)
+    query = "SELECT l.k, v, w FROM l JOIN r ON l.k = r.k"
+    with bv.connect(tmp_path / "lake") as lake:
+        for table, column in (("l", "v"), ("r", "w")):
+            lake.sql(f"CREATE TABLE {table} (k BIGINT, {column} INT)")
+            lake.sql(f"INSERT INTO {table} SELECT id, id FROM range(1000)")
+        lake.sql(f"CREATE MATERIALIZED VIEW joined AS {query}")
+        for rows in (5, 600):
+            lake.sql(f"INSERT INTO l SELECT id, -id FROM range({rows})")
+            assert lake.refresh("joined").strategy == "merge"
+            assert (lake.history("joined")[0].jobs > 0) is (rows == 600) is expected["merge"]
+        assert_all_fresh(lake, {"joined": query}, {"l": "", "r": ""})
 
 
 def _id(lake: bv.Lake) -> str:

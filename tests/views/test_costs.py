@@ -66,6 +66,19 @@ def test_refreshes_in_memory_tell_nothing_of_those_on_spark() -> None:
     assert candidate(MERGE, 1e8, found) == candidate(MERGE, 1e8, Past(on_spark, on_spark))
 
 
+def test_where_spark_is_expected_own_refreshes_of_the_same_work_tell_wherever_they_ran() -> None:
+    in_memory = [Took("merge", 1e7, 0.5, in_memory=True)] * 3
+    elsewhere = [Took("merge", 1e7, 4.0)]
+    expected = Past(in_memory, [*in_memory, *elsewhere]).on_spark(surely=False)
+    told, sure, other = (
+        candidate(MERGE, work, past).predicted_seconds or inf
+        for work, past in ((1e7, expected), (1e7, replace(expected, surely=True)), (1e8, expected))
+    )
+    assert told < 1
+    assert sure == pytest.approx(4.0)
+    assert other > 4
+
+
 def test_a_creation_is_a_rebuild_that_was_cold() -> None:
     usual = seconds(REBUILD, 1e7, [])
     slow, fast = (Took("rebuild", 1e7, s, created=True) for s in (10 * usual, usual))

@@ -283,7 +283,6 @@ def open_directory(path: Path | str) -> Door:
     directory = Path(path).expanduser().resolve()
     if directory.exists() and not directory.is_dir():
         raise Invalid(f"{path} is not a directory")
-    directory.mkdir(parents=True, exist_ok=True)
     door = Door(lake_session(directory), directory)
     catalog.register(door)
     return door

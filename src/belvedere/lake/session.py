@@ -38,6 +38,10 @@ def lake_session(directory: Path) -> SparkSession:
     """A session of its own in which unqualified names are the tables of one directory."""
     spark = embedded().newSession()
     database = quote(database_name(directory))
+    if not directory.exists():
+        # What this process knew of a lake that stood there went with it.
+        spark.sql(f"DROP DATABASE IF EXISTS {database} CASCADE")
+        directory.mkdir(parents=True)
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {database} LOCATION {literal(str(directory))}")
     spark.sql(f"USE {database}")
     return spark

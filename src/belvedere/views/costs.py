@@ -63,14 +63,24 @@ class Past:
     own: Sequence[Took] = ()
     every: Sequence[Took] = ()
     of_spark: bool = False
+    surely: bool = False
 
-    def on_spark(self) -> Past:
-        """To be told by the refreshes that ran Spark jobs alone."""
-        return replace(self, of_spark=True)
+    def on_spark(self, *, surely: bool = True) -> Past:
+        """To be told by the refreshes that ran Spark jobs alone.
+
+        Unless that is sure, those of the view itself and of the same work tell, too: Spark may
+        have been expected of them as well, and had nothing to do.
+        """
+        return replace(self, of_spark=True, surely=surely)
 
     def telling(self, some: Sequence[Took]) -> list[Took]:
         """Those of some refreshes that tell something."""
         return [t for t in some if not (self.of_spark and t.in_memory)]
+
+    def alike(self, some: Sequence[Took], work: float) -> list[Took]:
+        """Those of the view's own refreshes that tell most: of about the same work, if there are any."""
+        near = [t for t in some if work / _ALIKE <= t.work <= work * _ALIKE]
+        return (self.telling(near) if self.surely else near) or self.telling(some)
 
     def lately(self, strategy: str) -> bool:
         """Whether the view did so in one of its newest refreshes."""
@@ -129,12 +139,12 @@ def _formula(strategy: str, work: float) -> float:
 
 
 def _factor(strategy: str, work: float, past: Past) -> float:
-    own = [t for t in past.telling(past.own) if t.strategy == strategy]
+    ours = [t for t in past.own if t.strategy == strategy]
     usual = _usual(strategy, past.telling(past.every))
-    done = [t for t in own if not t.created]
-    if not done:
-        return min([usual, *map(_ratio, own)])
-    alike = [t for t in done if work / _ALIKE <= t.work <= work * _ALIKE] or done
+    done = [t for t in ours if not t.created]
+    alike = past.alike(done, work)
+    if not alike:
+        return min([usual, *map(_ratio, past.telling(ours))])
     told, count = median(map(_ratio, alike[:_TELLING])), len(alike[:_TELLING])
     factor = float((usual * told**count) ** (1 / (count + 1)))
     return factor if past.lately(strategy) else factor / _STALE

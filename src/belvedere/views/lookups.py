@@ -33,7 +33,7 @@ from belvedere.rules.empties import without_empties
 from belvedere.rules.lookups import LookUp, Texts, filled, look_ups
 from belvedere.rules.outward import SMALL, outward
 from belvedere.views.foreign import Relied
-from belvedere.views.held import MOST, Held, with_result
+from belvedere.views.held import MOST, Held, leaves_below, with_result
 from belvedere.views.maintenance import Move
 
 LARGE = 50_000
@@ -83,8 +83,11 @@ class LookUps:
                 way = self._look_up(way, group, found)
             way = replace(way, plan=without_empties(filled(plan, found)))
 
-    def effort(self, way: Move) -> float:
-        """How much work a way will be, in rows, with the look-ups that it promises."""
+    def effort(self, way: Move) -> tuple[float, bool]:
+        """How much work a way will be, in rows, with the look-ups that it promises.
+
+        And whether Spark will do some of it: what is neither looked up nor small it must read.
+        """
         plan, known, looked, expected = way.plan, way.known, 0.0, set[str]()
 
         def has(leaf: Scan | Change) -> bool:
@@ -94,7 +97,9 @@ class LookUps:
             sizes = Sizes(known)
             plan, wanted = look_ups(plan, has, partial(self._values_of, sizes))
             if not wanted:
-                return looked + effort(plan, sizes, SMALL)
+                leaves = leaves_below(plan)[id(plan)]
+                far = not all(has(leaf) or self.held.small(leaf, sizes) for leaf in leaves)
+                return looked + effort(plan, sizes, SMALL), far
             found: dict[Scan, Rel] = {}
             asked = set[object]()
             for group in self._first(sizes, wanted, found):

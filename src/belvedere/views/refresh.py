@@ -319,8 +319,9 @@ class _Refresh:
             done = self._kept(stamp, moving, known, look_ups, held)
             if done is not None:
                 return Choice(Strategy.MERGE), done
-        writing = way.writing(self._stored_rows()) if known.passed else 0.0
-        if self._costs_more(choice.strategy, look_ups.effort(way) + writing, known):
+        effort, on_spark = look_ups.effort(way)
+        effort += way.writing(self._stored_rows()) if known.passed else 0.0
+        if self._costs_more(choice.strategy, effort, known, on_spark=on_spark):
             return Choice(Strategy.REBUILD, "CHEAPER"), None
         stamp = self._relied(self._noted(stamp, choice), moving, look_ups)
         way = Steps(work, in_memory, look_ups, self.ran).taken(way)
@@ -360,7 +361,8 @@ class _Refresh:
         if not isinstance(state, Grouped) or any(t not in in_memory.changes for t in moving):
             return None
         way = values_that_move(state, moving, self.view.definition.types, known)
-        if self._costs_more(Strategy.MERGE, look_ups.effort(way), known):
+        effort, on_spark = look_ups.effort(way)
+        if self._costs_more(Strategy.MERGE, effort, known, on_spark=on_spark):
             return None
         stamp = self._relied(self._noted(stamp, Choice(Strategy.MERGE)), moving, look_ups)
         way = look_ups.made(way)
@@ -399,11 +401,16 @@ class _Refresh:
         measured = self.pins.measured(self.view.stored)
         return 0.0 if measured is None else measured.rows
 
-    def _costs_more(self, strategy: Strategy, effort: float, known: Statistics) -> bool:
+    def _costs_more(
+        self, strategy: Strategy, effort: float, known: Statistics, *, on_spark: bool
+    ) -> bool:
         """Whether a view that leaves the choice to us is better computed again; notes why."""
         earlier = past(self.door, self.view.definition.id)
-        # A change that Spark must read is not computed in memory.
-        ours = candidate(strategy, effort, earlier.on_spark() if known.passed else earlier)
+        # A change that Spark must read is not computed in memory; other large tables may turn
+        # out not to be wanted.
+        surely = bool(known.passed)
+        like_it = earlier.on_spark(surely=surely) if surely or on_spark else earlier
+        ours = candidate(strategy, effort, like_it)
         again = rebuilding(self.view.state, known)
         rebuild = candidate(Strategy.REBUILD, again, earlier.on_spark())
         self.meter.candidates = (ours, rebuild)
