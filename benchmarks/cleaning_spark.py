@@ -69,7 +69,7 @@ def measured(
     """Seconds of each round and their ratios; no round begins when the minutes are over."""
     began = time.monotonic()
     found: dict[str, Any] = {"scale": scale, "hashed_key": work.by, "rounds": {}, "by_ratio": {}}
-    with loaded(scale, cache, work.tables) as lake:
+    with loaded(scale, cache / f"cleaning-{work.name}-lake", cache, work.tables) as lake:
         _say(found, "load_seconds", time.monotonic() - began)
         lake.sql(f"CREATE MATERIALIZED VIEW v REFRESH POLICY INCREMENTAL AS {work.view}")
         lake.sql(f"CREATE SAMPLE ON v RATIO 10 PERCENT BY ({work.by}) WITH STORED LEAVES")
@@ -126,9 +126,9 @@ def _at_ratio(lake: bv.Lake, work: Workload, number: int, ratio: float) -> float
 
 
 @contextmanager
-def loaded(scale: float, cache: Path, tables: tuple[str, ...]) -> Iterator[bv.Lake]:
+def loaded(scale: float, home: Path, cache: Path, tables: tuple[str, ...]) -> Iterator[bv.Lake]:
     """A lake of its own with TPC-H tables that record their changes."""
-    home, kept = cache / "cleaning-lake", cache / f"lake-{scale:g}"
+    kept = cache / f"lake-{scale:g}"
     shutil.rmtree(home, ignore_errors=True)
     there = all((kept / t / "_delta_log").exists() for t in tables)
     if there:
