@@ -38,10 +38,12 @@ def lake_session(directory: Path) -> SparkSession:
     """A session of its own in which unqualified names are the tables of one directory."""
     spark = embedded().newSession()
     database = quote(database_name(directory))
-    if not directory.exists():
-        # What this process knew of a lake that stood there went with it.
-        spark.sql(f"DROP DATABASE IF EXISTS {database} CASCADE")
-        directory.mkdir(parents=True)
+    # One at a time: Spark drops a database with its directory, which another call may just have made.
+    with _starting:
+        if not directory.exists():
+            # What this process knew of a lake that stood there went with it.
+            spark.sql(f"DROP DATABASE IF EXISTS {database} CASCADE")
+            directory.mkdir(parents=True, exist_ok=True)
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {database} LOCATION {literal(str(directory))}")
     spark.sql(f"USE {database}")
     return spark
