@@ -18,6 +18,7 @@ from reference.laws import (
     looking_up_keeps_the_rows,
     memory_agrees_on_changes,
     narrowing_keeps_the_rows,
+    picking_keeps_the_rows,
     pushing_keeps_the_rows,
     the_change_adds_up,
     the_sql_means_the_change,
@@ -88,6 +89,15 @@ looked_up = Hunt("rows looked up", looking_up_keeps_the_rows, _changes("chain"))
 looked_up_groups = Hunt(
     "groups looked up", looking_up_keeps_the_rows, _changes("groups", ["count"])
 )
+
+
+@st.composite
+def _picked(draw: st.DrawFn) -> Case:
+    q = draw(rooted("pairs", Kind.LEFT))
+    return q, draw(databases(tables(q), least=2))
+
+
+picked = Hunt("rows picked", picking_keeps_the_rows, _picked())
 
 _table = foreign.bags
 in_memory = Hunt("joins in memory", memory_agrees_on_changes, _changes("chain"))

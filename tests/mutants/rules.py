@@ -362,6 +362,13 @@ def groups_without_a_key_are_not_looked_up(patch: Patch) -> None:
     patch.setattr(lookups._Places, "_leaf", leaf)
 
 
+@caught_by(hunts.picked)
+def rows_are_picked_from_the_padded_side(patch: Patch) -> None:
+    patch.setattr(
+        lookups, "_owner", lambda q, column: q.left if column in q.left.columns else q.right
+    )
+
+
 @caught_by(hunts.referring, start=4)
 def a_key_that_stays_is_taken_for_new(patch: Patch) -> None:
     right = foreign._Check.run

@@ -14,6 +14,7 @@ from reference.laws import (
     going_back_keeps_the_rows,
     looking_up_keeps_the_rows,
     narrowing_keeps_the_rows,
+    picking_keeps_the_rows,
     pushing_keeps_the_rows,
     the_change_adds_up,
     turning_keeps_the_rows,
@@ -61,6 +62,11 @@ def test_ranges_of_the_changes_keep_the_same_rows(case: tuple[Rel, Database, set
 @given(changes(st.one_of(rooted("chain"), rooted("pairs", Kind.ANTI), plans())))
 def test_rows_that_are_looked_up_are_all_that_matter(case: tuple[Rel, Database, set[str]]) -> None:
     looking_up_keeps_the_rows(*case)
+
+
+@given(st.one_of(rooted("chain"), rooted("pairs", Kind.LEFT), plans()), databases())
+def test_rows_are_picked_where_their_column_comes_from(q: Rel, db: Database) -> None:
+    picking_keeps_the_rows(q, db)
 
 
 @given(changes(st.one_of(rooted("groups", ["count", "sum"]), plans())))

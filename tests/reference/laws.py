@@ -39,7 +39,7 @@ from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.backward import backward
 from belvedere.rules.delta import delta
 from belvedere.rules.empties import without_empties
-from belvedere.rules.lookups import LookUp, filled, look_ups
+from belvedere.rules.lookups import LookUp, filled, leaf_of, look_ups, onto
 from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
@@ -137,6 +137,23 @@ def looking_up_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
             found[place] = Scan(name, asked.leaf.fields)
         plan = filled(plan, found)
     assert db.bag(plan) == db.bag(change)
+
+
+def picking_keeps_the_rows(q: Rel, db: Database) -> None:
+    """Q's rows that have some values in a column = Q over its table's rows that have them (U5)"""
+    q = at(q, At.NEW)
+    for place, column in enumerate(q.columns):
+        found = leaf_of(q, column)
+        if found is None:
+            continue
+        leaf, source = found
+        own = db.columns[leaf.table].index(source)
+        every = sorted({row[own] for row in db.new[leaf.table]}, key=repr)
+        values = {value for value in every[::2] if value is not None}
+        rows = {row: n for row, n in db.new[leaf.table].items() if row[own] in values}
+        fewer = with_table(db, "picked", leaf.table, Counter(rows))
+        wanted = {row: n for row, n in db.bag(q).items() if row[place] in values}
+        assert fewer.bag(onto(q, column, Scan("picked", leaf.fields))) == Counter(wanted)
 
 
 def rows_of(db: Database, asked: LookUp) -> Bag:

@@ -98,6 +98,25 @@ class DataFile:
                 at += batch.num_rows
         return np.concatenate(found)
 
+    def foremost(
+        self, column: pa.Field, gone: Numbers, beyond: pa.Scalar, count: int, *, least: bool
+    ) -> tuple[Numbers, pa.Array]:
+        """Of the rows from a value on, the numbers of the first by a column, and their values."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        file = self._open()
+        if column.name not in file.schema_arrow.names:
+            return np.empty(0, dtype=np.int64), pa.array([], column.type)
+        held = file.read(columns=[column.name])[column.name].cast(column.type)
+        reached = (pc.greater_equal if least else pc.less_equal)(held, beyond)
+        there = np.array(pc.fill_null(reached, False), dtype=bool)
+        there[gone] = False
+        numbers = np.flatnonzero(there)
+        values = held.take(pa.array(numbers)).combine_chunks()
+        chosen = first_of(values, count, least=least)
+        return numbers[chosen], values.take(pa.array(chosen))
+
     @property
     def has_int96(self) -> bool:
         """Whether timestamps are stored in nanoseconds, which Arrow wraps after the year 2262."""
@@ -138,6 +157,24 @@ class DataFile:
                 text = self.values.get(wanted.name) or None
                 columns.append(pa.repeat(pa.scalar(text, pa.string()).cast(wanted.type), count))
         return pa.Table.from_arrays(columns, schema=schema)
+
+
+def first_of(values: pa.Array, count: int, *, least: bool) -> Numbers:
+    """The places of the least or greatest of some values; of equal ones any.
+
+    >>> import pyarrow as pa
+    >>> first_of(pa.array([5, 1, 4, 2]), 2, least=True).tolist()
+    [1, 3]
+    >>> first_of(pa.array([5, 1, 4, 2]), 2, least=False).tolist()
+    [0, 2]
+    """
+    import pyarrow.compute as pc
+
+    if len(values) <= count:
+        return np.arange(len(values))
+    border = count if least else len(values) - count
+    places = pc.partition_nth_indices(values, pivot=border).to_numpy().astype(np.int64)
+    return np.sort(places[:border] if least else places[border:])
 
 
 def _stored(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:

@@ -46,7 +46,7 @@ def look_up(
 
     None if they are more than `most`, a file is gone, or Arrow is not the one to read them.
     """
-    found = _legible(table, version, [*columns, column])
+    found = legible(table, version, [*columns, column])
     if found is None or not can_look_up(table, column):
         return None
     then, some = found
@@ -92,15 +92,15 @@ _holding = threading.Lock()
 
 
 def _whole(table: Table, version: int, columns: Sequence[str], most: int) -> pa.Table | None:
-    found = _legible(table, version, columns)
+    found = legible(table, version, columns)
     if found is None or any(f.rows is None for f in found[1]):
         return None
     then, some = found
     if sum(f.rows or 0 for f in some) > most:
         return None
-    schema = _schema(then, columns)
+    schema = schema_of(then, columns)
     try:
-        parts = [DataFile(Path(f.path)).whole(schema, _gone(then, f)) for f in some]
+        parts = [DataFile(Path(f.path)).whole(schema, gone(then, f)) for f in some]
     except FileNotFoundError:
         return None
     return pa.concat_tables([schema.empty_table(), *parts]).rename_columns(list(columns))
@@ -108,12 +108,12 @@ def _whole(table: Table, version: int, columns: Sequence[str], most: int) -> pa.
 
 def stream_whole(table: Table, version: int, columns: Sequence[str]) -> Iterator[pa.Table] | None:
     """Some columns of all rows, a file at a time; None if Arrow is not to read them."""
-    found = _legible(table, version, columns)
+    found = legible(table, version, columns)
     if found is None or not all(Path(f.path).exists() for f in found[1]):
         return None
     then, some = found
-    schema = _schema(then, columns)
-    parts = (DataFile(Path(f.path)).whole(schema, _gone(then, f)) for f in some)
+    schema = schema_of(then, columns)
+    parts = (DataFile(Path(f.path)).whole(schema, gone(then, f)) for f in some)
     return (rows.rename_columns(list(columns)) for rows in parts)
 
 
@@ -127,7 +127,7 @@ def _rows(
     nulls: bool,
     most: int,
 ) -> pa.Table | None:
-    schema, by = _schema(then, columns), _schema(then, [column]).names[0]
+    schema, by = schema_of(then, columns), schema_of(then, [column]).names[0]
     some = _with_room(some, by, values, nulls=nulls)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         opened = [DataFile(Path(f.path)) for f in some]
@@ -163,7 +163,7 @@ def can_look_up(table: Table, column: str) -> bool:
     return table.plain and table.types.get(column.lower()) in KEYS
 
 
-def _legible(
+def legible(
     table: Table, version: int, columns: Sequence[str]
 ) -> tuple[Table, Sequence[File]] | None:
     """A version and its files, if they hold these columns as Arrow reads them."""
@@ -180,7 +180,7 @@ def _legible(
     return then, found
 
 
-def _schema(table: Table, columns: Sequence[str]) -> pa.Schema:
+def schema_of(table: Table, columns: Sequence[str]) -> pa.Schema:
     """Columns in Arrow, as the table spells them."""
     spelled = {name.lower(): name for name, _ in table.columns}
     return arrow_schema({spelled[c.lower()]: table.types[c.lower()] for c in columns})
@@ -190,10 +190,10 @@ def _kept(table: Table, file: File, numbers: np.ndarray) -> np.ndarray:
     """The numbers of rows that are not deleted."""
     if file.vector is None or not len(numbers):
         return numbers
-    return numbers[~np.isin(numbers, _gone(table, file), assume_unique=True)]
+    return numbers[~np.isin(numbers, gone(table, file), assume_unique=True)]
 
 
-def _gone(table: Table, file: File) -> Numbers:
+def gone(table: Table, file: File) -> Numbers:
     """The numbers of rows that are deleted."""
     if file.vector is None:
         return NONE

@@ -5,6 +5,8 @@
                              joined with others there, as long as it is not padded
     U3  K(Q)                 Q's table T = σ(k ∈ V, or NULL)(T)   V ⊇ the values of K's k
     U4  σ(a = 'text')(T)     of these, the rows that have the text
+    U5  min(x)(Q), ≥ m       Q's table T = the first rows of σ(x ≥ m)(T) by x, if Q has any then;
+                             of max(x) the last (`leaf_of` and `onto`)
 
 V is all that a change, or rows that were looked up before, have in the column that l comes from:
 at hand before anything runs, and perhaps more than l has, so that the join stays. What is found
@@ -141,7 +143,7 @@ class _Places:
             return q
         place = replace(best.leaf, table=f"{len(self.wanted)} {best.leaf.table}", at=_NOT_YET)
         self.wanted[place] = best
-        return _onto(q, column, place)
+        return onto(q, column, place)
 
 
 def _owner(q: Join, column: str) -> Rel | None:
@@ -151,20 +153,36 @@ def _owner(q: Join, column: str) -> Rel | None:
     return q.right if q.kind is Kind.INNER else None
 
 
-def _onto(q: Rel, column: str, place: Scan) -> Rel:
+def leaf_of(q: Rel, column: str) -> tuple[Scan, str] | None:
+    """The leaf whose rows a column picks, and its column there: σ(column)(Q) is Q over σ(T)."""
+    match q:
+        case Scan():
+            return q, next(f.source for f in q.fields if f.name == column)
+        case Filter() | Restrict():
+            return leaf_of(q.child, column)
+        case Project():
+            (value,) = (o.value for o in q.outputs if o.name == column)
+            return leaf_of(q.child, value.column) if value.column else None
+        case Join() if (side := _owner(q, column)) is not None:
+            return leaf_of(side, column)
+        case _:
+            return None
+
+
+def onto(q: Rel, column: str, place: Scan) -> Rel:
     """The plan over another leaf, where a column comes from."""
     match q:
         case Filter():
-            return _over(q, _onto(q.child, column, place))
+            return _over(q, onto(q.child, column, place))
         case Project():
             (below,) = (o.value.column for o in q.outputs if o.name == column)
-            return _over(q, _onto(q.child, below or "", place))
+            return _over(q, onto(q.child, below or "", place))
         case Restrict():
-            return _over(q, _onto(q.child, column, place), q.among)
+            return _over(q, onto(q.child, column, place), q.among)
         case Join() if _owner(q, column) is q.left:
-            return _over(q, _onto(q.left, column, place), q.right)
+            return _over(q, onto(q.left, column, place), q.right)
         case Join():
-            return _over(q, q.left, _onto(q.right, column, place))
+            return _over(q, q.left, onto(q.right, column, place))
         case _:
             return place
 

@@ -6,8 +6,11 @@ what cancels. Then, as long as one of them holds,
     c ≤ m    the minimum is c: it is there now, and nothing was less
     g > m    the minimum is m or c: whatever held m is still there
 
-the change is merged and nothing else is read. Otherwise the extremum may be lost (LOST_EXTREMUM)
-and all rows are gone through. Of a maximum, the other way round.
+the change is merged and nothing else is read. Otherwise the extremum may be lost (LOST_EXTREMUM).
+Then all values are m or more. If x, of which it is the minimum, is a column of one table T, the
+next one is the least x that the plan has over the first rows of T by x, from m on, if there is one
+among them: a few thousand are tried (rule U5). Only else are all rows gone through. Of a maximum,
+the other way round.
 
 Only for aggregates without a key: they would be computed from everything, where touched groups
 are not. And only in memory: what Spark must compute it may as well compute once.
@@ -15,23 +18,45 @@ are not. And only in memory: what Spark must compute it may as well compute once
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from belvedere.algebra.relations import Agg, Aggregate, Change, Field, Output, Project, Rel, Scan
+from belvedere.algebra.relations import (
+    Agg,
+    Aggregate,
+    Change,
+    Empty,
+    Field,
+    Output,
+    Project,
+    Rel,
+    Scan,
+)
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.analyses.sizes import Statistics
 from belvedere.analyses.types import Types
+from belvedere.lake.foremost import foremost
+from belvedere.lake.merges import Merge
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory, Rows, netted
 from belvedere.rules.delta import Delta
+from belvedere.rules.lookups import leaf_of, onto
 from belvedere.sql.render import SIGN
-from belvedere.views.held import MOST
-from belvedere.views.maintenance import Move, additive, turned
-from belvedere.views.state import Combine, Grouped, physical
+from belvedere.views.held import MOST, Held
+from belvedere.views.lookups import LookUps
+from belvedere.views.maintenance import Move, additive, overwriting, turned
+from belvedere.views.state import Combine, Grouped, Part, physical
+
+TRIED = (1000, 30_000)
+"""Rows among which the next extremum is looked for, at first and then."""
+_NEXT = "__next"
+
+FindNext = Callable[[Part, Any], Any]
+"""The extremum after one that was lost; None if it is not found."""
 
 
 def values_that_move(
@@ -44,8 +69,21 @@ def values_that_move(
     return Move(turned(change, moving, known), merge, known)
 
 
-def kept(state: Grouped, change: Rows, stored: pa.Table) -> pa.Table | None:
-    """The row to merge into the one that is stored; None if an extremum may be lost."""
+@dataclass(frozen=True)
+class Kept:
+    """The row to merge into the one that is stored."""
+
+    row: pa.Table
+    anew: frozenset[str] = frozenset()
+    """Columns that were found anew, and are not joined with what is stored."""
+
+    def merged(self, merge: Merge) -> Merge:
+        """How it joins what is stored."""
+        return overwriting(merge, self.anew)
+
+
+def kept(state: Grouped, change: Rows, stored: pa.Table, find_next: FindNext) -> Kept | None:
+    """What to merge; None if an extremum may be lost, and no other one was found."""
     try:
         net, counts = netted(change, tuple(change.types))
         rows = net.with_signs(None)
@@ -55,18 +93,81 @@ def kept(state: Grouped, change: Rows, stored: pa.Table) -> pa.Table | None:
         gained = _of(state, rows, counts)
     except Declined:
         return None
-    names, row = physical(state), dict[str, pa.ChunkedArray]()
+    names, row, anew = physical(state), dict[str, pa.ChunkedArray](), set[str]()
     for part in state.parts:
         name = part.agg.name
         if part.combine is Combine.ADD:
             row[names[name]] = gained.table[name]
             continue
         kind = stored.schema.field(names[name]).type
+        held = stored[names[name]][0].as_py()
         new, old = (side.table[name].cast(kind)[0].as_py() for side in (came, gone))
-        if _lost(part.combine, stored[names[name]][0].as_py(), new, old):
+        if _lost(part.combine, held, new, old):
+            new = None if held is None else find_next(part, held)
+            if new is None:
+                return None
+            anew.add(names[name])
+        row[names[name]] = pa.chunked_array([pa.array([new], kind)])
+    return Kept(pa.table(row), frozenset(anew))
+
+
+@dataclass(frozen=True)
+class Next:
+    """Finds the next extremum in the new state of what is aggregated (U5)."""
+
+    state: Grouped
+    moving: Collection[str]
+    types: Types
+    way: Move
+    """That of the change; what is known is known for this one, too."""
+    look_ups: LookUps
+
+    def __call__(self, part: Part, lost: Any) -> Any:
+        child = Delta(self.moving, self.types).new(self.state.child)
+        column = part.agg.args[0].column
+        at = leaf_of(child, column) if column else None
+        if column is None or at is None or not self.look_ups.work.near:
             return None
-        row[names[name]] = came.table[name].cast(kind)
-    return pa.table(row)
+        least = part.combine is Combine.LEAST
+        leaf, source = at
+        for rows in self._first(leaf, source, lost, least=least):
+            values = self._values(child, column, leaf, rows)
+            found = None if values is None else (pc.min if least else pc.max)(values).as_py()
+            if found is not None or values is None:
+                return found
+        return None
+
+    def _first(self, leaf: Scan, source: str, lost: Any, *, least: bool) -> Iterator[pa.Table]:
+        """The first rows of a table from a value on: a few, then more, as long as there are any."""
+        table, version = self.look_ups.held.tables.version(leaf)
+        columns = list(dict.fromkeys(f.source for f in leaf.fields))
+        for count in TRIED:
+            rows = foremost(table, version, columns, source, lost, count, least=least)
+            if rows is None or not rows.num_rows:
+                return
+            self.look_ups.held.tables.opened.add((leaf.table, version))
+            which = f"the first by {source} from {lost} on"
+            of = f"{table.name} at version {version}"
+            self.look_ups.ran.append(f"-- {rows.num_rows} rows of {of}: {which}")
+            yield rows
+            if rows.num_rows < count:
+                return
+
+    def _values(self, child: Rel, column: str, leaf: Scan, rows: pa.Table) -> pa.Array | None:
+        """A column of the plan over some rows of a table; None if Spark must compute it."""
+        held = Held(self.look_ups.held.tables, self.look_ups.held.changes)
+        look_ups = LookUps(self.look_ups.work, held, self.look_ups.ran)
+        own = {f.source: Field(f.source, f.source, f.type) for f in leaf.fields}
+        shape = replace(leaf, fields=tuple(own.values()))
+        types = {f.source: f.type for f in leaf.fields}
+        name, known = held.add(self.way.known, shape, Rows(rows, types))
+        plan = onto(child, column, Scan(name, leaf.fields))
+        plan = turned(Project(plan, (Output(_NEXT, col(column)),)), self.moving, known)
+        made = look_ups.made(replace(self.way, plan=plan, known=known)).plan
+        if isinstance(made, Empty):
+            return pa.array([], pa.null())
+        found = held.result(made)
+        return None if found is None else found.table[_NEXT]
 
 
 def _lost(combine: Combine, held: Any, came: Any, gone: Any) -> bool:

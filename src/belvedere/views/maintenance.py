@@ -13,7 +13,7 @@ zero raises: the stored rows would not be what their vector says.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlglot import exp
@@ -192,6 +192,11 @@ def counted(state: Bag, moving: Collection[str], types: Types, known: Statistics
         insert_when=_s(IN),
     )
     return Move(turned(renamed, moving, known), merge, known, columns)
+
+
+def overwriting(merge: Merge, columns: Iterable[str]) -> Merge:
+    """The same, but some columns of a stored row are taken from the source as they are."""
+    return replace(merge, update={**(merge.update or {}), **{c: _s(c) for c in columns}})
 
 
 def turned(plan: Rel, moving: Collection[str], known: Statistics) -> Rel:

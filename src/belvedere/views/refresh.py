@@ -33,7 +33,7 @@ from belvedere.views.copies import copies_to_write
 from belvedere.views.costs import Past, candidate, cheaper, past
 from belvedere.views.create import show
 from belvedere.views.definition import View
-from belvedere.views.extrema import kept, values_that_move
+from belvedere.views.extrema import Next, kept, values_that_move
 from belvedere.views.foreign import checked, verified
 from belvedere.views.held import WHOLE, Held
 from belvedere.views.history import BEHIND, note
@@ -360,23 +360,28 @@ class _Refresh:
         look_ups = LookUps(look_ups.work, in_memory, self.ran)
         if not isinstance(state, Grouped) or any(t not in in_memory.changes for t in moving):
             return None
-        way = values_that_move(state, moving, self.view.definition.types, known)
+        types = self.view.definition.types
+        way = values_that_move(state, moving, types, known)
         effort, on_spark = look_ups.effort(way)
         if self._costs_more(Strategy.MERGE, effort, known, on_spark=on_spark):
             return None
         stamp = self._relied(self._noted(stamp, Choice(Strategy.MERGE)), moving, look_ups)
-        way = look_ups.made(way)
-        if isinstance(way.plan, Empty):
+        plan = look_ups.made(way).plan
+        if isinstance(plan, Empty):
             commits.move(tables.work, self.view.stored, stamp)
             return 0
-        found = in_memory.result(way.plan)
+        found = in_memory.result(plan)
         names = tuple(physical(state).values())
         stored = self.pins.whole(self.view.stored, version, names, WHOLE) if found else None
-        row = kept(state, found, stored) if found and stored is not None else None
+        if found is None or stored is None:
+            return None
+        row = kept(state, found, stored, Next(state, moving, types, way, look_ups))
         if row is None:
             return None
-        self.ran.append("-- 1 row to write, computed in memory: no extremum was lost")
-        return commits.merge_few(tables.work, self.view.stored, row, way.merge, stamp)
+        how = "the next extremum was found" if row.anew else "no extremum was lost"
+        self.ran.append(f"-- 1 row to write, computed in memory: {how}")
+        merge = row.merged(way.merge)
+        return commits.merge_few(tables.work, self.view.stored, row.row, merge, stamp)
 
     def _rows(self, way: Move, in_memory: Held, version: int) -> pa.Table | None:
         """The rows to write, if they are in memory by now."""
