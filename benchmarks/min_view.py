@@ -70,7 +70,9 @@ class Setting:
         return self.predicted["NAIVE"] / self.predicted["OPT"]
 
 
-def measured(scale: float, limits: Sequence[float] | None, quick: bool) -> dict[str, Any]:
+def measured(
+    scale: float, limits: Sequence[float] | None, times: int, *, quick: bool
+) -> dict[str, Any]:
     """Calibrate, plan for several limits, run the plans where there is something to gain."""
     with bv.connect(CACHE / f"scheduling-min-{scale:g}") as lake:
         _prepare(lake, scale)
@@ -87,7 +89,7 @@ def measured(scale: float, limits: Sequence[float] | None, quick: bool) -> dict[
         worth = sorted((s for s in settings if s.left >= WORTH), key=lambda s: -s.left)
         most = 1 if quick else 2
         chosen = [s for rates in RATES for s in [w for w in worth if w.rates == rates][:most]]
-        real = [_compared(lake, setting) for setting in chosen]
+        real = [_compared(lake, setting, times) for setting in chosen]
     return {"scale": scale, **_left(settings), **_shares(chosen, real)}
 
 
@@ -184,12 +186,13 @@ def _promise(settings: Sequence[Setting]) -> None:
     print(table(headers, rows), flush=True)
 
 
-def _compared(lake: bv.Lake, setting: Setting) -> dict[str, float]:
+def _compared(lake: bv.Lake, setting: Setting, times: int) -> dict[str, float]:
     """The time that each plan really takes: there and back again, for what runs later is warmer."""
-    order = [*POLICIES, *reversed(POLICIES)]
+    order = [*POLICIES, *reversed(POLICIES)] * times
     spent: dict[str, list[float]] = {name: [] for name in POLICIES}
     for name in order:
         spent[name].append(_executed(lake, setting.problem, setting.plans[name]))
+        print(f"  {setting.rates}, {name}: {spent[name][-1]:.2f} s", flush=True)
     real = {name: sum(times) / len(times) for name, times in spent.items()}
     both = (("real", real), ("predicted", setting.predicted))
     print(f"{setting.rates}, limit {setting.problem.limit:.2f} s, AUTO takes {setting.policy}")

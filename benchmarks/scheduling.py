@@ -1,6 +1,7 @@
 """Response limits: the paper's settings in the simulator, and the MIN view of its §5 on Spark.
 
-    python -m benchmarks.scheduling [--quick] [--scale N] [--limits SECONDS…] [--simulator]
+    python -m benchmarks.scheduling [--quick] [--scale N] [--limits SECONDS…] [--times N]
+        [--simulator]
 
 Rows first, then one JSON line. The Spark part runs the plans of NAIVE, AUTO and OPT on the same
 recorded stream and adds up the time that their actions really take; its data is kept in
@@ -46,7 +47,9 @@ def main() -> None:
     options = _options()
     found = {**_paper(), **_figures(options.quick), **_violations(options.quick)}
     if not options.simulator:
-        found |= min_view.measured(options.scale, options.limits, options.quick)
+        found |= min_view.measured(
+            options.scale, options.limits, options.times, quick=options.quick
+        )
     print(json.dumps(found))
 
 
@@ -55,6 +58,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="fewer seeds and limits, scale 1")
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default 1)")
     parser.add_argument("--limits", type=float, nargs="+", help="seconds, for the Spark part")
+    parser.add_argument(
+        "--times", type=int, default=1, help="how often plans run on Spark, there and back again"
+    )
     parser.add_argument("--simulator", action="store_true", help="without the Spark part")
     return parser.parse_args()
 
