@@ -170,11 +170,12 @@ class _Run:
         """Rounds of each share of changes until every view has its number of pairs."""
         self._shares = tuple(sizes)
         for share, rounds in sizes.items():
+            # What was measured in few rounds of the size before catches up.
+            self._lake.refresh()
             while missing := [v for v in self._views if len(self._notes[v, share]) < rounds]:
                 self.change(share)
                 for view in missing:
                     self._measure(view, share)
-            self._lake.refresh()
 
     def figures(self, key: str, *, worst: bool) -> dict[str, Any]:
         """The table of medians, and what the run says as a whole."""
