@@ -36,7 +36,8 @@ VIEW, TABLES = "min_cost", ("partsupp", "supplier")
 QUERY = """SELECT min(ps_supplycost) AS cost FROM partsupp, supplier, nation, region
 WHERE s_suppkey = ps_suppkey AND s_nationkey = n_nationkey AND n_regionkey = r_regionkey
 AND r_name = 'MIDDLE EAST'"""
-SIZES, FEWER = (1, 30, 300, 1000, 3000, 10_000, 30_000), (1, 100, 1000, 10_000)
+SIZES, FEWER = (1, 10, 100, 300, 1000, 3000, 10_000, 30_000), (1, 10, 100, 1000, 10_000)
+"""Batches that are timed; those of all tables at once are of 10 and 1000, and compared with these."""
 RATES = {"1:1": (1, 1), "20:1": (20, 1), "100:1": (100, 1)}
 """Updates of each table per step: the paper's, and prices that change far more often."""
 TIMES = (1.2, 1.5, 2.0, 3.0, 5.0)
