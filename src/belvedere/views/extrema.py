@@ -103,7 +103,8 @@ def kept(state: Grouped, change: Rows, stored: pa.Table, find_next: FindNext) ->
         held = stored[names[name]][0].as_py()
         new, old = (side.table[name].cast(kind)[0].as_py() for side in (came, gone))
         if _lost(part.combine, held, new, old):
-            new = None if held is None else find_next(part, held)
+            # What went was never beyond it, unless the stored row is not what its vector says.
+            new = find_next(part, held) if held is not None and old == held else None
             if new is None:
                 return None
             anew.add(names[name])
