@@ -22,7 +22,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import col, equal
 from belvedere.analyses.sizes import NOTHING_KNOWN
-from belvedere.memory.plans import Memory
+from belvedere.memory.plans import Memory, Rows
 from belvedere.sql.render import SIGN
 from belvedere.views import extrema
 from belvedere.views.extrema import kept, values_that_move
@@ -197,3 +197,15 @@ def test_what_came_and_went_again_is_no_minimum() -> None:
     assert row is not None
     low = next(p for p in shape.parts if p.agg.function == "min")
     assert row[physical(shape)[low.agg.name]] is None
+
+
+def test_what_was_not_stored_is_not_replaced_by_a_next_one() -> None:
+    """A minimum went that is less than the stored one: the row is not what its vector says."""
+    shape = state()
+    change = pa.table({"__a1": [4], "__a2": [1], "__a3": pa.array([4], pa.decimal128(38, 0))})
+    types = {"__a1": "bigint", "__a2": "bigint", "__a3": "decimal(38,0)"}
+    rows = Rows(change.append_column(SIGN, [[-1]]), types)
+    names = physical(shape).values()
+    for held, found in ((5, False), (4, True)):
+        before = pa.table({name: pa.array([held], pa.int64()) for name in names})
+        assert (kept(shape, rows, before, lambda _part, _lost: 6) is not None) is found

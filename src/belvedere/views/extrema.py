@@ -40,15 +40,14 @@ from belvedere.algebra.scalars import Scalar, col
 from belvedere.analyses.sizes import Statistics
 from belvedere.analyses.types import Types
 from belvedere.lake.foremost import foremost
-from belvedere.lake.merges import Merge
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory, Rows, netted
 from belvedere.rules.delta import Delta
 from belvedere.rules.lookups import leaf_of, onto
 from belvedere.sql.render import SIGN
 from belvedere.views.held import MOST, Held
-from belvedere.views.lookups import LookUps
-from belvedere.views.maintenance import Move, additive, overwriting, turned
+from belvedere.views.lookups import LookUps, plainly
+from belvedere.views.maintenance import Move, additive, turned
 from belvedere.views.state import Combine, Grouped, Part, physical
 
 TRIED = (1000, 30_000)
@@ -76,10 +75,6 @@ class Kept:
     row: pa.Table
     anew: frozenset[str] = frozenset()
     """Columns that were found anew, and are not joined with what is stored."""
-
-    def merged(self, merge: Merge) -> Merge:
-        """How it joins what is stored."""
-        return overwriting(merge, self.anew)
 
 
 def kept(state: Grouped, change: Rows, stored: pa.Table, find_next: FindNext) -> Kept | None:
@@ -141,7 +136,7 @@ class Next:
     def _first(self, leaf: Scan, source: str, lost: Any, *, least: bool) -> Iterator[pa.Table]:
         """The first rows of a table from a value on: a few, then more, as long as there are any."""
         table, version = self.look_ups.held.tables.version(leaf)
-        columns = list(dict.fromkeys(f.source for f in leaf.fields))
+        columns = plainly(leaf).columns
         for count in TRIED:
             rows = foremost(table, version, columns, source, lost, count, least=least)
             if rows is None or not rows.num_rows:
@@ -158,9 +153,8 @@ class Next:
         """A column of the plan over some rows of a table; None if Spark must compute it."""
         held = Held(self.look_ups.held.tables, self.look_ups.held.changes)
         look_ups = LookUps(self.look_ups.work, held, self.look_ups.ran)
-        own = {f.source: Field(f.source, f.source, f.type) for f in leaf.fields}
-        shape = replace(leaf, fields=tuple(own.values()))
-        types = {f.source: f.type for f in leaf.fields}
+        shape = plainly(leaf)
+        types = {f.name: f.type for f in shape.fields}
         name, known = held.add(self.way.known, shape, Rows(rows, types))
         plan = onto(child, column, Scan(name, leaf.fields))
         plan = turned(Project(plan, (Output(_NEXT, col(column)),)), self.moving, known)

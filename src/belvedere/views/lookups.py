@@ -247,6 +247,12 @@ class LookUps:
         return groups.values()
 
 
+def plainly(leaf: Scan) -> Scan:
+    """A leaf under its table's own names, each column once."""
+    own = {f.source: Field(f.source, f.source, f.type) for f in leaf.fields}
+    return replace(leaf, fields=tuple(own.values()))
+
+
 @dataclass
 class _Group:
     """The places of a plan that want rows of one table by one column."""
@@ -275,9 +281,7 @@ class _Group:
     @property
     def shape(self) -> Scan:
         """The leaf under its table's own names."""
-        return replace(
-            self.leaf, fields=tuple(Field(f.source, f.source, f.type) for f in self.leaf.fields)
-        )
+        return plainly(self.leaf)
 
     def part(self, sizes: Sizes, count: float) -> float:
         """The part of the table that so many values are."""

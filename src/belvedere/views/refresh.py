@@ -39,7 +39,7 @@ from belvedere.views.held import WHOLE, Held
 from belvedere.views.history import BEHIND, note
 from belvedere.views.ledger import Record
 from belvedere.views.lookups import LookUps
-from belvedere.views.maintenance import Move, fill, move, rebuilding
+from belvedere.views.maintenance import Move, fill, move, overwriting, rebuilding
 from belvedere.views.meter import Meter
 from belvedere.views.parts import whole
 from belvedere.views.pins import Pins
@@ -380,7 +380,7 @@ class _Refresh:
             return None
         how = "the next extremum was found" if row.anew else "no extremum was lost"
         self.ran.append(f"-- 1 row to write, computed in memory: {how}")
-        merge = row.merged(way.merge)
+        merge = overwriting(way.merge, row.anew)
         return commits.merge_few(tables.work, self.view.stored, row.row, merge, stamp)
 
     def _rows(self, way: Move, in_memory: Held, version: int) -> pa.Table | None:
