@@ -55,7 +55,8 @@ def random_problem(
     arrivals = random.integers(0, 2 if count > 2 else 3, size=(steps, count))
     limit = float(random.integers(2, 16))
     above = tuple(map(dearer, each)) if worse else ()
-    prices = Prices(each, shared, above, shared if worse else None)
+    surely = shared - float(random.integers(0, 4)) if worse else None
+    prices = Prices(each, shared, above, surely)
     return Problem(prices, limit, tuple(tuple(map(int, row)) for row in arrivals))
 
 

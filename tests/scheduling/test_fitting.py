@@ -147,7 +147,10 @@ def test_one_joint_batch_that_took_long_makes_costs_no_less_certain() -> None:
     slow = Joint((10, 10), 9 * DEAR(10), "update")
     prices = priced(each, [*steady, slow])
     assert prices.error < 0.05
-    assert prices.surely_shared == 0  # but nothing is sure any more
+    assert prices.of((10, 10)) == pytest.approx(steady[0].seconds, rel=0.05)
+    # But limits are kept by it: together the tables may take longer than one by one.
+    assert prices.at_most((10, 10)) >= slow.seconds * (1 - 1e-9)
+    assert prices.at_most((10, 0)) < slow.seconds / 2
 
 
 @pytest.mark.parametrize("bad", [Measured(0, 1.0), Measured(1, -0.1), Measured(1, float("nan"))])

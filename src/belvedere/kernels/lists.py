@@ -132,7 +132,8 @@ class Lists:
 
     def __init__(self, width: int, keys: Any, members: Any, counts: Any) -> None:
         """From entries that are sorted by key and member."""
-        ends = np.searchsorted(keys, np.arange(width + 1)).astype(np.int64)
+        # Lists to come have room from the start: the first change need not wait for it.
+        ends = np.searchsorted(keys, np.arange(width + width // 8 + 65)).astype(np.int64)
         self.starts, self.lengths = ends[:-1].copy(), np.diff(ends)
         self.rooms = self.lengths.copy()
         self.top = np.array([len(members)], dtype=np.int64)

@@ -133,7 +133,7 @@ class Prices:
     above: tuple[Cost, ...] = ()
     """Functions that no batch is expected to exceed, for limits; empty where `each` are those."""
     surely_shared: float | None = None
-    """The part that these share."""
+    """The part that these share; below zero if tables took longer together than one by one."""
     error: float = 0.0
     """By how much of itself what is expected was off when it was measured."""
 
@@ -144,7 +144,7 @@ class Prices:
             raise Invalid(f"not prices of {len(self.each)} tables", detail=str(self))
         for costs, shared in ((self.each, self.shared), self.worst):
             least = min(cost(1) for cost in costs)
-            if not 0 <= shared <= least:
+            if not shared <= least or self.shared < 0:
                 raise Invalid(
                     f"tables cannot share {shared:g} of their costs",
                     detail=f"the cheapest single change takes {least:g}",

@@ -151,14 +151,14 @@ def priced(each: Sequence[Fit], joint: Sequence[Joint]) -> Prices:
     """The prices that measurements of single and joint batches speak for.
 
     Tables share as much as joint batches took less than their parts, for each table more; surely
-    no more than any of them did.
+    no more than any of them did, and less than nothing if one took longer.
     """
     costs = tuple(fitted.cost for fitted in each)
     above = tuple(fitted.at_most for fitted in each)
     several = [one for one in joint if one.tables > 1]
     alone = [_alone(each, one) for one in several]
     saved = [(a - one.seconds) / (one.tables - 1) for a, one in zip(alone, several, strict=True)]
-    shared = _possible(median(saved), costs) if saved else 0.0
+    shared = max(_possible(median(saved), costs), 0.0) if saved else 0.0
     certain = ((_sum(above, one.changes) - one.seconds) / (one.tables - 1) for one in several)
     # One joint batch that took long says little; a kind of change that shares less says much.
     errors: dict[str, list[float]] = {}
@@ -176,7 +176,7 @@ def _sum(costs: Sequence[Cost], changes: Sequence[int]) -> float:
 
 def _possible(shared: float, costs: Sequence[Cost]) -> float:
     """As much of what tables seem to share as the cheapest single change has."""
-    return min(max(shared, 0.0), min(cost(1) for cost in costs))
+    return min(shared, min(cost(1) for cost in costs))
 
 
 def _alone(each: Sequence[Fit], joint: Joint) -> float:

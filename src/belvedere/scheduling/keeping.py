@@ -159,7 +159,7 @@ def refuse_too_tight(name: str, tables: Sequence[str], terms: Terms) -> None:
     costs, shared = terms.prices.worst
     for table, cost in zip(tables, costs, strict=True):
         if cost(1) > terms.limit:
-            enough = max(c(1) for c in costs) * 1.2 + shared
+            enough = max(c(1) for c in costs) * 1.2 + abs(shared)
             raise Invalid(
                 f"the limit of {name!r}, {terms.limit:g} seconds, cannot be kept",
                 detail=f"a single change of {table!r} takes {cost(1):.3g} seconds",
