@@ -51,17 +51,26 @@ def test_many_small_refreshes(
             assert_fresh(lake, name, query)
         shown = lake.spark.sql("SHOW TABLES").collect()
         leftovers = [t["tableName"] for t in shown if t["isTemporary"]]
-    tenth = max(1, REFRESHES // 10)
-    first, last = median(seconds[tenth : 2 * tenth]), median(seconds[-tenth:])
+    took, held = _by_tenths(seconds), _by_tenths(memory)
     with capsys.disabled():
         sys.stdout.write(
-            f"\n{REFRESHES} refreshes: {first:.2f} s in the second tenth, {last:.2f} s in the last; "
-            f"{memory[tenth]:.0f} and {memory[-1]:.0f} MB; {max(files)} files at most\n"
+            f"\n{REFRESHES} refreshes, medians of each tenth: {_listed(took, '.2f')} s; "
+            f"{_listed(held, '.0f')} MB; {max(files)} files at most\n"
         )
-    assert last <= 1.5 * first
-    assert memory[-1] <= memory[tenth] + 200
+    assert took[-1] <= 1.5 * took[1]
+    # Caches fill at first; what grows on after half of the refreshes would grow for ever.
+    assert held[-1] <= 1.03 * held[5]
     assert leftovers == []
     assert max(files) <= 500
+
+
+def _by_tenths(values: list[float]) -> list[float]:
+    tenth = max(1, len(values) // 10)
+    return [median(values[i : i + tenth]) for i in range(0, 10 * tenth, tenth)]
+
+
+def _listed(values: list[float], how: str) -> str:
+    return ", ".join(format(v, how) for v in values)
 
 
 def _resident_mb(process: int) -> float:
