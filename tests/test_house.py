@@ -68,21 +68,23 @@ def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
 
-def nodes(tree: ast.AST, *, typing: bool) -> Iterator[ast.AST]:
-    """Every node below; those under `if TYPE_CHECKING` only where `typing`."""
+def statements(tree: ast.AST, *, typing: bool) -> Iterator[ast.AST]:
+    """Every statement below; those under `if TYPE_CHECKING` only where `typing`."""
     for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.expr):
+            continue
         if is_type_checking(child) and not typing:
             assert isinstance(child, ast.If)
             for other in child.orelse:
-                yield from (other, *nodes(other, typing=typing))
+                yield from (other, *statements(other, typing=typing))
         else:
             yield child
-            yield from nodes(child, typing=typing)
+            yield from statements(child, typing=typing)
 
 
 def imports(path: Path, text: str, *, typing: bool) -> Iterator[str]:
     """The absolute names of what a file imports, `from a import b` as `a.b`."""
-    for node in nodes(parsed(text), typing=typing):
+    for node in statements(parsed(text), typing=typing):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -122,11 +124,16 @@ def test_a_module_imports_only_from_layers_before_it() -> None:
     assert {path: wrong for path, wrong in found.items() if wrong} == {}
 
 
+JVM_INTERNALS = {"_jvm", "_jsparkSession", "_jsc", "_jdf"}
+
+
 def uses_jvm_internals(text: str) -> bool:
+    if not any(name in text for name in JVM_INTERNALS):
+        return False
     tree = parsed(text)
     attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
-    return bool((attributes | strings) & {"_jvm", "_jsparkSession", "_jsc", "_jdf"})
+    return bool((attributes | strings) & JVM_INTERNALS)
 
 
 def test_no_jvm_internals() -> None:
