@@ -159,3 +159,11 @@ def test_what_is_not_a_measurement_is_refused(bad: Measured) -> None:
         fit([Measured(1, 1.0), bad])
     with pytest.raises(Invalid, match="nothing was measured"):
         fit([])
+
+
+def test_single_changes_that_take_one_of_two_times_are_expected_to_take_their_mean() -> None:
+    singles = [Measured(1, s) for s in (0.05, 0.11, 0.05, 0.05, 0.11, 0.05, 0.05, 0.11, 0.05)]
+    found = fit([*singles, *(Measured(k, 0.11) for k in (10, 100, 1000))])
+    assert found.cost(1) == pytest.approx(0.07, rel=0.1)
+    noisy = fit([*(Measured(1, 0.05) for _ in range(8)), Measured(1, 2.0)])
+    assert noisy.cost(1) == pytest.approx(0.05)

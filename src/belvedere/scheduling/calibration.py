@@ -34,6 +34,8 @@ from belvedere.views.state import Bag
 
 SIZES = (1, 10, 100, 1000, 10_000)
 JOINT = (10, 1000)
+SINGLES = 3
+"""How many times as often single changes are timed: one may join many rows, the next none."""
 MANY = 100
 """Rows from which on about so many will do: those that were changed are counted."""
 VALUES = 200
@@ -126,7 +128,8 @@ class _Bench:
         found: list[Measured] = []
         for _ in range(rounds):
             for size in self._possible(table, sizes):
-                found += self._measure(table, size)
+                for _ in range(SINGLES if size == 1 else 1):
+                    found += self._measure(table, size)
         for size in sorted({self._nearest(table, k) for k in to_measure_again(found)}):
             found += self._measure(table, size)
         return found
