@@ -33,9 +33,7 @@ def lock(root: Path, timeout: float = 300.0) -> Iterator[None]:
     if root in mine:
         yield
         return
-    beside = root.parent
-    home = beside if beside.name == LOCK_DIRECTORY else beside / LOCK_DIRECTORY
-    path = home / f"{root.name}.lock"
+    path = lock_file(root)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -45,6 +43,18 @@ def lock(root: Path, timeout: float = 300.0) -> Iterator[None]:
     finally:
         mine.discard(root)
         os.close(descriptor)
+
+
+def lock_file(root: Path) -> Path:
+    """The file whose lock is that of a directory."""
+    beside = root.parent
+    home = beside if beside.name == LOCK_DIRECTORY else beside / LOCK_DIRECTORY
+    return home / f"{root.name}.lock"
+
+
+def holds(root: Path) -> bool:
+    """Whether this thread holds the lock of a directory."""
+    return root in _held.__dict__.get("roots", set())
 
 
 def _acquire(descriptor: int, path: Path, timeout: float) -> None:

@@ -1,7 +1,8 @@
 """A scratch copy of some tables of a lake: the same rows and versions, of which nobody knows.
 
 Files of a Delta table are written once, so the copy links them and takes no space; the log is
-copied. What is done to the copy does not touch the lake.
+copied. What is done to the copy does not touch the lake. Who makes one takes away those of
+processes that were killed: theirs are the ones that nobody holds the lock of.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ import os
 import shutil
 import uuid
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from belvedere.errors import Unsupported
 from belvedere.lake import tables
 from belvedere.lake.door import Door, open_directory
-from belvedere.lake.locks import LOCK_DIRECTORY, lock
+from belvedere.lake.locks import LOCK_DIRECTORY, Conflict, holds, lock, lock_file
 from belvedere.lake.names import quote
 from belvedere.lake.session import database_name
 
 _LOG = "_delta_log"
+_SCRATCH = "scratch-"
 
 
 @contextmanager
@@ -32,8 +34,9 @@ def scratch(door: Door, names: Collection[str]) -> Iterator[Door]:
             hint="connect(DIR), or keep a limit without calibration by the service's own times",
             reason="NOT_LOCAL",
         )
-    home = door.directory / LOCK_DIRECTORY / f"scratch-{uuid.uuid4().hex[:12]}"
-    try:
+    sweep(door.directory)
+    home = door.directory / LOCK_DIRECTORY / f"{_SCRATCH}{uuid.uuid4().hex[:12]}"
+    with _alone_in(home):
         for name in names:
             root = tables.table_directory(door.directory, name)
             if root is None:
@@ -46,8 +49,25 @@ def scratch(door: Door, names: Collection[str]) -> Iterator[Door]:
         finally:
             copied.close()
             door.sql(f"DROP DATABASE IF EXISTS {quote(database_name(home))} CASCADE")
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+
+
+def sweep(directory: Path) -> None:
+    """Take away the copies that killed processes left in a lake's directory."""
+    for left in (directory / LOCK_DIRECTORY).glob(f"{_SCRATCH}*"):
+        if left.is_dir() and not holds(left):
+            with suppress(Conflict), _alone_in(left, timeout=0.0):
+                pass
+
+
+@contextmanager
+def _alone_in(home: Path, timeout: float = 300.0) -> Iterator[None]:
+    """Hold a copy's lock; in the end both go, the lock last."""
+    with lock(home, timeout):
+        try:
+            yield
+        finally:
+            shutil.rmtree(home, ignore_errors=True)
+            lock_file(home).unlink(missing_ok=True)
 
 
 def _copy(root: Path, to: Path) -> None:
