@@ -63,6 +63,15 @@ def test_what_joint_batches_save_is_shared() -> None:
     assert priced(each, [Joint((1, 1), 0.0)]).shared == pytest.approx(0.501)
 
 
+def test_what_is_shared_is_told_by_small_batches() -> None:
+    each = [Fit(Linear(0.001, 0.5), 0.0, ()), Fit(Linear(0.002, 0.9), 0.0, ())]
+    small = [Joint((10, 10), 0.51 + 0.92 - s) for s in (0.3, 0.28, 0.32)]
+    large = [Joint((1000, 1000), 1.5 + 2.9 + more) for more in (0.5, 0.1, 0.9)]
+    prices = priced(each, [*large, *small])
+    assert prices.shared == pytest.approx(0.3)
+    assert prices.at_most((1000, 1000)) >= large[-1].seconds * (1 - 1e-9)
+
+
 DEAR, CHEAP = Linear(0.0002, 1.0), Linear(0.0001, 0.05)
 
 

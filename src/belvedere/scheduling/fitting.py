@@ -163,15 +163,19 @@ def to_measure_again(measured: Sequence[Measured]) -> list[int]:
 def priced(each: Sequence[Fit], joint: Sequence[Joint]) -> Prices:
     """The prices that measurements of single and joint batches speak for.
 
-    Tables share as much as joint batches took less than their parts, for each table more; surely
-    no more than any of them did, and less than nothing if one took longer.
+    Tables share as much as joint batches took less than their parts, for each table more. What is
+    paid once does not grow with the changes: the smaller half of the batches tells it, in larger
+    ones it is lost in what rows take. Surely no more is shared than any of them did, and less than
+    nothing if one took longer.
     """
     costs = tuple(fitted.cost for fitted in each)
     above = tuple(fitted.at_most for fitted in each)
     several = [one for one in joint if one.tables > 1]
     alone = [_alone(each, one) for one in several]
     saved = [(a - one.seconds) / (one.tables - 1) for a, one in zip(alone, several, strict=True)]
-    shared = max(_possible(median(saved), costs), 0.0) if saved else 0.0
+    sizes = [sum(one.changes) for one in several]
+    told = [s for s, size in zip(saved, sizes, strict=True) if size <= median_low(sizes)]
+    shared = max(_possible(median(told), costs), 0.0) if told else 0.0
     certain = ((_sum(above, one.changes) - one.seconds) / (one.tables - 1) for one in several)
     # One joint batch that took long says little; a kind of change that shares less says much.
     errors: dict[str, list[float]] = {}
