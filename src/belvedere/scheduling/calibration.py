@@ -1,9 +1,11 @@
-"""Calibration: what k changes of each table cost a view, by kinds of change, on a scratch copy.
+"""Calibration: what k changes of each table cost a view, by kinds of change, on scratch copies.
 
-Rows of the copy are deleted, inserted again and updated, a few and many, those of the smallest
-hash; each time the view's copy advances by them and is timed. Then all tables change at once, for
-what a joint refresh shares. Sizes that look cheaper than smaller ones are measured again; what
-stays uneven is smoothed, and told. Which kinds count for the total is told by the tables' logs.
+Rows of a copy are deleted, inserted again and updated, a few and many, those of the smallest
+hash; each time the view's copy advances by them and is timed. Every table has a copy of its own:
+the files that so many changes leave would slow down the look-ups of the others. Then, on another
+copy, all tables change at once, for what a joint refresh shares. Sizes that look cheaper than
+smaller ones are measured again; what stays uneven is smoothed, and told. Which kinds count for the
+total is told by the tables' logs.
 
 Where it is asked for, the view itself is timed instead as it goes on: see `live`.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from belvedere.algebra.relations import Join, Scan
@@ -58,11 +61,15 @@ def calibrate(
     refuse_without_plan(door, view)
     names = _chosen(door, view, tables)
     chosen = [canonical_name(door, t) for t in names]
-    with scratch(door, needed(view)) as copy:
-        bench = _Bench(copy, the_view(copy, view.name), kinds)
-        bench.warm_up(chosen)
-        times = [bench.alone(t, sizes, rounds) for t in chosen]
-        joint = bench.together(chosen, [k for k in JOINT if k <= max(sizes)], rounds)
+    times, joint = list[list[Measured]](), list[Joint]()
+    for table in chosen:
+        with _bench(door, view, kinds) as bench:
+            bench.warm_up([table])
+            times.append(bench.alone(table, sizes, rounds))
+    if len(chosen) > 1:
+        with _bench(door, view, kinds) as bench:
+            bench.warm_up(chosen)
+            joint = bench.together(chosen, [k for k in JOINT if k <= max(sizes)], rounds)
     weights = tuple(arriving(door, view.name, t) for t in names)
     fits = tuple(fit(found, often) for found, often in zip(times, weights, strict=True))
     return Calibration(names, fits, tuple(joint), now(), weights)
@@ -107,6 +114,12 @@ def _chosen(door: Door, view: View, tables: Collection[str] | None) -> tuple[str
     return chosen
 
 
+@contextmanager
+def _bench(door: Door, view: View, kinds: Collection[str]) -> Iterator[_Bench]:
+    with scratch(door, needed(view)) as copy:
+        yield _Bench(copy, the_view(copy, view.name), kinds)
+
+
 @dataclass
 class _Bench:
     door: Door
@@ -136,8 +149,6 @@ class _Bench:
 
     def together(self, tables: Sequence[str], sizes: Sequence[int], rounds: int) -> list[Joint]:
         """The times of batches of all tables at once."""
-        if len(tables) < 2:
-            return []
         found = []
         for size in [*sizes] * rounds:
             wanted = {t: max(self._possible(t, [1, size])) for t in tables}
