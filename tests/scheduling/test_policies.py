@@ -151,11 +151,11 @@ def test_with_a_fit_that_is_off_auto_is_no_dearer_than_naive_beyond_its_error() 
 
 
 def measured_badly(truth: Prices, seed: int) -> Prices:
-    """What a calibration with noise of a quarter finds."""
+    """What a calibration with noise of two fifths finds."""
     random = np.random.default_rng(seed)
 
     def timed(seconds: float) -> float:
-        return seconds * float(random.lognormal(0, 0.25))
+        return seconds * float(random.lognormal(0, 0.4))
 
     fits = [
         fit([Measured(k, timed(cost(k)), "update") for k in (1, 30, 1000, 3000) for _ in "ab"])
