@@ -32,7 +32,7 @@ from benchmarks.updating_scaling import scaled
 CACHE = Path(".cache/benchmarks")
 EACH = 500
 PERCENT = 25
-COUNTED = 250
+COUNTED = 50
 """Insertions whose view rows are counted one by one, thousands of some."""
 
 
