@@ -61,13 +61,13 @@ def calibrate(
     refuse_without_plan(door, view)
     names = _chosen(door, view, tables)
     chosen = [canonical_name(door, t) for t in names]
-    times, joint = list[list[Measured]](), list[Joint]()
+    times, joint, known = list[list[Measured]](), list[Joint](), _Known()
     for table in chosen:
-        with _bench(door, view, kinds) as bench:
+        with _bench(door, view, kinds, known) as bench:
             bench.warm_up([table])
             times.append(bench.alone(table, sizes, rounds))
     if len(chosen) > 1:
-        with _bench(door, view, kinds) as bench:
+        with _bench(door, view, kinds, known) as bench:
             bench.warm_up(chosen)
             joint = bench.together(chosen, [k for k in JOINT if k <= max(sizes)], rounds)
     weights = tuple(arriving(door, view.name, t) for t in names)
@@ -114,10 +114,18 @@ def _chosen(door: Door, view: View, tables: Collection[str] | None) -> tuple[str
     return chosen
 
 
+@dataclass
+class _Known:
+    """What was asked of a table once: its rows, and how to give them other values."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    updates: dict[str, str] = field(default_factory=dict)
+
+
 @contextmanager
-def _bench(door: Door, view: View, kinds: Collection[str]) -> Iterator[_Bench]:
+def _bench(door: Door, view: View, kinds: Collection[str], known: _Known) -> Iterator[_Bench]:
     with scratch(door, needed(view)) as copy:
-        yield _Bench(copy, the_view(copy, view.name), kinds)
+        yield _Bench(copy, the_view(copy, view.name), kinds, known)
 
 
 @dataclass
@@ -125,9 +133,8 @@ class _Bench:
     door: Door
     view: View
     kinds: Collection[str]
+    known: _Known
     turn: int = 0
-    sizes: dict[str, int] = field(default_factory=dict)
-    updates: dict[str, str] = field(default_factory=dict)
 
     def warm_up(self, tables: Sequence[str]) -> None:
         """First times pay for what later ones find ready."""
@@ -199,7 +206,7 @@ class _Bench:
 
     def _other(self, table: Table) -> str:
         """An assignment of other rows' values, by a hash; empty if the view reads none to change."""
-        if table.name not in self.updates:
+        if table.name not in self.known.updates:
             column = self._updated(table)
             listed = quote(column) if column else "NULL"
             some = f"SELECT {listed} AS v FROM {table.reference} TABLESAMPLE ({VALUES} ROWS)"
@@ -207,8 +214,8 @@ class _Bench:
             found = ", ".join(literal(str(v)).replace("{", "{{").replace("}", "}}") for v in row[0])
             one = f"element_at(array({found}), CAST(1 + pmod({{mixed}}, {len(row[0])}) AS INT))"
             kind = dict(table.columns).get(column, "")
-            self.updates[table.name] = f"{listed} = CAST({one} AS {kind})" if row[0] else ""
-        return self.updates[table.name]
+            self.known.updates[table.name] = f"{listed} = CAST({one} AS {kind})" if row[0] else ""
+        return self.known.updates[table.name]
 
     def _updated(self, table: Table) -> str:
         """The column to update: one that the view reads, rather not joins by, of few values."""
@@ -238,14 +245,14 @@ class _Bench:
         return [c for c, kind in table.columns if not kind.startswith(_UNHASHED)]
 
     def _rows(self, table: str) -> int:
-        if table not in self.sizes:
+        if table not in self.known.sizes:
             known = size_of(self.door.table(table))
             counted = None if known is None else int(known.rows)
             if counted is None:
                 reference = self.door.table(table).reference
                 counted = int(self.door.sql(f"SELECT count(*) FROM {reference}").collect()[0][0])
-            self.sizes[table] = counted
-        return self.sizes[table]
+            self.known.sizes[table] = counted
+        return self.known.sizes[table]
 
     def _possible(self, table: str, sizes: Sequence[int]) -> list[int]:
         """Batches of at most half a table."""
