@@ -26,7 +26,7 @@ from belvedere.algebra.relations import (
     TopK,
     Window,
 )
-from belvedere.algebra.scalars import Scalar, col, every
+from belvedere.algebra.scalars import TRUE, Scalar, col, every
 from belvedere.algebra.walks import tables
 from belvedere.rules import backward, delta, empties, lookups, narrow, outward, restrict
 from belvedere.rules.delta import Delta, union
@@ -287,6 +287,12 @@ def the_order_of_columns_is_that_of_the_joins(patch: Patch) -> None:
 def filters_between_joins_are_lost(patch: Patch) -> None:
     right = outward._flat
     patch.setattr(outward, "_flat", lambda q: right(q.child) if isinstance(q, Filter) else right(q))
+
+
+@caught_by(hunts.joins_in_order)
+def what_ties_small_relations_to_terms_is_lost(patch: Patch) -> None:
+    right = outward._inner
+    patch.setattr(outward, "_inner", lambda leaves, _: right(leaves, TRUE))
 
 
 @caught_by(hunts.asked_rows)

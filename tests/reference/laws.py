@@ -80,7 +80,9 @@ def pushing_keeps_the_rows(q: Rel, db: Database, key: tuple[str, ...], wanted: A
 def turning_keeps_the_rows(q: Rel, db: Database, moving: set[str]) -> None:
     """outward(ΔQ) = ΔQ, whatever is known of sizes"""
     db, change = db.moving(moving), delta(q, moving)
-    for sizes in (None, Sizes(large_tables(db, moving))):
+    large = large_tables(db, moving)
+    still = replace(large, rows={t: n if t in moving else 9 for t, n in large.rows.items()})
+    for sizes in (None, Sizes(large), Sizes(still)):
         turned = outward(change, sizes)
         assert turned.columns == change.columns
         assert db.bag(turned) == db.bag(change)

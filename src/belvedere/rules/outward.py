@@ -7,16 +7,19 @@
         (M ∘ R) ⋉ K            = (M ⋉ K) ∘ R       ∘ is σ, ⋉ or ▷; K a change, R not
     O3  S ∘ R on s = r         = S ∘ K(R)          K the values of s in S; ∘ is ⋉, ▷ or ⟕, or ⋈
                                with an R that is more than rows of tables; S small, R large
+    O4  (A ∪ B) ⋈ S            = A⋈S ∪ B⋈S         A and B terms of a change, S small and still
 
 Spark joins in the order of the text. A term of a change written as it is derived, L₁ ⋈ ΔR with
 L a join of large tables, would join these first. By O3 a group, a window or the inner side of
 another join is computed for the rows that ask for it, not for all: K goes down as far as
-`rules/restrict.py` takes it.
+`rules/restrict.py` takes it. By O4 each term meets what is small at its own change, before it
+asks for rows of large tables.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 
 from sqlglot import exp
 
@@ -31,6 +34,7 @@ from belvedere.algebra.relations import (
     Rel,
     Restrict,
     Scan,
+    Union,
 )
 from belvedere.algebra.scalars import TRUE, Scalar, col, every
 from belvedere.algebra.walks import children, nodes, with_children
@@ -42,6 +46,8 @@ from belvedere.rules.restrict import push
 SMALL = 500_000
 """Rows that every worker can hold, and a driver can hand out."""
 MUCH_LARGER = 4
+FEW = 200_000
+"""Rows of a table that is read whole, so that every term of a change may meet them on its own."""
 
 
 def outward(q: Rel, sizes: Sizes | None = None) -> Rel:
@@ -65,6 +71,7 @@ class _Outward:
             case Join(kind=Kind.INNER):
                 leaves, conjuncts = _flat(q)
                 if any(map(_starts, leaves)):
+                    leaves, conjuncts = self._met(leaves, conjuncts)
                     return self._joined([self.go(leaf) for leaf in leaves], conjuncts, q.columns)
             # O2  (A⋈B) ⋉θ K = (A ⋉θ K) ⋈ B
             case Join(kind=Kind.SEMI, left=Join(kind=Kind.INNER)) if _starts(q.right):
@@ -88,6 +95,36 @@ class _Outward:
         same = all(a is b for a, b in zip(old, new, strict=True))
         again = q if same else with_children(q, new)
         return self._asked(again) if isinstance(again, Join) else again
+
+    # O4  (A ∪ B) ⋈ S = A⋈S ∪ B⋈S
+    def _met(self, leaves: list[Rel], conjuncts: list[Scalar]) -> tuple[list[Rel], list[Scalar]]:
+        terms = next((leaf for leaf in leaves if _are_terms(leaf)), None)
+        if terms is None:
+            return leaves, conjuncts
+        far = [leaf for leaf in leaves if leaf is not terms]
+        near: list[Rel] = []
+        have = set(terms.columns)
+        while tied := next((leaf for leaf in far if self._few(leaf, have, conjuncts)), None):
+            far.remove(tied)
+            near.append(tied)
+            have.update(tied.columns)
+        if not near:
+            return leaves, conjuncts
+        own = every(c for c in conjuncts if c.columns <= have)
+        sums = [_inner([term, *near], own) for term in children(terms)]
+        met = Union(tuple(sums), sums[0].columns)
+        return [met, *far], [c for c in conjuncts if not c.columns <= have]
+
+    def _few(self, leaf: Rel, have: set[str], conjuncts: list[Scalar]) -> bool:
+        """Whether a relation is small, still, and tied by an equality to what a term has."""
+        if _starts(leaf) or self._sizes.rows(leaf) > FEW:
+            return False
+        own = set(leaf.columns)
+        return any(
+            isinstance(c.expr, exp.EQ) and c.columns & have and c.columns & own
+            for c in conjuncts
+            if c.columns <= have | own
+        )
 
     # O1
     def _joined(self, leaves: list[Rel], conjuncts: list[Scalar], columns: tuple[str, ...]) -> Rel:
@@ -149,6 +186,18 @@ def _flat(q: Rel) -> tuple[list[Rel], list[Scalar]]:
             return leaves, [*conjuncts, *q.predicate.conjuncts]
         case _:
             return [q], []
+
+
+def _inner(leaves: list[Rel], on: Scalar) -> Join:
+    """The join of some relations by one condition."""
+    *some, last = leaves
+    left = reduce(lambda a, b: Join(a, b, Kind.INNER, TRUE), some)
+    return Join(left, last, Kind.INNER, on)
+
+
+def _are_terms(q: Rel) -> bool:
+    """Whether a relation is the sum of several terms of a change, under the same names."""
+    return isinstance(q, Union) and _starts(q) and all(c.columns == q.columns for c in q.children)
 
 
 def _starts(q: Rel) -> bool:

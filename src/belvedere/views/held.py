@@ -16,13 +16,13 @@ from belvedere.lake.names import STORED_PREFIX
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.empties import without_empties
-from belvedere.rules.outward import SMALL
+from belvedere.rules.outward import FEW, SMALL
 from belvedere.sql.render import SIGN
 from belvedere.views.sources import Versions
 
 MOST = 2 * SMALL
 """Rows of any part of a plan that is computed in memory, more than is expected of them."""
-WHOLE = 200_000
+WHOLE = FEW
 """Rows of a table that is read whole for it."""
 
 
