@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from belvedere.lake import tables
+from belvedere.lake import datafiles, tables
 from belvedere.lake.datafiles import DataFile
 from belvedere.lake.foremost import foremost
 from belvedere.lake.tables import Table
@@ -45,7 +45,16 @@ def written(at: Path) -> tuple[Table, list[dict[str, Any]]]:
 @pytest.mark.parametrize("column", KINDS)
 @pytest.mark.parametrize("least", [True, False])
 @pytest.mark.parametrize("count", [1, 10, 40, 1000])
-def test_the_first_rows_by_a_column(tmp_path: Path, column: str, least: bool, count: int) -> None:
+@pytest.mark.parametrize("batch", [4, 1 << 17])
+def test_the_first_rows_by_a_column(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    column: str,
+    least: bool,
+    count: int,
+    batch: int,
+) -> None:
+    monkeypatch.setattr(datafiles, "_BATCH", batch)
     table, rows = written(tmp_path)
     values = sorted({row[column] for row in rows} - {None})
     for beyond in (values[0], values[len(values) // 2], values[-1]):

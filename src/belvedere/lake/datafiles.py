@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from belvedere.lake.vectors import Numbers
 
@@ -108,14 +109,17 @@ class DataFile:
         file = self._open()
         if column.name not in file.schema_arrow.names:
             return np.empty(0, dtype=np.int64), pa.array([], column.type)
-        held = file.read(columns=[column.name])[column.name].cast(column.type)
-        reached = (pc.greater_equal if least else pc.less_equal)(held, beyond)
-        there = np.array(pc.fill_null(reached, False), dtype=bool)
-        there[gone] = False
-        numbers = np.flatnonzero(there)
-        values = held.take(pa.array(numbers)).combine_chunks()
-        chosen = first_of(values, count, least=least)
-        return numbers[chosen], values.take(pa.array(chosen))
+        kept = np.ones(file.metadata.num_rows, dtype=bool)
+        kept[gone] = False
+        best, first = _Foremost(pa.array([], column.type), count, least=least), 0
+        for group in range(file.num_row_groups):
+            for batch in _batches(file, group, [column.name]):
+                held = batch.column(column.name).cast(column.type)
+                reached = (pc.greater_equal if least else pc.less_equal)(held, beyond)
+                there = np.array(pc.fill_null(reached, False), dtype=bool)
+                best.take(first, held, there & kept[first : first + batch.num_rows])
+                first += batch.num_rows
+        return best.found()
 
     @property
     def has_int96(self) -> bool:
@@ -157,6 +161,38 @@ class DataFile:
                 text = self.values.get(wanted.name) or None
                 columns.append(pa.repeat(pa.scalar(text, pa.string()).cast(wanted.type), count))
         return pa.Table.from_arrays(columns, schema=schema)
+
+
+class _Foremost:
+    """The first rows by a column among those gone through so far, and perhaps a few more."""
+
+    def __init__(self, values: pa.Array, count: int, *, least: bool) -> None:
+        self.numbers: Numbers = np.empty(0, dtype=np.int64)
+        self.values, self._count, self._least = values, count, least
+        self._last: pa.Scalar | None = None
+        """What later rows must not be behind."""
+
+    def take(self, first: int, held: pa.Array, there: npt.NDArray[np.bool_]) -> None:
+        """Take in a batch of values, those that are there; its first row has this number."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self._last is not None:
+            before = (pc.less_equal if self._least else pc.greater_equal)(held, self._last)
+            there = there & np.array(pc.fill_null(before, False), dtype=bool)
+        places = np.flatnonzero(there)
+        self.numbers = np.concatenate([self.numbers, places + first])
+        self.values = pa.concat_arrays([self.values, held.take(pa.array(places))])
+        if len(self.values) > 2 * self._count:
+            self.numbers, self.values = self.found()
+            self._last = (pc.max if self._least else pc.min)(self.values)
+
+    def found(self) -> tuple[Numbers, pa.Array]:
+        """The numbers and values of the first rows, no more."""
+        import pyarrow as pa
+
+        chosen = first_of(self.values, self._count, least=self._least)
+        return self.numbers[chosen], self.values.take(pa.array(chosen))
 
 
 def first_of(values: pa.Array, count: int, *, least: bool) -> Numbers:
