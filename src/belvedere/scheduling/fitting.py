@@ -27,6 +27,8 @@ CLOSE = 0.10
 NEAR = 1.4
 """How many times as large a batch may be that counts as one of the same size: of about a hundred
 rows that were asked for, 80 to 110 change."""
+MANY = 5
+"""Times of which the longest and the shortest are left out; of fewer one may speak for many."""
 NOISY = 0.15
 """By how much a larger batch may have been cheaper before it is measured again."""
 KINDS = ("insert", "delete", "update")
@@ -127,11 +129,11 @@ def expected(measured: Sequence[Measured], weights: Weights) -> Points:
 def typical(measured: Sequence[Measured]) -> Points:
     """One time for each size of batch, in order; sizes that differ by little are one.
 
-    A single change may join rows or none, and take one of two times; what many of them take
-    together is told by the mean. The longest and the shortest are left out: they may be noise.
+    Changes may join rows or none, a batch may lose an extremum or not: a size takes one of two
+    times, and what many batches take together is told by the mean.
 
     >>> typical([Measured(98, 1.0), Measured(100, 9.0), Measured(103, 2.0), Measured(200, 3.0)])
-    [(100, 2.0), (200, 3.0)]
+    [(100, 4.0), (200, 3.0)]
     """
     alike: list[list[Measured]] = []
     for one in sorted(measured, key=lambda m: m.changes):
@@ -146,12 +148,12 @@ def typical(measured: Sequence[Measured]) -> Points:
 
 
 def _middle(values: list[float]) -> float:
-    """The mean of all but the highest and the lowest.
+    """The mean; of many values without the highest and the lowest, which may be noise.
 
-    >>> _middle([9.0, 1.0, 2.0, 4.0]), _middle([1.0, 2.0])
-    (3.0, 1.5)
+    >>> _middle([9.0, 1.0, 2.0]), _middle([9.0, 1.0, 2.0, 3.0, 4.0])
+    (4.0, 3.0)
     """
-    return fmean(sorted(values)[1:-1] if len(values) > 2 else values)
+    return fmean(sorted(values)[1:-1] if len(values) >= MANY else values)
 
 
 def to_measure_again(measured: Sequence[Measured]) -> list[int]:
