@@ -37,6 +37,18 @@ def test_what_was_not_tried_takes_what_is_usual_here() -> None:
     assert seconds(MERGE, 1e7, [], others[1]) > usual  # a slow machine is slow at everything
 
 
+def test_changes_on_spark_are_thought_slower_than_a_rebuild_until_one_is_known() -> None:
+    rebuilt, tried = Took("rebuild", 5e7, 4.0), Took("merge", 5e7, 3.0)
+
+    def from_changes(*every: Took) -> float:
+        found = candidate(MERGE, 5e7, Past((), every).on_spark()).predicted_seconds
+        assert found is not None
+        return found
+
+    assert from_changes(rebuilt) == pytest.approx(2 * 4.0, rel=0.1)
+    assert from_changes(rebuilt, tried) == pytest.approx(3.0)
+
+
 def test_refreshes_of_the_same_work_count_the_more_the_more_there_are() -> None:
     usual = seconds(MERGE, 1e7, [])
     found = [seconds(MERGE, 1e7, [Took("merge", 1e7, 30.0)] * n) for n in (0, 1, 2, 9)]

@@ -43,6 +43,9 @@ _COLD = 2.5
 """How many times as long a creation takes as a rebuild does later: two to three on TPC-H."""
 _STALE = 2.0
 """By what is divided what was not tried lately."""
+_UNTRIED = 2.0
+"""How many times the work a refresh from changes is thought to be on Spark where none is known, only
+rebuilds: two to three times on TPC-H, for the changes are read twice and netted."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,12 @@ class Past:
         """Those of the view's own refreshes that tell most: of about the same work, if there are any."""
         near = [t for t in some if work / _ALIKE <= t.work <= work * _ALIKE]
         return (self.telling(near) if self.surely else near) or self.telling(some)
+
+    def knows(self, strategy: str) -> bool:
+        """Whether there is more to go by than rebuilds, if Spark is to refresh from changes."""
+        again = Strategy.REBUILD.value
+        told = strategy == again or any(t.strategy != again for t in self.telling(self.every))
+        return told or not self.of_spark
 
     def lately(self, strategy: str) -> bool:
         """Whether the view did so in one of its newest refreshes."""
@@ -124,7 +133,8 @@ def candidate(strategy: Strategy, work: float, past: Past) -> Candidate:
     """
     if not isfinite(work):
         return Candidate(strategy.value)
-    seconds = _formula(strategy.value, work) * _factor(strategy.value, work, past)
+    expected = work if past.knows(strategy.value) else work * _UNTRIED
+    seconds = _formula(strategy.value, expected) * _factor(strategy.value, work, past)
     return Candidate(strategy.value, work, seconds)
 
 
