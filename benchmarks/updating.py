@@ -1,10 +1,10 @@
 """Updates through views: how fast and how right side effects are found (JCard's Table 3 and figures).
 
-    python -m benchmarks.updating [--quick] [--spark q03 q07] [--plot FILE]
+    python -m benchmarks.updating [--quick] [--spark q03 q07] [--plot FILE] [--tables SCALE]
 
 All join queries of TPC-H, rows sampled to 25 %, insertions from the view of the whole data. The
 last line is JSON. Without --spark no JVM is started; with it, the summaries of some
-queries are also built on Spark.
+queries are also built on Spark. --tables measures a view whose rows stay in its tables, and that alone.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from benchmarks.updating_maintenance import built_on_spark, maintained
 from benchmarks.updating_others import on_bibliography, on_projections, on_synthetic
 from benchmarks.updating_queries import CYCLIC, Figures, Sample, measured
 from benchmarks.updating_scaling import scaled
+from benchmarks.updating_tables import in_tables
 
 CACHE = Path(".cache/benchmarks")
 EACH = 500
@@ -43,7 +44,11 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=None)
     parser.add_argument("--plot", type=Path, default=CACHE / "updating-roc.png")
     parser.add_argument("--only", nargs="*", default=list(JOINS))
+    parser.add_argument("--tables", type=float, metavar="SCALE")
     options = parser.parse_args()
+    if options.tables:
+        print(json.dumps({"benchmark": "updating", "in_tables": in_tables(options.tables, CACHE)}))
+        return
     scale = options.scale or (1.0 if options.quick else 4.0)
     each, tried = (200, 10) if options.quick else (EACH, 20)
     tpch = Tpch.at(data(scale, CACHE), PERCENT)

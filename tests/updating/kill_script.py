@@ -20,7 +20,7 @@ STEPS: dict[str, tuple[Any, str]] = {
     "first commit": (applying, "_merge"),
     "second commit": (applying, "_merge"),
     "forget": (applying.Applying, "forget"),
-    "check": (updates, "run_check"),
+    "check": (updates, "checked"),
     "undo": (applying.Applying, "_undo"),
 }
 ROW = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 200, "item": "q"}

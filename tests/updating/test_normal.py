@@ -88,6 +88,10 @@ def test_of_a_cyclic_join_the_join_that_says_least_is_dropped() -> None:
             CreateUpdatable("v", "SELECT 1", "t", 5.0),
         ),
         (
+            "CREATE UPDATABLE VIEW v LOOKUPS IN tables ROOT t AS SELECT 1",
+            CreateUpdatable("v", "SELECT 1", "t", lookups="TABLES"),
+        ),
+        (
             "CREATE UPDATABLE VIEW v CANDIDATES 20 AS SELECT 1",
             CreateUpdatable("v", "SELECT 1", percent=0.0, candidates=20),
         ),
@@ -111,6 +115,7 @@ def test_statements_on_updatable_views(text: str, parsed: Any) -> None:
     "text",
     [
         "CREATE UPDATABLE VIEW v SELECT 1",
+        "CREATE UPDATABLE VIEW v LOOKUPS IN CACHE AS SELECT 1",
         "CREATE UPDATABLE VIEW v CANDIDATES 500 PERCENT AS SELECT 1",
     ],
 )

@@ -21,6 +21,8 @@ class CreateUpdatable:
     percent: float = 10.0
     candidates: int | None = None
     """Partial view rows whose base rows are candidates, where they are counted."""
+    lookups: str | None = None
+    """MEMORY or TABLES: where rows are looked up."""
     lead: str = field(default="", compare=False, repr=False)
 
 
@@ -49,18 +51,26 @@ class ExplainWrite:
 
 def _create(c: Cursor) -> CreateUpdatable:
     name = c.name("the view's name")
-    root, share = None, None
+    root, share, lookups = None, None, None
     while not c.take("AS"):
         if root is None and c.take("ROOT"):
             root = c.name("a table of the view")
         elif share is None and c.take("CANDIDATES"):
             share = _candidates(c)
+        elif lookups is None and c.take("LOOKUPS IN"):
+            lookups = next((w for w in ("MEMORY", "TABLES") if c.take(w)), None)
+            if lookups is None:
+                raise c.wrong("expected MEMORY or TABLES")
         else:
-            hint = "write CREATE UPDATABLE VIEW name [ROOT table] [CANDIDATES n [PERCENT]] AS query"
-            raise c.wrong("expected AS and a query, or ROOT, CANDIDATES", hint)
+            hint = (
+                "write CREATE UPDATABLE VIEW name [ROOT table] [CANDIDATES n [PERCENT]]"
+                " [LOOKUPS IN MEMORY | TABLES] AS query"
+            )
+            raise c.wrong("expected AS and a query, or ROOT, CANDIDATES, LOOKUPS IN", hint)
     query, offset = c.rest("a query")
     percent, count = share or (10.0, None)
-    return CreateUpdatable(name, query, root, percent, count, re.sub(r"\S", " ", c.text[:offset]))
+    lead = re.sub(r"\S", " ", c.text[:offset])
+    return CreateUpdatable(name, query, root, percent, count, lookups, lead)
 
 
 def _explain_create(c: Cursor) -> ExplainUpdatable:

@@ -19,9 +19,10 @@ import pyarrow as pa
 from belvedere.memory import kinds
 from belvedere.updating.base import Base
 from belvedere.updating.constraints import BaseRow, Source, TableRules
-from belvedere.updating.domains import Domain, Value, normal, plain
+from belvedere.updating.domains import NULL, Domain, Value, normal, plain
 from belvedere.updating.exact import NewRow, Signature, beyond, tagged, told
 from belvedere.updating.loading import members_of
+from belvedere.updating.normal import Shape
 
 Normal = int | str | None
 Hidden = tuple[str, int, str]
@@ -35,6 +36,11 @@ class ViewRow:
     """A row of a view, or to become one: all its columns."""
 
     values: Mapping[str, Value]
+
+    def told_of(self, shape: Shape, p: int) -> dict[str, Value]:
+        """What it says of the columns of a position."""
+        names = {c: shape.shown.get((p, c)) for c, _ in shape.positions[p].columns}
+        return {c: self.values[name] for c, name in names.items() if name is not None}
 
     def text(self) -> str:
         """As an error shows it."""
@@ -67,6 +73,13 @@ class Coder:
         if found is None:
             found = self._strange.setdefault((id(domain), value), -2 - len(self._strange))
         return found
+
+    def value(self, table: str, column: str, code: int) -> Normal:
+        """The value of a number, of a table or of the request."""
+        if code >= NULL:
+            found: Normal = self.base.domains[table, column].value(code)
+            return found
+        return list(self._strange)[-2 - code][1]
 
     def signature(self, row: ViewRow) -> Signature:
         """What tells a view row from others."""
@@ -107,11 +120,8 @@ class Coder:
 
     def known(self, p: int, row: ViewRow) -> dict[str, Normal]:
         """What a view row says of a position."""
-        return {
-            c: normal(row.values[self.shape.shown[p, c]], kind)
-            for c, kind in self.shape.positions[p].columns
-            if (p, c) in self.shape.shown
-        }
+        kinds_of = self.shape.positions[p].types
+        return {c: normal(v, kinds_of[c]) for c, v in row.told_of(self.shape, p).items()}
 
     def hidden(self, p: int) -> list[Hidden]:
         """What the view uses of a position and does not show."""

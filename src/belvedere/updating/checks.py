@@ -1,6 +1,6 @@
 """Whether an update through a view can be done as asked: FAST, EXACT, or AUTO.
 
-FAST answers from the summary: an estimate. EXACT searches for a translation on the rows. AUTO lets
+FAST answers from the summary: an estimate, if there is one. EXACT searches for a translation on the rows. AUTO lets
 the schema decide where it can, takes the estimate for a hint where it is cheaper, and then
 answers exactly: an update is possible only once its translation was tried out, and impossible only
 with a side effect to show, or a constraint to name.
@@ -21,7 +21,7 @@ from belvedere.updating.domains import plain
 from belvedere.updating.estimate import THETA, Estimate
 from belvedere.updating.exact import STEPS, Changes, State, TooMuch, effect, told
 from belvedere.updating.fillings import Order, fillings, known_with
-from belvedere.updating.filter import Filter
+from belvedere.updating.filter import Filter, Lookups
 from belvedere.updating.restricted import Engine
 from belvedere.updating.search import Found, Request, Translation, search
 from belvedere.updating.trees import Keys, Tree
@@ -84,7 +84,7 @@ def _text(row: Mapping[str, Any]) -> str:
 class Checker:
     """Checks updates of one view."""
 
-    filter: Filter
+    filter: Lookups
     rules: Mapping[str, TableRules]
     source: Source
     theta: float = THETA
@@ -99,7 +99,8 @@ class Checker:
     ) -> Check:
         """Whether some rows can be deleted and some inserted, all together."""
         self._refuse_present(delete, insert, None if mode is Mode.FAST else self.source)
-        if mode is Mode.FAST and len(insert) == 1 and not delete:
+        estimates = isinstance(self.filter, Filter)
+        if mode is Mode.FAST and estimates and len(insert) == 1 and not delete:
             return self._fast(insert[0])
         hint = self._hint(delete, insert) if mode is Mode.AUTO else ""
         return self._exact(delete, insert, hint)
@@ -125,6 +126,7 @@ class Checker:
 
     def estimate(self, row: ViewRow) -> Estimate:
         """The estimate of an insertion; of several fillings the best."""
+        assert isinstance(self.filter, Filter)
         coder = Coder(self.filter.base, self.source)
         hidden = any(coder.hidden(p) for p in range(len(self.filter.shape.positions)))
         if not hidden:
@@ -157,6 +159,8 @@ class Checker:
         new = [p for p, s in enumerate(segments) if s.number is None]
         if decided_by_schema(self.filter.base.tree, self.filter.keys, new):
             return "schema"
+        if not isinstance(self.filter, Filter):
+            return ""
         base = self.filter.base
         near = sum(
             len(base.index(base.tree.edges[e].across(p), e).rows(key))
@@ -217,7 +221,7 @@ class Checker:
         state = State(self.filter.base, found.changes)
         does = all(state.shows(s) is not None for s in asked)
         does = does and all(state.shows(s) is None for s in unasked)
-        rows = tuple(self._view_row(state, e) for e in (*extra.values(), *lost.values()))
+        rows = tuple(self._view_row(coder, state, e) for e in (*extra.values(), *lost.values()))
         which = self._causes(extra, lost)
         count = len(extra) + len(lost)
         gone = tuple(
@@ -253,18 +257,14 @@ class Checker:
         values = base.values(table, base.tables[table].row(number))
         return {c: plain(v, types[c]) for c, v in values.items()}
 
-    def _view_row(self, state: State, embedding: Sequence[int]) -> dict[str, Any]:
-        base, names = (
-            self.filter.base,
-            {place: n for n, place in reversed(self.filter.shape.outputs)},
-        )
+    def _view_row(self, coder: Coder, state: State, embedding: Sequence[int]) -> dict[str, Any]:
+        shape = self.filter.shape
+        names = {place: n for n, place in reversed(shape.outputs)}
         shown = {}
-        for p, c in told(base):
-            table = base.shape.positions[p].table
-            code = state.code(p, embedding[p], c)
-            value = base.domains[table, c].value(code) if code >= -1 else "new"
-            kind = base.shape.used[table][c]
-            shown[names[p, c]] = plain(value, kind) if code >= -1 else value
+        for p, c in told(self.filter.base):
+            table = shape.positions[p].table
+            value = coder.value(table, c, state.code(p, embedding[p], c))
+            shown[names[p, c]] = plain(value, shape.used[table][c])
         return shown
 
 

@@ -40,8 +40,8 @@ def engine_of(lake: Tables, vector: Vector) -> Engine | None:
     return Engine(lambda t: pinned(lake.table(t), vector[t].version), fetch)
 
 
-def built_on(lake: Tables, tree: Tree, keys: Keys) -> Built:
-    """The summary of a view at its tables' newest versions, by jobs of Spark; no rows come here."""
+def built_on(lake: Tables, tree: Tree, keys: Keys, vector: Vector) -> Built:
+    """The summary of a view at some versions of its tables, by jobs of Spark; no rows come here."""
     tables = {t: lake.table(t) for t in tree.shape.tables}
     with lake.work() as w:  # type: ignore[attr-defined]
 
@@ -52,7 +52,7 @@ def built_on(lake: Tables, tree: Tree, keys: Keys) -> Built:
         return build(
             tree,
             held_columns(tree.shape, keys),
-            lambda t: pinned(tables[t], tables[t].version),
+            lambda t: pinned(tables[t], vector[t].version),
             run,
             lambda query: _rows(w, query),
         )

@@ -29,8 +29,39 @@ from belvedere.updating.trees import Keys, join_tree
 SHARE = 0.1
 
 
-class Filter:
-    """What can be asked about updates of a view."""
+class Lookups:
+    """Rows of a view's tables in memory, all of them or those beside a request, found by value."""
+
+    def __init__(self, base: Base, keys: Keys) -> None:
+        self.base, self.keys = base, keys
+
+    @property
+    def shape(self) -> Shape:
+        """The view."""
+        return self.base.shape
+
+    def segments(self, row: Mapping[str, Any], coder: Coder | None = None) -> list[Segment]:
+        """The segments of a view row that shows all that is held."""
+        coder = coder or Coder(self.base)
+        whole = ViewRow(row)
+        known = [coder.known(p, whole) for p in range(len(self.shape.positions))]
+        return self.segments_known(known, coder)
+
+    def segments_known(self, known: Sequence[Mapping[str, Any]], coder: Coder) -> list[Segment]:
+        """The segments of which all held columns are known."""
+        rows, numbers = [], []
+        for p, position in enumerate(self.shape.positions):
+            table = position.table
+            row = tuple(coder.code(table, c, known[p][c]) for c in self.base.held[table])
+            number = self.base.find(table, row)
+            rows.append(row)
+            there = number is not None and self.base.is_present(p, number)
+            numbers.append(number if there else None)
+        return segments_of(self.base, rows, numbers)
+
+
+class Filter(Lookups):
+    """All rows of a view's tables, and what can be estimated about updates of it."""
 
     def __init__(
         self,
@@ -39,15 +70,10 @@ class Filter:
         candidates: Candidates | None = None,
         graph: Graph | None = None,
     ) -> None:
-        self.base, self.keys = base, keys
+        super().__init__(base, keys)
         self.graph: Graph = graph or graph_of(base)
         self.candidates = candidates or best_candidates(base, self.graph, SHARE)
         self.summary: Summary = self._summarized()
-
-    @property
-    def shape(self) -> Shape:
-        """The view."""
-        return self.base.shape
 
     @property
     def preserves_keys(self) -> bool:
@@ -98,25 +124,6 @@ class Filter:
         move(base, self.graph, self.summary, spread(base, self.graph, before))
         if self.summary.worn:
             self.summarize()
-
-    def segments(self, row: Mapping[str, Any], coder: Coder | None = None) -> list[Segment]:
-        """The segments of a view row that shows all that is held."""
-        coder = coder or Coder(self.base)
-        whole = ViewRow(row)
-        known = [coder.known(p, whole) for p in range(len(self.shape.positions))]
-        return self.segments_known(known, coder)
-
-    def segments_known(self, known: Sequence[Mapping[str, Any]], coder: Coder) -> list[Segment]:
-        """The segments of which all held columns are known."""
-        rows, numbers = [], []
-        for p, position in enumerate(self.shape.positions):
-            table = position.table
-            row = tuple(coder.code(table, c, known[p][c]) for c in self.base.held[table])
-            number = self.base.find(table, row)
-            rows.append(row)
-            there = number is not None and self.base.is_present(p, number)
-            numbers.append(number if there else None)
-        return segments_of(self.base, rows, numbers)
 
     def estimate(self, segments: Sequence[Segment]) -> Estimate:
         """How many view rows the segments would make."""

@@ -42,6 +42,7 @@ from belvedere.updating.state import (
     save,
     saved_vector,
     shown_columns,
+    usual_lookups,
 )
 from belvedere.updating.trees import Tree, join_tree
 from belvedere.updating.updates import Update, done_through, run_check
@@ -102,11 +103,15 @@ class UpdatableViews:
     def explain(self, name: str) -> str:
         """How a view's summary looks."""
         held = self._loaded(name)
-        tree, summary = held.filter.base.tree, held.filter.summary
-        lines = [f"Updatable view {name}: {held.definition['query'].strip()}", "Join tree:"]
+        first = f"Updatable view {name}: {held.definition['query'].strip()}"
+        if held.rows is None:
+            told = described(held.tree, built_on(self._lake, held.tree, held.keys, held.vector))
+            return f"{first}\n{told}\nRows stay in the tables and are looked up there"
+        tree, summary = held.tree, held.rows.summary
+        lines = [first, "Join tree:"]
         for p in tree.down:
-            at, rows = held.shape.positions[p], held.filter.base.present(p)
-            graph = held.filter.graph
+            at, rows = held.shape.positions[p], held.rows.base.present(p)
+            graph = held.rows.graph
             lines.append(
                 f"  {at.table}: {int(rows.sum())} rows, {int(graph.whole[p].sum())} in view rows,"
                 f" {int(graph.extended[p].sum())} extended dangling in"
@@ -115,7 +120,7 @@ class UpdatableViews:
         if tree.dropped:
             lines.append("  cyclic: the estimate leaves out a join, the exact check does not")
         lines += chosen_root(held.definition.get("chosen"))
-        lines.append(f"Summary: {summary.bytes} bytes; lookups: {held.filter.base.bytes} bytes")
+        lines.append(f"Summary: {summary.bytes} bytes; lookups: {held.rows.base.bytes} bytes")
         return "\n".join(lines)
 
     def status(self) -> list[Status]:
@@ -207,7 +212,7 @@ class UpdatableViews:
                 hint="choose another name",
                 reason="NAME_TAKEN",
             )
-        compiled(self._lake, statement.lead + statement.query, name)
+        _, shape = compiled(self._lake, statement.lead + statement.query, name)
         root = None if statement.root is None else canonical_name(self._lake, statement.root)
         definition = {
             "name": name,
@@ -215,6 +220,7 @@ class UpdatableViews:
             "root": root,
             "percent": statement.percent,
             "candidates": statement.candidates,
+            "lookups": statement.lookups or usual_lookups(self._lake, shape).value,
         }
         self._keep(name, built(self._lake, definition))
         return self._nothing()
@@ -228,7 +234,8 @@ class UpdatableViews:
         if create.root is not None:
             root = canonical_name(self._lake, create.root)
         tree = join_tree(shape, root, keys)
-        told = described(tree, built_on(self._lake, tree, keys))
+        vector = {t: self._lake.table(t).position for t in shape.tables}
+        told = described(tree, built_on(self._lake, tree, keys, vector))
         return self._door.spark.createDataFrame([(told,)], "plan string")
 
     def _drop(self, statement: DropUpdatable) -> DataFrame:

@@ -1,21 +1,31 @@
-"""Base tables read for a filter: versions whole, changes between versions, a few rows by value."""
+"""Base tables read for a filter: versions whole, changes between versions, rows by value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.errors import Unsupported
 from belvedere.lake import log
-from belvedere.lake.lookup import can_look_up, look_up, read_whole
+from belvedere.lake.files import count, files
+from belvedere.lake.keys import key_of
+from belvedere.lake.lookup import can_look_up, legible, look_up, read_whole
+from belvedere.lake.names import quote
 from belvedere.lake.shelf import Tables
 from belvedere.lake.smallfeed import arrow_schema, is_small, net_arrow, signed_arrow
+from belvedere.lake.stamps import Vector
 from belvedere.lake.tables import Table
 from belvedere.sql.render import SIGN
 from belvedere.updating.constraints import BaseRow
+from belvedere.updating.near import agreeing
+from belvedere.updating.normal import Shape
+
+if TYPE_CHECKING:
+    from belvedere.lake.work import Work
 
 MOST_ROWS = 100_000_000
 
@@ -25,16 +35,22 @@ def whole(lake: Tables, table: Table, version: int, columns: Sequence[str]) -> p
     found = read_whole(table, version, columns, MOST_ROWS)
     if found is not None:
         return found
+    with spark_of(lake, table) as w:
+        listed = ", ".join(map(quote, columns))
+        rows: pa.Table = w.query(f"SELECT {listed} FROM {table.at(version)}").toArrow()
+    kinds = {c: table.types[c.lower()] for c in columns}
+    return rows.cast(arrow_schema(kinds))
+
+
+def spark_of(lake: Tables, table: Table) -> AbstractContextManager[Work]:
+    """Spark, for a table that cannot be read without."""
     work = getattr(lake, "work", None)
     if work is None:
         raise Unsupported(
             f"{table.name!r} cannot be read without Spark", hint="use it from a lake that has Spark"
         )
-    with work() as w:
-        listed = ", ".join(f"`{c.replace('`', '``')}`" for c in columns)
-        rows: pa.Table = w.query(f"SELECT {listed} FROM {table.at(version)}").toArrow()
-    kinds = {c: table.types[c.lower()] for c in columns}
-    return rows.cast(arrow_schema(kinds))
+    found: AbstractContextManager[Work] = work()
+    return found
 
 
 def changes(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table | None:
@@ -56,6 +72,56 @@ def signs_of(net: pa.Table) -> list[int]:
     """The signs of net changes."""
     found: list[int] = net[SIGN].to_pylist()
     return found
+
+
+def row_count(table: Table) -> int | None:
+    """How many rows a table has, as its log says; None if it does not."""
+    found = files(table.root, table.version) if table.root is not None else None
+    return None if found is None else count(found)
+
+
+class LakeFinder:
+    """Rows of a view's tables by value, at the versions of a vector: in their files, or by Spark."""
+
+    def __init__(self, lake: Tables, shape: Shape, vector: Vector) -> None:
+        self._lake, self._used, self._vector = lake, shape.used, vector
+        self._tables = {t: lake.table(t) for t in shape.tables}
+
+    def find(self, table: str, values: pa.Table, most: int) -> pa.Table | None:
+        """As `Finder.find`."""
+        at, version = self._tables[table], self._vector[table].version
+        columns = list(self._used[table])
+        by = _best(at, values.column_names)
+        rows = None
+        if by is not None:
+            wanted = values[by].combine_chunks()
+            nulls = wanted.null_count > 0
+            rows = look_up(at, version, columns, by, wanted.drop_null(), nulls=nulls, most=most)
+        if rows is None:
+            if not hasattr(self._lake, "work") and legible(at, version, columns) is not None:
+                return None
+            rows = self._joined(at, version, values, most)
+        return rows if rows is None else rows.filter(pa.array(agreeing(rows, values)))
+
+    def _joined(self, table: Table, version: int, values: pa.Table, most: int) -> pa.Table | None:
+        """The same by Spark, which sends no more than are wanted."""
+        types = self._used[table.name]
+        with spark_of(self._lake, table) as w:
+            held = w.hold("asked", values, {c: types[c] for c in values.column_names})
+            same = " AND ".join(f"t.{quote(c)} <=> a.{quote(c)}" for c in values.column_names)
+            listed = ", ".join(f"t.{quote(c)}" for c in types)
+            rows: pa.Table = w.query(
+                f"SELECT {listed} FROM {table.at(version)} AS t LEFT SEMI JOIN {held} AS a"
+                f" ON {same} LIMIT {most + 1}"
+            ).toArrow()
+        return None if rows.num_rows > most else rows.cast(arrow_schema(types))
+
+
+def _best(table: Table, columns: Sequence[str]) -> str | None:
+    """The column by which rows are looked up: of the table's key if possible, then the first."""
+    key = [c.lower() for c in key_of(table) or ()]
+    some = [c for c in columns if can_look_up(table, c)]
+    return next((c for c in some if c.lower() in key), some[0] if some else None)
 
 
 class LakeSource:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 from belvedere.derived import the_saves
@@ -17,37 +18,55 @@ from belvedere.sql.bind import Bound, bind
 from belvedere.updating.base import held_columns
 from belvedere.updating.candidates import counted_candidates
 from belvedere.updating.filter import Filter, make_filter
+from belvedere.updating.near import unseen
 from belvedere.updating.normal import Shape, normal_form
-from belvedere.updating.reading import changes, signs_of, whole
+from belvedere.updating.reading import changes, row_count, signs_of, whole
 from belvedere.updating.roots import Choice
 from belvedere.updating.sampling import sampled_root
 from belvedere.updating.storing import domain_groups, from_arrays, to_arrays
-from belvedere.updating.trees import join_tree
+from belvedere.updating.trees import Keys, Tree, join_tree
 from belvedere.views.catalog import Names
 
 KIND = "updating"
 MOVED = "updating-moved"
 FEW, PART = 10_000, 20
 """Changed rows that are not worth saving all rows for: so many, and that part of them."""
+MOST_HELD = 50_000_000
+"""Rows of all tables up to which they are held in memory, unless a user says otherwise."""
 MOST_SAMPLED = 5_000_000
 """Rows up to which roots are tried out: each costs about half a build."""
 
 
+class Where(Enum):
+    """Where rows of a view's tables are looked up."""
+
+    MEMORY = "MEMORY"
+    TABLES = "TABLES"
+
+
 @dataclass
 class Held:
-    """A view in memory: its definition, its filter, the versions it is of."""
+    """A view: its definition, its join tree, the versions it is of, its filter if that is in memory."""
 
     definition: Mapping[str, Any]
     bound: Bound
-    filter: Filter
+    tree: Tree
+    keys: Keys
     vector: Vector
+    rows: Filter | None = None
     unsaved: int | None = None
     """Changed rows since its rows were saved; None if they never were."""
 
     @property
     def shape(self) -> Shape:
         """The view in normal form."""
-        return self.filter.shape
+        return self.tree.shape
+
+    @property
+    def filter(self) -> Filter:
+        """Its filter, where all its rows are in memory."""
+        assert self.rows is not None
+        return self.rows
 
 
 @dataclass(frozen=True)
@@ -84,8 +103,36 @@ def declared_keys(lake: Tables, shape: Shape) -> dict[str, tuple[str, ...]]:
     return {t: key for t, key in found.items() if key is not None}
 
 
+def usual_lookups(lake: Tables, shape: Shape) -> Where:
+    """Where rows are looked up unless a user says so: large tables stay where they are."""
+    counts = [row_count(lake.table(t)) for t in shape.tables]
+    few = None not in counts and sum(n for n in counts if n is not None) <= MOST_HELD
+    hidden = unseen(shape, held_columns(shape, declared_keys(lake, shape)))
+    return Where.MEMORY if few or hidden else Where.TABLES
+
+
+def _in_tables(lake: Tables, definition: Mapping[str, Any]) -> Held:
+    """A view whose rows stay in its tables: nothing is read."""
+    bound, shape = compiled(lake, definition["query"], definition["name"])
+    keys = declared_keys(lake, shape)
+    hidden = unseen(shape, held_columns(shape, keys))
+    if hidden:
+        raise Unsupported(
+            f"rows are not found in the tables by a view that does not show {hidden[0]}",
+            detail=f"it would have to show {', '.join(hidden)}",
+            hint="show keys and what is joined on, or say LOOKUPS IN MEMORY",
+            reason="HIDDEN_KEYS",
+        )
+    asked = definition.get("root")
+    tree = join_tree(shape, best_root(shape, keys) if asked is None else asked, keys)
+    vector = {t: lake.table(t).position for t in shape.tables}
+    return Held(definition, bound, tree, keys, vector)
+
+
 def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
     """A view's filter from its tables at their newest versions."""
+    if definition.get("lookups") == Where.TABLES.value:
+        return _in_tables(lake, definition)
     bound, shape = compiled(lake, definition["query"], definition["name"])
     keys = declared_keys(lake, shape)
     tables = {t: lake.table(t) for t in shape.tables}
@@ -101,7 +148,8 @@ def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
     if definition.get("candidates") is not None:
         made.candidates = counted_candidates(made.base, made.graph, definition["candidates"])
         made.summarize()
-    return Held({**definition, **_told(made, choice)}, bound, made, vector)
+    told = {**definition, **_told(made, choice)}
+    return Held(told, bound, made.base.tree, made.keys, vector, made)
 
 
 def _told(made: Filter, choice: Choice | None) -> dict[str, Any]:
@@ -139,18 +187,22 @@ def save(lake: Tables, name: str, held: Held) -> None:
     that is not ahead of its rows means nothing.
     """
     saves = the_saves(lake)
-    rows = sum(held.filter.base.tables[t].size for t in held.shape.tables)
+    definition = {
+        **held.definition,
+        "rooted": held.tree.root,
+        "keys": {t: list(k) for t, k in held.keys.items()},
+        "reads": {t: list(c) for t, c in held.shape.used.items()},
+    }
+    if held.rows is None:
+        saves.save(KIND, name, definition, held.vector, {})
+        return
+    base = held.rows.base
+    rows = sum(base.tables[t].size for t in held.shape.tables)
     if held.unsaved is not None and held.unsaved <= FEW + rows // PART:
         saves.save(MOVED, name, {}, held.vector, {})
         return
-    definition = {
-        **held.definition,
-        "groups": domain_groups(held.filter.base),
-        "rooted": held.filter.base.tree.root,
-        "keys": {t: list(k) for t, k in held.filter.keys.items()},
-        "reads": {t: list(c) for t, c in held.shape.used.items()},
-    }
-    saves.save(KIND, name, definition, held.vector, to_arrays(held.filter))
+    definition["groups"] = domain_groups(base)
+    saves.save(KIND, name, definition, held.vector, to_arrays(held.rows))
     saves.drop(MOVED, name)
     held.unsaved = 0
 
@@ -177,13 +229,15 @@ def load(lake: Tables, name: str) -> Held:
     except Corrupt:
         return built(lake, saves.head(KIND, name).definition)
     definition = saved.head.definition
+    if definition.get("lookups") == Where.TABLES.value:
+        return replace(_in_tables(lake, definition), vector=dict(saved.head.vector))
     bound, shape = compiled(lake, definition["query"], definition["name"])
     keys = declared_keys(lake, shape)
     if {t: list(k) for t, k in keys.items()} != definition["keys"]:
         return built(lake, definition)
     tree = join_tree(shape, int(definition["rooted"]), keys)
     made = from_arrays(saved.arrays, tree, held_columns(shape, keys), definition["groups"], keys)
-    held = Held(definition, bound, made, dict(saved.head.vector), 0)
+    held = Held(definition, bound, tree, keys, dict(saved.head.vector), made, 0)
     tables = {t: lake.table(t) for t in shape.tables}
     found = _advanced(tables, held, saved_vector(lake, name))
     return built(lake, definition) if isinstance(found, str) else found[0]
@@ -199,6 +253,10 @@ def bring(lake: Tables, held: Held, only: Collection[str] | None = None) -> tupl
     """A view's filter at its tables' newest versions, or some tables' only."""
     name = held.definition["name"]
     some = held.shape.tables if only is None else only
+    if held.rows is None:
+        now = _in_tables(lake, held.definition)
+        vector = {t: now.vector[t] if t in some else held.vector[t] for t in now.vector}
+        return replace(now, vector=vector), Brought(name, "advance", "rows stay in the tables")
     tables = {t: lake.table(t) for t in some}
     found = _advanced(tables, held, {t: table.position for t, table in tables.items()})
     if isinstance(found, str):
@@ -225,7 +283,7 @@ def _advanced(tables: Mapping[str, Table], held: Held, to: Vector) -> tuple[Held
         held.filter.advance(found, {t: signs_of(net) for t, net in found.items()})
     unsaved = None if held.unsaved is None else held.unsaved + rows
     vector = {**held.vector, **to}
-    return Held(held.definition, held.bound, held.filter, vector, unsaved), rows
+    return replace(held, vector=vector, unsaved=unsaved), rows
 
 
 def _rebuilt(

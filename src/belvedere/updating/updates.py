@@ -12,11 +12,15 @@ from belvedere.lake.keys import foreign_keys
 from belvedere.lake.shelf import Tables
 from belvedere.updating.applying import Applying, Intent, Overtaken, Part, next_number
 from belvedere.updating.asked import ViewRow
+from belvedere.updating.base import Base, held_columns
 from belvedere.updating.checks import Check, Checker, Mode
 from belvedere.updating.constraints import TableRules, rules_of
 from belvedere.updating.domains import plain
 from belvedere.updating.engines import engine_of
-from belvedere.updating.reading import LakeSource
+from belvedere.updating.exact import TooMuch
+from belvedere.updating.filter import Lookups
+from belvedere.updating.near import near
+from belvedere.updating.reading import LakeFinder, LakeSource
 from belvedere.updating.state import Held, shown_columns
 from belvedere.views.catalog import canonical_name, is_view
 
@@ -55,17 +59,28 @@ def run_check(lake: Tables, held: Held, update: Update, mode: str) -> Check:
     except ValueError:
         listed = ", ".join(m.value for m in Mode)
         raise Invalid(f"no mode {mode!r}", hint=f"the modes are {listed}") from None
-    checker = checker_of(lake, held, update)
+    return checked(lake, held, update, chosen)[0]
+
+
+def checked(lake: Tables, held: Held, update: Update, mode: Mode) -> tuple[Check, Checker | None]:
+    """Whether an update can be done as asked, and who found out; nobody if rows are too many."""
     delete, insert = (typed_rows(held, rows) for rows in (update.delete, update.insert))
-    return checker.check(delete, insert, chosen)
-
-
-def checker_of(lake: Tables, held: Held, update: Update) -> Checker:
-    """The checker of a view over a lake's tables."""
+    try:
+        lookups = held.rows or rows_beside(lake, held, [*delete, *insert])
+    except TooMuch as much:
+        return Check("unknown", 0, how="lookups in the tables", reason=much.message), None
     rules = {t: _rules(lake, t) for t in held.shape.tables}
     if update.delete:
         rules |= _referring(lake, held.shape.tables)
-    return Checker(held.filter, rules, LakeSource(lake), engine=engine_of(lake, held.vector))
+    engine = engine_of(lake, held.vector)
+    checker = Checker(lookups, rules, LakeSource(lake), engine=engine)
+    return checker.check(delete, insert, mode), checker
+
+
+def rows_beside(lake: Tables, held: Held, asked: Sequence[ViewRow]) -> Lookups:
+    """What a view whose rows stay in the tables needs of them for some view rows."""
+    finder = LakeFinder(lake, held.shape, held.vector)
+    return near(held.tree, held_columns(held.shape, held.keys), held.keys, finder, asked)
 
 
 def _referring(lake: Tables, tables: Collection[str]) -> dict[str, TableRules]:
@@ -141,11 +156,12 @@ def done_through(
     """Do an update, all or nothing; refused if it would do more than was asked, unless allowed."""
     for attempt in range(1, ATTEMPTS + 1):
         held = fresh()
-        found = run_check(lake, held, update, "AUTO")
+        found, checker = checked(lake, held, update, Mode.AUTO)
         if found.possible != "yes" and not (allowed and found.translation is not None):
             raise refusal(found)
-        extra = _extra(lake, held, found, update)
-        parts = _parts(lake, held, found)
+        assert checker is not None
+        extra = _extra(checker, found, update)
+        parts = _parts(lake, held, checker.filter.base, found)
         intent = Intent(name, next_number(lake, name, held.shape.tables), parts)
         try:
             applying.apply(intent)
@@ -159,12 +175,12 @@ def done_through(
     raise Invalid("the tables change too fast", reason="CONCURRENT_CHANGE")
 
 
-def _extra(lake: Tables, held: Held, found: Check, update: Update) -> int:
+def _extra(checker: Checker, found: Check, update: Update) -> int:
     """How many side effects an update has: all of them, where a check stopped at the first."""
     if found.possible == "yes" or found.translation is None:
         return 0
     asked = len(update.delete) + len(update.insert)
-    counted = checker_of(lake, held, Update()).extra(found.translation, asked)
+    counted = checker.extra(found.translation, asked)
     return int(found.extra_rows) if counted is None else counted
 
 
@@ -186,11 +202,11 @@ def refusal(found: Check) -> Invalid:
     )
 
 
-def _parts(lake: Tables, held: Held, found: Check) -> tuple[Part, ...]:
+def _parts(lake: Tables, held: Held, base: Base, found: Check) -> tuple[Part, ...]:
     """What a translation does to each table: whole base rows, each copy."""
     assert found.translation is not None
     source = LakeSource(lake)
-    base, translation = held.filter.base, found.translation
+    translation = found.translation
     parts = []
     for table in sorted({*translation.changes.gone, *translation.new}):
         types = held.shape.used[table]

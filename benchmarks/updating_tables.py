@@ -1,0 +1,71 @@
+"""A view whose rows stay in its tables: what creating it, checks and updates through it take."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import belvedere as bv
+from benchmarks.cleaning_spark import loaded, timed
+
+KEYS = {
+    "customer": ["c_custkey"],
+    "orders": ["o_orderkey"],
+    "lineitem": ["l_orderkey", "l_linenumber"],
+}
+VIEW = (
+    "SELECT c_custkey, c_name, o_orderkey, o_orderdate, l_linenumber, l_quantity"
+    " FROM customer JOIN orders ON o_custkey = c_custkey JOIN lineitem ON l_orderkey = o_orderkey"
+)
+EACH = 5
+
+
+def in_tables(scale: float, cache: Path) -> dict[str, Any]:
+    """Seconds on Delta tables of a scale; megabytes of this process, which is no JVM."""
+    with loaded(scale, cache / "updating-tables-lake", cache, tuple(KEYS)) as lake:
+        for table, key in KEYS.items():
+            lake.declare_key(table, key)
+        before = _megabytes()
+        created = timed(lambda: lake.sql(f"CREATE UPDATABLE VIEW v LOOKUPS IN TABLES AS {VIEW}"))
+        rows = _asked(lake)
+        lake.check("v", insert=rows[0])  # the first one compiles
+        found = {
+            "scale": scale,
+            "create_s": round(created, 2),
+            "check_insert_s": _median(rows, lambda r: _possible(lake, insert=r)),
+            "check_delete_s": _median(
+                rows, lambda r: _possible(lake, delete={**r, "l_linenumber": 1})
+            ),
+            "insert_s": _median(rows, lambda r: _inserted(lake, r)),
+            "python_mb": round(_megabytes() - before),
+        }
+    print(found, flush=True)
+    return found
+
+
+def _asked(lake: bv.Lake) -> list[dict[str, Any]]:
+    """A further line of some orders, as the view's first lines of them show them."""
+    query = f"{VIEW} WHERE l_linenumber = 1 AND o_orderkey % 1000003 = 1 LIMIT {EACH}"
+    return [{**r.asDict(), "l_linenumber": 90} for r in lake.sql(query).collect()]
+
+
+def _possible(lake: bv.Lake, **asked: Any) -> None:
+    assert lake.check("v", **asked).possible == "yes"
+
+
+def _inserted(lake: bv.Lake, row: dict[str, Any]) -> None:
+    values = (
+        f"{row['c_custkey']}, '{row['c_name']}', {row['o_orderkey']}, DATE '{row['o_orderdate']}'"
+    )
+    lake.sql(f"INSERT INTO v VALUES ({values}, {row['l_linenumber']}, {row['l_quantity']})")
+
+
+def _median(rows: list[dict[str, Any]], run: Callable[[dict[str, Any]], None]) -> float:
+    return round(statistics.median(timed(lambda r=row: run(r)) for row in rows), 2)
+
+
+def _megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
