@@ -73,6 +73,12 @@ class Listed:
     def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
         return [r for r in self.rows[table] if all(r[c] == v for c, v in equal.items())]
 
+    def largest(self, table: str, column: str) -> int:
+        return max([0, *(r[column] for r in self.rows[table])])
+
+    def first(self, table: str, column: str, most: int) -> list[Any]:
+        return list(dict.fromkeys(r[column] for r in self.rows[table]))[:most]
+
 
 def on_synthetic(size: int) -> dict[str, list[float]]:
     """FP and FN on SYNTHETICDB, from each root, with 10 % candidates."""

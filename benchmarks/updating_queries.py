@@ -36,6 +36,14 @@ class DuckSource:
         found: list[BaseRow] = self.connection.execute(text).to_arrow_table().to_pylist()
         return found
 
+    def largest(self, table: str, column: str) -> int:
+        text = f"SELECT coalesce(max({column}), 0) FROM {table}"
+        return int(self.connection.execute(text).fetchall()[0][0])
+
+    def first(self, table: str, column: str, most: int) -> list[Any]:
+        text = f"SELECT DISTINCT {column} FROM {table} LIMIT {most}"
+        return [value for (value,) in self.connection.execute(text).fetchall()]
+
 
 @dataclass
 class Figures:

@@ -27,6 +27,13 @@ class Lists:
         rows = [dict(zip(names, r, strict=True)) for r in self.case.tables[table]]
         return [r for r in rows if all(r[c] == v for c, v in equal.items())]
 
+    def largest(self, table: str, column: str) -> int:
+        return max([0, *(r[column] for r in self.where(table, {}) if r[column] is not None)])
+
+    def first(self, table: str, column: str, most: int) -> list[Any]:
+        found = dict.fromkeys(r[column] for r in self.where(table, {}))
+        return [v for v in found if v is not None][:most]
+
 
 def request(case: Case, delete: list[Row], insert: list[Row]) -> Request:
     rules = {

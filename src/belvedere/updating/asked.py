@@ -300,9 +300,8 @@ def _parents(
     kind = coder.shape.used[table][c]
     for key in rules[table].foreign:
         if key.columns == (c,):
-            found = source.where(key.parent, {})
-            values = [normal(r[key.parent_columns[0]], kind) for r in found[:MOST_EXISTING]]
-            return values, len(found) > MOST_EXISTING
+            found = source.first(key.parent, key.parent_columns[0], MOST_EXISTING + 1)
+            return [normal(v, kind) for v in found[:MOST_EXISTING]], len(found) > MOST_EXISTING
     return [], False
 
 

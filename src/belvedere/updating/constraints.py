@@ -34,6 +34,12 @@ class Source(Protocol):
     def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
         """The rows of any table whose columns have these values, all columns of them."""
 
+    def largest(self, table: str, column: str) -> int:
+        """A number that no value of a column of integers exceeds, 0 at least."""
+
+    def first(self, table: str, column: str, most: int) -> list[Any]:
+        """Values of a column, NULL left out, each once: so many, or all if they are fewer."""
+
 
 @dataclass(frozen=True)
 class TableRules:

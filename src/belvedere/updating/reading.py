@@ -13,7 +13,7 @@ from belvedere.errors import Unsupported
 from belvedere.lake import log
 from belvedere.lake.files import count, files
 from belvedere.lake.keys import key_of
-from belvedere.lake.lookup import can_look_up, legible, look_up, read_whole
+from belvedere.lake.lookup import can_look_up, legible, look_up, read_whole, stream_whole
 from belvedere.lake.names import quote
 from belvedere.lake.shelf import Tables
 from belvedere.lake.smallfeed import arrow_schema, is_small, net_arrow, signed_arrow
@@ -139,10 +139,36 @@ class LakeSource:
             self._known[key] = self._found(table, equal)
         return self._known[key]
 
-    def _found(self, name: str, equal: Mapping[str, Any]) -> list[BaseRow]:
+    def largest(self, table: str, column: str) -> int:
+        """As `Source.largest`: by the log, or by a look at the column."""
+        at = self._table(table)
+        some = files(at.root, at.version) if at.root is not None and at.plain else None
+        bounds = [f.bounds(column) for f in some or ()]
+        if some is not None and None not in bounds:
+            return max([0, *(int(b[1]) for b in bounds if b is not None)])
+        return max(0, pc.max(whole(self._lake, at, at.version, [column])[column]).as_py() or 0)
+
+    def first(self, table: str, column: str, most: int) -> list[Any]:
+        """As `Source.first`, of the first files that have so many."""
+        at = self._table(table)
+        parts = stream_whole(at, at.version, [column])
+        if parts is None:
+            parts = iter([whole(self._lake, at, at.version, [column])])
+        found: dict[Any, None] = {}
+        for rows in parts:
+            values = pc.unique(rows[column]).drop_null().slice(0, most).to_pylist()
+            found.update(dict.fromkeys(values))
+            if len(found) >= most:
+                break
+        return list(found)[:most]
+
+    def _table(self, name: str) -> Table:
         if name not in self._tables:
             self._tables[name] = self._lake.table(name)
-        table = self._tables[name]
+        return self._tables[name]
+
+    def _found(self, name: str, equal: Mapping[str, Any]) -> list[BaseRow]:
+        table = self._table(name)
         columns = [c for c, _ in table.columns]
         by = next((c for c in equal if can_look_up(table, c) and equal[c] is not None), None)
         rows: pa.Table | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import Invalid
@@ -51,13 +52,13 @@ def _filled(request: Request, table: str, row: BaseRow, number: int) -> BaseRow:
 
 
 def _unused(request: Request, table: str, column: str, kind: str, number: int) -> Any:
-    known = {r[column] for r in request.source.where(table, {})}
+    """A value that no row has in a key column; each of several new rows has its own number."""
+    source = request.source
     if kind in ("tinyint", "smallint", "int", "bigint"):
-        return max([0, *(v for v in known if v is not None)]) + 1 + number
+        return source.largest(table, column) + 1 + number
     if kind == "string":
-        return next(
-            t for i in range(len(known) + number + 1, 10**9) if (t := f"new {i}") not in known
-        )
+        texts = (f"new {1 << i}" + (f"-{number}" if number else "") for i in count())
+        return next(t for t in texts if not source.where(table, {column: t}))
     raise Broken(f"no new value for the key column {column!r} of {table!r}", [], "NO_NEW_KEY")
 
 

@@ -1,0 +1,58 @@
+"""What is asked of a lake's tables besides rows by value: values that are taken, and some that are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from belvedere.lake.keys import KEY_PROPERTY
+from belvedere.lake.shelf import Shelf
+from belvedere.updating import reading
+from belvedere.updating.reading import LakeSource
+from belvedere.updating.state import built
+from belvedere.updating.updates import Update, run_check
+from updating.shelf_lake import make, put_property
+
+
+def test_the_largest_and_the_first_values_are_found_without_reading_rows_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = LakeSource(Shelf(make(tmp_path)))
+
+    def never(*_: Any) -> None:
+        raise AssertionError("a table was read whole")
+
+    monkeypatch.setattr(reading, "whole", never)
+    assert source.largest("item", "line") == 103
+    assert source.first("customer", "note", 10) == ["x", "z"]
+    assert len(source.first("item", "line", 2)) == 2
+
+
+def test_without_bounds_in_the_log_the_column_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Shelf(make(tmp_path))
+    monkeypatch.setattr(reading, "files", lambda *_: None)
+    assert LakeSource(lake).largest("orders", "id") == 12
+    write_deltalake(str(tmp_path / "none"), pa.table({"id": pa.array([None], pa.int64())}))
+    assert LakeSource(lake).largest("none", "id") == 0
+
+
+def test_a_key_that_the_view_does_not_use_gets_a_value_that_no_row_has(tmp_path: Path) -> None:
+    for name, kind in (("numbers", pa.int64()), ("texts", pa.string())):
+        taken = [5, -3] if name == "numbers" else ["new 1", "new 2"]
+        rows = pa.table({"id": pa.array(taken, kind), "x": [1, 2]})
+        feed = {"delta.enableChangeDataFeed": "true"}
+        write_deltalake(str(tmp_path / name), rows, configuration=feed)
+        put_property(tmp_path / name, KEY_PROPERTY, '["id"]')
+        lake = Shelf(tmp_path)
+        definition = {"name": "v", "query": f"SELECT x FROM {name}", "root": None, "percent": 0.0}
+        asked = Update.of([{"x": 7}, {"x": 8}], None, None)
+        found = run_check(lake, built(lake, definition), asked, "AUTO")
+        assert found.translation is not None
+        new = [r["id"] for r in found.translation.new[name]]
+        assert new == ([6, 7] if name == "numbers" else ["new 4", "new 1-1"])
