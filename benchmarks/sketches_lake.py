@@ -61,12 +61,14 @@ def tpch_figures(scale: float) -> dict[str, Any]:
     with bv.connect(home) as lake:
         if fresh:
             tpch.load(lake, tpch.data(scale, CACHE), ("customer", "orders", "lineitem"))
+        else:  # rows that a run before this one put in again would make a few orders the largest
+            lake.sql("RESTORE TABLE lineitem TO VERSION AS OF 1")
         figures = Figures(lake)
         out: dict[str, Any] = {"scale": scale, "vs_capture": {}, "query_gain": {}}
+        out["query_gain"]["q18_hundredth"] = figures.hundredth()
         for name, (text, clause) in TPCH.items():
             lake.sql(f"CREATE OR REPLACE SKETCH {name} ON {text} {clause}")
             out["vs_capture"][name] = figures.against_capture(name, "lineitem")
-        out["query_gain"]["q18_hundredth"] = figures.hundredth()
         for name, (text, _) in TPCH.items():
             out["query_gain"][name] = figures.gain(name, text)
             lake.sql(f"DROP SKETCH {name}")
