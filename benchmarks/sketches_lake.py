@@ -337,6 +337,7 @@ class LakeFigures(Figures):
         capture = statistics.median(captures)
         out = {
             "capture_s": round(capture, 2),
+            "captures_s": [round(c, 2) for c in captures],
             "maintain_s": [[n, round(s, 3)] for n, s in measured],
             "capture_wins": measured[-1][1] > capture,
             "rows_by_line": _crossing(measured, capture),

@@ -21,6 +21,7 @@ from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes
 from belvedere.lake.merges import Merge
 from belvedere.lake.names import quote
+from belvedere.lake.smallfeed import ROWS_AT_MOST
 from belvedere.lake.stamps import Vector
 from belvedere.lake.trouble import Gone
 from belvedere.lake.work import Work
@@ -30,7 +31,7 @@ from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.delta import delta
 from belvedere.sketches.blooms import Bloom, edges, filtered, followed
 from belvedere.sketches.capture import Run, capture_bitmap, capture_state
-from belvedere.sketches.costs import Costs
+from belvedere.sketches.costs import Costs, weighed
 from belvedere.sketches.definition import Definition, Watched
 from belvedere.sketches.engine import Engine
 from belvedere.sketches.evidence import end_of
@@ -49,9 +50,9 @@ from belvedere.views.steps import Steps
 
 BLOOM_FROM = 200_000
 """Rows of a table from which on its join keys have a filter: a smaller one is read whole."""
-_TIMES = 10
+_TIMES = 50
 """How many times larger a change than one of a view is read into memory: the engine takes it in
-faster than Spark would read it.
+faster than Spark would read it, and all of it comes here in any case.
 """
 _MANY = 1e8
 """Rows of a change that was not counted."""
@@ -197,7 +198,8 @@ class Upkeep:
             problem = self.door.feed_problem(table, known, target[name].version, kinds)
             if problem:
                 return problem
-            rows += changed_at_most(table, known.version, target[name].version) or 0
+            changed = changed_at_most(table, known.version, target[name].version) or 0
+            rows += weighed(changed, by_spark=changed > _TIMES * ROWS_AT_MOST)
         if Costs.of(live.definition.costs).capture_pays(rows):
             return "CHEAPER"
         return ""
@@ -216,9 +218,11 @@ class Upkeep:
             engine.take(number, rows)
         engine.finish()
         spent = time.perf_counter() - began
-        changed = sum(self._count(live, target, t, found[t]) for t in moving)
+        counts = {t: self._count(live, target, t, found[t]) for t in moving}
+        changed = sum(counts.values())
         took = time.perf_counter() - start
-        costs = Costs.of(definition.costs).maintained(changed, took)
+        weight = sum(weighed(n, by_spark=found[t].rows is None) for t, n in counts.items())
+        costs = Costs.of(definition.costs).maintained(weight, took)
         bitmaps = tuple(engine.sketch(i) for i in range(len(definition.partitions)))
         noted = replace(definition, costs=costs.to_json()).remembering(live.version)
         blooms = self._blooms(engine, work, live.blooms)
