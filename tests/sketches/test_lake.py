@@ -12,6 +12,8 @@ import pytest
 from belvedere.connection import Lake
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.door import open_directory
+from belvedere.sketches import upkeep
+from belvedere.sketches.costs import BY_SPARK, Costs
 
 pytestmark = pytest.mark.spark
 
@@ -65,6 +67,22 @@ def test_a_query_is_answered_through_its_sketch_before_and_after_changes(lake: L
     after = same(lake, HOT.format(60000), "hot")
     assert "maintain" in after.upkeep
     assert lake.explain_query(HOT.format(60000)).upkeep == ""
+
+
+def test_a_change_that_only_spark_reads_is_maintained_and_weighed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def weights() -> float:
+        return Costs.of(lake._sketches.service.definition("hot").costs).rows
+
+    lake.refresh("hot")
+    before = weights()
+    monkeypatch.setattr(upkeep, "_TIMES", 0)
+    lake.sql("UPDATE sales SET sold = sold + 1 WHERE brand = 'b37'")
+    done = lake.refresh("hot")
+    assert done.strategy == "maintain"
+    assert weights() == pytest.approx(0.9 * before + BY_SPARK * done.rows)
+    same(lake, HOT.format(60000), "hot")
 
 
 def test_other_constants_are_answered_where_that_is_sound(lake: Lake) -> None:
