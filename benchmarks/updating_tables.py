@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import statistics
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,15 @@ import belvedere as bv
 from benchmarks.cleaning_spark import loaded, timed
 
 KEYS = {
+    "nation": ["n_nationkey"],
     "customer": ["c_custkey"],
     "orders": ["o_orderkey"],
     "lineitem": ["l_orderkey", "l_linenumber"],
 }
 VIEW = (
-    "SELECT c_custkey, c_name, o_orderkey, o_orderdate, l_linenumber, l_quantity"
-    " FROM customer JOIN orders ON o_custkey = c_custkey JOIN lineitem ON l_orderkey = o_orderkey"
+    "SELECT n_nationkey, n_name, c_custkey, c_name, o_orderkey, o_orderdate, l_linenumber, l_quantity"
+    " FROM nation JOIN customer ON c_nationkey = n_nationkey"
+    " JOIN orders ON o_custkey = c_custkey JOIN lineitem ON l_orderkey = o_orderkey"
 )
 EACH = 5
 
@@ -57,10 +60,8 @@ def _possible(lake: bv.Lake, **asked: Any) -> None:
 
 
 def _inserted(lake: bv.Lake, row: dict[str, Any]) -> None:
-    values = (
-        f"{row['c_custkey']}, '{row['c_name']}', {row['o_orderkey']}, DATE '{row['o_orderdate']}'"
-    )
-    lake.sql(f"INSERT INTO v VALUES ({values}, {row['l_linenumber']}, {row['l_quantity']})")
+    listed = (repr(str(v)) if isinstance(v, str | date) else str(v) for v in row.values())
+    lake.sql(f"INSERT INTO v VALUES ({', '.join(listed)})")
 
 
 def _median(rows: list[dict[str, Any]], run: Callable[[dict[str, Any]], None]) -> float:

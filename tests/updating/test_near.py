@@ -6,8 +6,10 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,40 +23,45 @@ from belvedere.updating.checks import Check, Checker, Mode
 from belvedere.updating.exact import TooMuch
 from belvedere.updating.filter import Lookups
 from belvedere.updating.near import agreeing, near, unseen
+from belvedere.updating.restricted import Engine
 from belvedere.updating.state import Where, built, save, usual_lookups
-from belvedere.updating.trees import Tree, join_tree
+from belvedere.updating.trees import join_tree
 from belvedere.updating.updates import Update, run_check
 from updating import shelf_lake
 from updating.cases import Case, Row, random_case
 from updating.shelf_lake import QUERY, make
-from updating.test_filter import rules
+from updating.test_filter import engine, rules
 from updating.test_search import Lists, view_row
 
 
 class Found:
-    """Finds rows of a case's tables, and counts them."""
+    """Finds rows of a case's tables."""
 
     def __init__(self, case: Case) -> None:
-        self.tables, self.found = case.arrow(case.tables), 0
+        self.tables = case.arrow(case.tables)
 
     def find(self, table: str, values: pa.Table, most: int) -> pa.Table | None:
         rows = self.tables[table]
         kept = rows.filter(pa.array(agreeing(rows, values)))
-        self.found += kept.num_rows
-        return None if kept.num_rows > most else kept
+        return kept.slice(0, most + 1)
 
 
-def beside(case: Case, asked: list[Row]) -> tuple[Lookups, int]:
-    shape, finder = case.shape, Found(case)
+def beside(case: Case, delete: list[Row], insert: list[Row]) -> Lookups:
+    shape = case.shape
     tree = join_tree(shape, case.root % len(shape.positions), case.keys)
-    wanted = [view_row(case, r) for r in asked]
-    found = near(tree, held_columns(shape, case.keys), case.keys, finder, wanted)
-    return found, sum(found.base.tables[t].size for t in shape.tables)
+    told = [[view_row(case, r) for r in some] for some in (delete, insert)]
+    return near(tree, held_columns(shape, case.keys), case.keys, Found(case), *told)
 
 
-def answer(case: Case, rows: Lookups, delete: list[Row], insert: list[Row]) -> Any:
+def answer(
+    case: Case,
+    rows: Lookups,
+    delete: list[Row],
+    insert: list[Row],
+    engine: Engine | None = None,
+) -> Any:
     """What a check comes to: possible, rows touched, side effects; or why it is refused."""
-    checker = Checker(rows, rules(case), Lists(case))
+    checker = Checker(rows, rules(case), Lists(case), engine=engine)
     told = [[view_row(case, r) for r in some] for some in (delete, insert)]
     try:
         found: Check = checker.check(told[0], told[1], Mode.EXACT)
@@ -97,10 +104,9 @@ def _joined(case: Case, dice: random.Random) -> list[Row]:
     return [tuple(r[c] for c in n) for r, n in zip(rows, names, strict=True)]
 
 
-def compared(seeds: range) -> Iterator[tuple[Any, Any, float]]:
-    """What all rows answer, what those beside a request do, and what part of them these are."""
+def cases(seeds: range) -> Iterator[tuple[Case, list[Row], list[Row]]]:
+    """Views and tables of many kinds, with requests."""
     for seed in seeds:
-        dice = random.Random(seed)
         case = random_case(
             7000 + seed,
             positions=2 + seed % 3,
@@ -110,13 +116,19 @@ def compared(seeds: range) -> Iterator[tuple[Any, Any, float]]:
             rows=9,
             values=5,
         )
+        for delete, insert in requests(case, random.Random(seed)):
+            yield case, delete, insert
+
+
+def compared(seeds: range) -> Iterator[tuple[Any, Any, float]]:
+    """What all rows answer, what those beside a request do, and what part of them these are."""
+    for case, delete, insert in cases(seeds):
         whole = Lookups(case.base(), case.keys)
         assert unseen(case.shape, whole.base.held) == []
-        every = sum(whole.base.tables[t].size for t in case.shape.tables)
-        for delete, insert in requests(case, dice):
-            rows, size = beside(case, [*delete, *insert])
-            expected = answer(case, whole, delete, insert)
-            yield expected, answer(case, rows, delete, insert), size / max(every, 1)
+        rows = beside(case, delete, insert)
+        some, every = (sum(x.base.tables[t].size for t in case.shape.tables) for x in (rows, whole))
+        expected = answer(case, whole, delete, insert)
+        yield expected, answer(case, rows, delete, insert), some / max(every, 1)
 
 
 def test_rows_beside_a_request_answer_as_all_rows_do() -> None:
@@ -127,31 +139,71 @@ def test_rows_beside_a_request_answer_as_all_rows_do() -> None:
         answers[expected if isinstance(expected, str) else expected[0]] += 1
         parts.append(part)
     assert min(answers[kind] for kind in ("yes", "no", "ALREADY_THERE")) > 10, answers
-    assert np.mean(parts) < 0.7
+    assert np.mean(parts) < 0.6
 
 
-@pytest.mark.parametrize("missing", ["up", "down", "beyond"])
+@pytest.mark.parametrize("by_engine", [False, True])
+def test_of_too_many_rows_the_first_say_only_what_they_know(
+    by_engine: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(near_module, "MOST_NEAR", 4)
+    monkeypatch.setattr(near_module, "MOST_KEYS", 2)
+    monkeypatch.setattr(near_module, "FIRST", 1)
+    connection = duckdb.connect(config={"threads": 1})
+    answers: Counter[str] = Counter()
+    for case, delete, insert in cases(range(20 if by_engine else 60)):
+        try:
+            rows = beside(case, delete, insert)
+        except TooMuch:
+            continue
+        if not rows.base.open:
+            continue
+        expected = answer(case, Lookups(case.base(), case.keys), delete, insert)
+        with_engine = engine(case, connection) if by_engine else None
+        found = answer(case, rows, delete, insert, with_engine)
+        if isinstance(expected, str):
+            assert found == expected
+            continue
+        answers[found[0]] += 1
+        assert found[0] in (expected[0], "unknown")
+    assert answers["no"] > 10, answers
+    assert answers["unknown"] > 10 or by_engine, answers
+    assert answers["unknown"] < 3 or not by_engine, answers
+
+
+@pytest.mark.parametrize("missing", ["origins", "edges", "beyond"])
 def test_rows_that_are_not_looked_for_would_be_missed(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = Tree.ways.func  # type: ignore[attr-defined]
+    usual = near_module._Walk._outwards
 
-    def some(tree: Tree) -> tuple[tuple[int, int], ...]:
-        def is_up(p: int, e: int) -> bool:
-            return tree.parent_edge[p] == e
+    def some(walk: Any, origin: int, rows: pa.Table) -> None:
+        if missing == "origins" and not origin:
+            return
+        kept = walk.tree
+        around = [
+            a[:1] if missing == "edges" or (missing == "beyond" and p != origin) else a
+            for p, a in enumerate(kept.around)
+        ]
+        walk.tree = SimpleNamespace(around=around, columns=kept.columns, edges=kept.edges)
+        usual(walk, origin, rows)
+        walk.tree = kept
 
-        return tuple(w for w in usual(tree) if is_up(*w) != (missing == "up"))
-
-    if missing == "beyond":
-        monkeypatch.setattr(near_module._Walk, "_leaving", _segments_only)
-    else:
-        monkeypatch.setattr(Tree, "ways", property(some))
+    monkeypatch.setattr(near_module._Walk, "_outwards", some)
     assert any(found != expected for expected, found, _ in compared(range(60)))
 
 
-def _segments_only(walk: Any, p: int, e: int, names: Any) -> pa.Table:
-    rows = walk.segments[walk.shape.positions[p].table].select(list(walk.tree.columns(p, e)))
-    return near_module._distinct(rows.rename_columns(list(names)).drop_null())
+def test_what_is_there_already_is_no_origin_of_an_insertion() -> None:
+    """A country that many orders are of is not gone through for one order more."""
+    case = Case(
+        "SELECT o.k AS o, o.n, c.k AS c FROM o JOIN c ON o.n = c.k",
+        {"o": ("k", "n"), "c": ("k",)},
+        {"o": [(i, 1) for i in range(50)], "c": [(1,), (2,)]},
+        {"o": ("k",), "c": ("k",)},
+    )
+    rows = beside(case, [], [(99, 1, 1)])
+    assert (rows.base.tables["o"].size, rows.base.tables["c"].size) == (0, 1)
+    assert beside(case, [(3, 1, 1)], []).base.tables["o"].size == 50
 
 
 def test_copies_of_a_row_are_counted_once_however_often_they_are_found() -> None:
@@ -160,7 +212,7 @@ def test_copies_of_a_row_are_counted_once_however_often_they_are_found() -> None
         {"t": ("a",)},
         {"t": [(1,), (1,), (1,), (2,), (None,)]},
     )
-    rows, _ = beside(case, [(1, 1)])
+    rows = beside(case, [(1, 1)], [])
     assert rows.base.tables["t"].counts.tolist() == [3]
 
 
@@ -170,15 +222,11 @@ def test_rows_agree_null_with_null_on_all_columns() -> None:
     assert np.flatnonzero(agreeing(rows, values)).tolist() == [0, 1]
 
 
-def test_too_many_rows_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_with_too_many_copies_is_not_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(near_module, "MOST_NEAR", 2)
-    case = Case(
-        "SELECT x.a AS p, y.b AS q, y.a AS r FROM t AS x JOIN s AS y ON x.a = y.a",
-        {"t": ("a",), "s": ("a", "b")},
-        {"t": [(1,)], "s": [(1, 1), (1, 2), (1, 3)]},
-    )
-    with pytest.raises(TooMuch, match="more than 2 rows"):
-        beside(case, [(1, 7, 1)])
+    case = Case("SELECT a FROM t", {"t": ("a",)}, {"t": [(1,)] * 3})
+    with pytest.raises(TooMuch, match="more than 2 times"):
+        beside(case, [(1,)], [])
 
 
 DEFINITION: dict[str, Any] = {
@@ -227,14 +275,20 @@ def test_updates_go_through_a_view_whose_rows_stay_in_the_tables(
     assert (fast.possible, fast.how) == ("yes", "exact check")
 
 
-def test_of_too_many_rows_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_too_many_rows_without_spark_nothing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake = put(tmp_path)
+    one = {"customer": 9, "name": "new", "orders": 12, "day": 7, "line": 102, "item": "c"}
+    both = Update.of([one, {**one, "line": 103, "item": "d"}], None, None)
+    assert run_check(lake, shelf_lake.fresh(lake), both, "AUTO").possible == "yes"
     monkeypatch.setattr(near_module, "MOST_NEAR", 1)
-    row = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 300, "item": "q"}
-    found = run_check(lake, shelf_lake.fresh(lake), Update.of(row, None, None), "AUTO")
-    assert (found.possible, found.how) == ("unknown", "lookups in the tables")
-    with pytest.raises(Invalid, match="more than 1 rows"):
-        shelf_lake.update(tmp_path, insert=row)
+    monkeypatch.setattr(near_module, "FIRST", 1)
+    # Each segment is there once; two items lie beside the order of the new customer.
+    found = run_check(lake, shelf_lake.fresh(lake), Update.of(one, None, None), "AUTO")
+    assert found.possible == "unknown"
+    with pytest.raises(Invalid, match="too many rows"):
+        shelf_lake.update(tmp_path, insert=one)
 
 
 def test_large_tables_stay_where_they_are_if_the_view_shows_their_keys(

@@ -69,9 +69,10 @@ class Coder:
     def code(self, table: str, column: str, value: Normal) -> int:
         """The number of a value of a held column."""
         domain: Domain = self.base.domains[table, column]
-        found = domain.code(value)
+        # A number that was given stays, though rows with the value were taken in since.
+        found = self._strange.get((id(domain), value), domain.code(value))
         if found is None:
-            found = self._strange.setdefault((id(domain), value), -2 - len(self._strange))
+            found = self._strange[id(domain), value] = -2 - len(self._strange)
         return found
 
     def value(self, table: str, column: str, code: int) -> Normal:

@@ -91,6 +91,8 @@ class Base:
         self.tree, self.shape, self.held = tree, tree.shape, dict(held)
         self.domains: dict[tuple[str, str], Domain] = dict(domains)
         self.tables: dict[str, Rows] = {}
+        self.open: frozenset[str] = frozenset()
+        """Tables whose segments join with more rows than are here."""
         self.pairs: dict[int, Domain] = {
             e: Domain(np.zeros(0, dtype=np.int64), True)
             for e, edge in enumerate(tree.edges)

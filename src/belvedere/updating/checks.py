@@ -194,8 +194,11 @@ class Checker:
 
     def extra(self, update: Translation, asked: int) -> int | None:
         """How many view rows base changes change besides those asked for; None if that is too much."""
+        changes, base = update.changes, self.filter.base
+        if base.open & {*changes.gone, *changes.new}:
+            return None
         try:
-            found = effect(self.filter.base, update.changes)
+            found = effect(base, changes)
         except TooMuch:
             return None
         return len(found.added) + len(found.removed) - asked

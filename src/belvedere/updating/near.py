@@ -1,13 +1,17 @@
 """The rows beside a request, found in the tables: for a view whose rows are not held in memory.
 
 Where a view shows all that would be held, a view row that is asked for tells what its segments are
-and which keys they have on every edge of the join tree. From there joins lead outwards, every edge
-both ways, all keys of a way at once:
+and which keys they have on every edge of the join tree. Segments that may come or go are *origins*:
+of an insertion those that no table has, of anything else all. From each origin joins lead outwards,
+all keys of an edge at once:
 
-    keys(p → q)  =  of the segments at p  ∪  of the rows that ways to p from elsewhere than q found
+    keys(p → q)  =  of the origin's rows at p, or of the rows that were found at p
 
-An embedding through a segment has nothing but segments and rows that were found so, and a view row
-is shown by one embedding alone. So whatever the search asks of these rows, all rows would answer.
+An embedding through an origin has nothing but segments and rows that were found from it, and a view
+row is shown by one embedding alone. So whatever the search asks of these rows, all rows would answer.
+Where too many are beside an origin (every order of a country, if its country were to go), the first
+of them are taken and the origin is *open*: a side effect that they show is one, but that they show
+none says nothing.
 """
 
 from __future__ import annotations
@@ -28,8 +32,12 @@ from belvedere.updating.loading import coded, load, members_of
 from belvedere.updating.normal import Shape
 from belvedere.updating.trees import Keys, Tree
 
-MOST_NEAR = 1_000_000
-"""Rows that are found for one request."""
+MOST_NEAR = 100_000
+"""Rows that are found from one origin."""
+MOST_KEYS = 10_000
+"""Keys that are looked for at once."""
+FIRST = 1_000
+"""Of more keys, or rows, than that: how many are gone on with."""
 
 
 class Finder(Protocol):
@@ -38,7 +46,7 @@ class Finder(Protocol):
     def find(self, table: str, values: pa.Table, most: int) -> pa.Table | None:
         """The used columns of all rows that agree with one of some on their columns, NULL with NULL.
 
-        None if they are more than `most`.
+        Of more than `most` one row more than that, or None if there is no telling which.
         """
 
 
@@ -57,14 +65,17 @@ def near(
     held: Mapping[str, tuple[str, ...]],
     keys: Keys,
     finder: Finder,
-    asked: Sequence[ViewRow],
+    delete: Sequence[ViewRow],
+    insert: Sequence[ViewRow],
 ) -> Lookups:
-    """The rows beside some view rows; `TooMuch` if they are too many."""
-    found = _Walk(tree, held, finder, asked).found()
+    """The rows beside some view rows to delete and to insert; `TooMuch` if a row has too many copies."""
+    walk = _Walk(tree, held, finder, delete, insert)
+    found = walk.found()
     tables = {t: pa.concat_tables(some) for t, some in found.items()}
     base = load(tree, held, tables)
     for table, some in found.items():
         _count(base, table, some)
+    base.open = frozenset(walk.open)
     return Lookups(base, keys)
 
 
@@ -84,23 +95,21 @@ class _Walk:
         tree: Tree,
         held: Mapping[str, tuple[str, ...]],
         finder: Finder,
-        asked: Sequence[ViewRow],
+        delete: Sequence[ViewRow],
+        insert: Sequence[ViewRow],
     ) -> None:
         self.tree, self.shape, self.held, self.finder = tree, tree.shape, held, finder
-        self.left = MOST_NEAR
-        self.segments = {t: self._segments(t, asked) for t in self.shape.tables}
+        self.only_inserts = not delete
+        self.segments = {t: self._segments(t, [*delete, *insert]) for t in self.shape.tables}
         self.by_table: dict[str, list[pa.Table]] = {t: [] for t in self.shape.tables}
-        self.arrived: dict[int, dict[int, pa.Table]] = {p: {} for p in range(len(tree.around))}
+        self.open: set[str] = set()
 
     def found(self) -> dict[str, list[pa.Table]]:
         """What was found of each table, by whom it was found."""
-        for table, segments in self.segments.items():
-            self._find(table, segments)
-        for p, e in self.tree.ways:
-            q = self.tree.edges[e].across(p)
-            columns = self.tree.columns(q, e)
-            rows = self._find(self.shape.positions[q].table, self._leaving(p, e, columns))
-            self.arrived[q][e] = rows.filter(pa.array(members_of(self.shape, q, rows)))
+        origins = {t: self._stored(t, segments) for t, segments in self.segments.items()}
+        for table, rows in origins.items():
+            for p in self.shape.at(table):
+                self._outwards(p, rows)
         return self.by_table
 
     def _segments(self, table: str, asked: Sequence[ViewRow]) -> pa.Table:
@@ -112,27 +121,47 @@ class _Walk:
         }
         return _distinct(pa.table(columns))
 
-    def _leaving(self, p: int, e: int, names: Sequence[str]) -> pa.Table:
-        """The keys of a way, under the names that they have at its end."""
-        columns = list(self.tree.columns(p, e))
-        others = [rows for f, rows in self.arrived[p].items() if f != e]
-        segments = self.segments[self.shape.positions[p].table]
-        every = pa.concat_tables([rows.select(columns) for rows in (segments, *others)])
-        return _distinct(every.rename_columns(list(names)).drop_null())
-
-    def _find(self, table: str, values: pa.Table) -> pa.Table:
-        rows = self.finder.find(table, values, self.left) if values.num_rows else None
-        if rows is None and values.num_rows:
+    def _stored(self, table: str, segments: pa.Table) -> pa.Table:
+        """Find the segments that a table has; which of them are origins."""
+        rows = self.finder.find(table, segments, MOST_NEAR)
+        if rows is None or rows.num_rows > MOST_NEAR:
             raise TooMuch(
-                f"this update joins more than {MOST_NEAR} rows, too many to be found in the tables",
-                reason="TOO_MUCH",
+                f"a row of {table!r} is there more than {MOST_NEAR} times", reason="TOO_MUCH"
             )
-        if rows is None:
-            types = self.shape.used[table]
-            rows = pa.schema({c: kinds.arrow(k) for c, k in types.items()}).empty_table()
-        self.left -= rows.num_rows
         self.by_table[table].append(rows)
-        return rows
+        if not self.only_inserts:
+            return segments
+        there = rows
+        for p in self.shape.at(table):
+            there = there.filter(pa.array(members_of(self.shape, p, there)))
+        return segments.filter(pa.array(~agreeing(segments, there.select(segments.column_names))))
+
+    def _outwards(self, origin: int, rows: pa.Table) -> None:
+        """Follow the joins from some rows of a position, each edge away from it."""
+        left, todo = MOST_NEAR, [(origin, -1, rows)]
+        while todo:
+            p, came, here = todo.pop()
+            for e in self.tree.around[p]:
+                keys = _distinct(here.select(list(self.tree.columns(p, e))).drop_null())
+                if e == came or not keys.num_rows:
+                    continue
+                q = self.tree.edges[e].across(p)
+                table = self.shape.positions[q].table
+                keys = keys.rename_columns(list(self.tree.columns(q, e)))
+                many = keys.num_rows > MOST_KEYS
+                found = self.finder.find(table, keys.slice(0, FIRST) if many else keys, left)
+                if found is None or found.num_rows > left:
+                    many, found = True, self._none(table) if found is None else found[:FIRST]
+                if many:
+                    self.open.add(self.shape.positions[origin].table)
+                left = max(left - found.num_rows, FIRST)
+                self.by_table[table].append(found)
+                members = pa.array(members_of(self.shape, q, found))
+                todo.append((q, e, found.filter(members)))
+
+    def _none(self, table: str) -> pa.Table:
+        types = self.shape.used[table]
+        return pa.schema({c: kinds.arrow(k) for c, k in types.items()}).empty_table()
 
 
 def _distinct(rows: pa.Table) -> pa.Table:

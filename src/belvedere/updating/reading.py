@@ -100,10 +100,10 @@ class LakeFinder:
         if rows is None:
             if not hasattr(self._lake, "work") and legible(at, version, columns) is not None:
                 return None
-            rows = self._joined(at, version, values, most)
-        return rows if rows is None else rows.filter(pa.array(agreeing(rows, values)))
+            return self._joined(at, version, values, most)
+        return rows.filter(pa.array(agreeing(rows, values)))
 
-    def _joined(self, table: Table, version: int, values: pa.Table, most: int) -> pa.Table | None:
+    def _joined(self, table: Table, version: int, values: pa.Table, most: int) -> pa.Table:
         """The same by Spark, which sends no more than are wanted."""
         types = self._used[table.name]
         with spark_of(self._lake, table) as w:
@@ -114,7 +114,7 @@ class LakeFinder:
                 f"SELECT {listed} FROM {table.at(version)} AS t LEFT SEMI JOIN {held} AS a"
                 f" ON {same} LIMIT {most + 1}"
             ).toArrow()
-        return None if rows.num_rows > most else rows.cast(arrow_schema(types))
+        return rows.cast(arrow_schema(types))
 
 
 def _best(table: Table, columns: Sequence[str]) -> str | None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sqlglot import exp
 
 from belvedere.algebra.scalars import col
@@ -221,4 +222,16 @@ class _Restricted:
         for i, new in enumerate(self.new.get(table, ())):
             if [normal(v, kind) for v, kind in zip(new, types, strict=True)] == values:
                 return -1 - i
+        if self.base.open:
+            return self._taken_in(p, values)
         raise TooMuch(f"{table!r} was changed meanwhile", reason="CONCURRENT_CHANGE")
+
+    def _taken_in(self, p: int, values: Sequence[int | str | None]) -> int:
+        """The number of a stored row of a position that was not among those in memory."""
+        table = self.shape.positions[p].table
+        columns = self.base.held[table]
+        pairs = zip(columns, values, strict=True)
+        row = np.array([[self.base.domains[table, c].added(v) for c, v in pairs]], dtype=np.int64)
+        number = self.base.numbered(table, row)
+        self.base.count(table, number, np.ones(1, np.int64), {p: np.ones(1, dtype=bool)})
+        return int(number[0])

@@ -207,11 +207,19 @@ class _Search:
         """What a choice does: in memory, or where that is too much by an engine that has the tables."""
         base, changes, engine = self.base, attempt.changes, self.request.engine
         try:
-            return effect(base, changes, asked=asked, most=SHOWN, steps=self.request.steps)
+            found = effect(base, changes, asked=asked, most=SHOWN, steps=self.request.steps)
+            if base.open & {*changes.gone, *changes.new} and not self._extra(found):
+                raise TooMuch(
+                    "this update joins too many rows to be found in the tables", reason="TOO_MUCH"
+                )
+            return found
         except TooMuch:
             if engine is None:
                 raise
-        return effect_by(engine, base, Made(changes, attempt.new), asked, SHOWN)
+        found = effect_by(engine, base, Made(changes, attempt.new), asked, SHOWN)
+        # Rows that the engine found may have been taken in.
+        self.old = State(base, Changes(), [self.request.steps])
+        return found
 
     def _wanted(self) -> set[Signature]:
         """The view rows that must come; those that are there already and stay are not among them."""

@@ -66,7 +66,7 @@ def checked(lake: Tables, held: Held, update: Update, mode: Mode) -> tuple[Check
     """Whether an update can be done as asked, and who found out; nobody if rows are too many."""
     delete, insert = (typed_rows(held, rows) for rows in (update.delete, update.insert))
     try:
-        lookups = held.rows or rows_beside(lake, held, [*delete, *insert])
+        lookups = held.rows or rows_beside(lake, held, delete, insert)
     except TooMuch as much:
         return Check("unknown", 0, how="lookups in the tables", reason=much.message), None
     rules = {t: _rules(lake, t) for t in held.shape.tables}
@@ -77,10 +77,13 @@ def checked(lake: Tables, held: Held, update: Update, mode: Mode) -> tuple[Check
     return checker.check(delete, insert, mode), checker
 
 
-def rows_beside(lake: Tables, held: Held, asked: Sequence[ViewRow]) -> Lookups:
+def rows_beside(
+    lake: Tables, held: Held, delete: Sequence[ViewRow], insert: Sequence[ViewRow]
+) -> Lookups:
     """What a view whose rows stay in the tables needs of them for some view rows."""
     finder = LakeFinder(lake, held.shape, held.vector)
-    return near(held.tree, held_columns(held.shape, held.keys), held.keys, finder, asked)
+    columns = held_columns(held.shape, held.keys)
+    return near(held.tree, columns, held.keys, finder, delete, insert)
 
 
 def _referring(lake: Tables, tables: Collection[str]) -> dict[str, TableRules]:
