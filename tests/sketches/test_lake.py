@@ -85,6 +85,33 @@ def test_a_change_that_only_spark_reads_is_maintained_and_weighed(
     same(lake, HOT.format(60000), "hot")
 
 
+def test_no_job_runs_where_no_changed_row_can_join(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def jobs() -> int:
+        found: int = lake.spark.sparkContext._jsc.sc().statusStore().jobsList(None).size()
+        return found
+
+    monkeypatch.setattr(upkeep, "BLOOM_FROM", 0)
+    lake.sql("CREATE TABLE fact (k INT, g INT, v INT)")
+    lake.sql("CREATE TABLE dim (k INT)")
+    lake.sql("INSERT INTO fact SELECT id % 20, id % 50, id % 50 FROM range(2000)")
+    lake.sql("INSERT INTO dim SELECT id FROM range(10)")
+    text = (
+        "SELECT g, sum(v) AS s FROM fact f JOIN dim d ON f.k = d.k GROUP BY g HAVING sum(v) > 900"
+    )
+    lake.sql(f"CREATE SKETCH met ON {text} PARTITION fact BY g INTO 25 FRAGMENTS")
+    assert lake._sketches.service.live("met").blooms
+    for key, meets in ((77, False), (3, True)):
+        lake.sql(f"INSERT INTO fact VALUES ({key}, 7, 1000)")
+        before = jobs()
+        done = lake.refresh("met")
+        assert (done.strategy, done.rows) == ("maintain", 1)
+        assert jobs() == before or meets
+        same(lake, text, "met")
+    lake.sql("DROP SKETCH met")
+
+
 def test_other_constants_are_answered_where_that_is_sound(lake: Lake) -> None:
     same(lake, HOT.format(80000), "hot")
     same(lake, HOT.format(60000) + " ORDER BY rev DESC LIMIT 3", "hot")
