@@ -134,11 +134,11 @@ def compared(seeds: range) -> Iterator[tuple[Any, Any, float]]:
 def test_rows_beside_a_request_answer_as_all_rows_do() -> None:
     answers: Counter[str] = Counter()
     parts = []
-    for expected, found, part in compared(range(60)):
+    for expected, found, part in compared(range(36)):
         assert found == expected
         answers[expected if isinstance(expected, str) else expected[0]] += 1
         parts.append(part)
-    assert min(answers[kind] for kind in ("yes", "no", "ALREADY_THERE")) > 10, answers
+    assert min(answers[kind] for kind in ("yes", "no", "ALREADY_THERE")) > 5, answers
     assert np.mean(parts) < 0.6
 
 
@@ -167,7 +167,7 @@ def test_of_too_many_rows_the_first_say_only_what_they_know(
         answers[found[0]] += 1
         assert found[0] in (expected[0], "unknown")
     assert answers["no"] > 10, answers
-    assert answers["unknown"] > 10 or by_engine, answers
+    assert answers["unknown"] > 5 or by_engine, answers
     assert answers["unknown"] < 3 or not by_engine, answers
 
 
