@@ -12,8 +12,9 @@ from belvedere.kernels.bloom import add_words, may_have
 from belvedere.kernels.grouping import add, add_plainly, place, place_plainly, touch, touch_plainly
 from belvedere.kernels.least import Plainly, hold
 from belvedere.kernels.pairs import occurs_plainly
-from belvedere.sketches.blooms import Bloom
+from belvedere.sketches.blooms import Bloom, filtered, followed
 from belvedere.sketches.occurrences import Occurrences
+from belvedere.sql.bind import Relation, bind
 
 often = settings(
     max_examples=35, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
@@ -118,5 +119,32 @@ def test_a_filter_holds_back_most_of_what_was_not_added() -> None:
     assert all(bloom.passing(pa.array(range(0, 20_000, 2))).to_pylist())
     assert bloom.passing(pa.array([None], pa.int64())).to_pylist() == [False]
     assert not bloom.worn
-    bloom.follow(pa.array(range(0, 12_000, 2)), pa.array([-1] * 6000))
-    assert bloom.worn
+
+
+def test_a_filter_is_worn_by_new_values_and_what_goes_not_by_more_of_the_same() -> None:
+    few = Bloom.of(pa.array(range(50)))
+    few.follow(pa.array([*range(50)] * 40), pa.array([1, -1] * 1000))
+    assert (few.keys, few.worn) == (50, False)
+    few.follow(pa.array(range(50, 500)), pa.array([1] * 450))
+    assert few.worn
+    many = Bloom.of(pa.array(range(300_000)))
+    many.follow(pa.array(range(100_001)), pa.array([-1] * 100_001))
+    assert not many.worn
+    many.follow(pa.array(range(60_000)), pa.array([-1] * 60_000))
+    assert many.worn
+
+
+def test_a_filter_whose_table_changed_unseen_is_worn() -> None:
+    class Two:
+        def resolve(self, name: str) -> Relation:
+            return Relation((("k", "int"), ("v", "int")), table=name)
+
+    plan = bind("SELECT r.v FROM r JOIN s ON r.k = s.k", Two()).plan
+    change = {
+        "r": pa.table({"k": pa.array([3, 70], pa.int32()), "v": pa.array([1, 2], pa.int32())})
+    }
+    blooms = {("s", "k"): Bloom.of(pa.array(range(50), pa.int32()))}
+    assert filtered(plan, change, blooms)["r"]["k"].to_pylist() == [3]
+    followed(blooms, change, ["r", "s"])
+    assert blooms["s", "k"].worn
+    assert filtered(plan, change, blooms)["r"]["k"].to_pylist() == [3, 70]

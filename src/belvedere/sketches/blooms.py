@@ -26,6 +26,10 @@ from belvedere.sql.render import SIGN
 BITS_PER_KEY = 16
 _GONE = 0.5
 """The share of a filter's keys that may be gone before it is built anew."""
+_FEW_GONE = 100_000
+"""Rows that may go whatever the share: where keys are few, most of what goes leaves others like it."""
+_UNKNOWN = 1 << 60
+"""As many as gone: nobody followed what came."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class Bloom:
     @property
     def worn(self) -> bool:
         """Whether it should be built anew: too much is gone, or it is too full."""
-        return self.gone > _GONE * max(self.keys, 1) or (
+        return self.gone > max(_GONE * self.keys, _FEW_GONE) or (
             self.keys * BITS_PER_KEY > 4 * 64 * len(self.bits)
         )
 
@@ -86,14 +90,17 @@ class Bloom:
         """Take values in."""
         some = words(values.drop_null())
         assert some is not None
+        there = np.zeros(len(some), dtype=np.bool_)
+        may_have(self.bits, some, there)
         add_words(self.bits, some)
-        self.keys += len(some)
+        self.keys += len(np.unique(some[~there]))
 
     def follow(self, values: pa.Array, signs: pa.Array) -> None:
         """Take in what came, and count what went."""
         came = pc.greater(signs, 0)
         self.add(values.filter(came))
-        self.gone += len(values) - int(pc.sum(came).as_py() or 0)
+        if self.gone != _UNKNOWN:
+            self.gone += len(values) - int(pc.sum(came).as_py() or 0)
 
     def passing(self, values: pa.Array) -> pa.Array:
         """Which values may be among the keys; NULL never is."""
@@ -114,6 +121,8 @@ def filtered(
         rows = out.get(edge.table)
         if bloom is None or rows is None or edge.column not in rows.column_names:
             continue
+        if bloom.gone == _UNKNOWN:  # it lacks the keys that came with this refresh
+            continue
         passing = bloom.passing(rows[edge.column].combine_chunks())
         out[edge.table] = rows.filter(passing)
     return out
@@ -130,6 +139,6 @@ def followed(
             continue
         rows = changes.get(table)
         if rows is None:
-            bloom.gone = max(bloom.gone, 2 * bloom.keys + 1)
+            bloom.gone = _UNKNOWN
         else:
             bloom.follow(rows[key].combine_chunks(), rows[SIGN].combine_chunks())
