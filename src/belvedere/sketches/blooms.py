@@ -28,8 +28,6 @@ _GONE = 0.5
 """The share of a filter's keys that may be gone before it is built anew."""
 _FEW_GONE = 100_000
 """Rows that may go whatever the share: where keys are few, most of what goes leaves others like it."""
-_UNKNOWN = 1 << 60
-"""As many as gone: nobody followed what came."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +62,8 @@ class Bloom:
         size = max(64, 1 << (BITS_PER_KEY * max(keys, 1) - 1).bit_length())
         self.bits: Bits = np.zeros(size // 64, dtype=np.uint64)
         self.keys, self.gone = 0, 0
+        self.unseen = False
+        """Whether its table changed and nobody said how: it may lack keys."""
 
     @staticmethod
     def of(values: pa.Array) -> Bloom:
@@ -81,10 +81,9 @@ class Bloom:
 
     @property
     def worn(self) -> bool:
-        """Whether it should be built anew: too much is gone, or it is too full."""
-        return self.gone > max(_GONE * self.keys, _FEW_GONE) or (
-            self.keys * BITS_PER_KEY > 4 * 64 * len(self.bits)
-        )
+        """Whether it should be built anew: it may lack keys, too much is gone, or it is too full."""
+        gone = self.gone > max(_GONE * self.keys, _FEW_GONE)
+        return self.unseen or gone or self.keys * BITS_PER_KEY > 4 * 64 * len(self.bits)
 
     def add(self, values: pa.Array) -> None:
         """Take values in."""
@@ -99,8 +98,7 @@ class Bloom:
         """Take in what came, and count what went."""
         came = pc.greater(signs, 0)
         self.add(values.filter(came))
-        if self.gone != _UNKNOWN:
-            self.gone += len(values) - int(pc.sum(came).as_py() or 0)
+        self.gone += len(values) - int(pc.sum(came).as_py() or 0)
 
     def passing(self, values: pa.Array) -> pa.Array:
         """Which values may be among the keys; NULL never is."""
@@ -121,7 +119,7 @@ def filtered(
         rows = out.get(edge.table)
         if bloom is None or rows is None or edge.column not in rows.column_names:
             continue
-        if bloom.gone == _UNKNOWN:  # it lacks the keys that came with this refresh
+        if bloom.unseen:
             continue
         passing = bloom.passing(rows[edge.column].combine_chunks())
         out[edge.table] = rows.filter(passing)
@@ -133,12 +131,12 @@ def followed(
     changes: Mapping[str, pa.Table],
     moving: Collection[str],
 ) -> None:
-    """Bring filters up to date before they are asked; one whose changes are not at hand is worn."""
+    """Bring filters up to date before they are asked; one whose changes are not at hand is not."""
     for (table, key), bloom in blooms.items():
         if table not in moving:
             continue
         rows = changes.get(table)
         if rows is None:
-            bloom.gone = _UNKNOWN
+            bloom.unseen = True
         else:
             bloom.follow(rows[key].combine_chunks(), rows[SIGN].combine_chunks())

@@ -1,9 +1,9 @@
 """Whether an update through a view can be done as asked: FAST, EXACT, or AUTO.
 
-FAST answers from the summary: an estimate, if there is one. EXACT searches for a translation on the rows. AUTO lets
-the schema decide where it can, takes the estimate for a hint where it is cheaper, and then
-answers exactly: an update is possible only once its translation was tried out, and impossible only
-with a side effect to show, or a constraint to name.
+FAST answers from the summary: an estimate; where there is none, exactly. EXACT searches for a
+translation on the rows. AUTO lets the schema decide where it can, takes the estimate for a hint
+where it is cheaper, and then answers exactly: an update is possible only once its translation was
+tried out, and impossible only with a side effect to show, or a constraint to name.
 """
 
 from __future__ import annotations
