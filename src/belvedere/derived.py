@@ -73,6 +73,14 @@ class Writable(Protocol):
         """Whether an update through one can be done as asked."""
 
 
+@runtime_checkable
+class Composed(Protocol):
+    """A kind whose derivations are made of views, which are not listed beside them."""
+
+    def owns(self, view: str) -> bool:
+        """Whether a view is a part of one of its derivations."""
+
+
 def the_saves(lake: Tables) -> Saves:
     """Where a lake saves states that live in memory; `Invalid` if it has no place for them."""
     if lake.saves is None:
@@ -97,6 +105,8 @@ def readers(kinds: Sequence[Kind], table: str) -> list[Reader]:
 def everything(lake: Tables, kinds: Sequence[Kind]) -> Statuses:
     """Where everything derived stands, views first."""
     found = status(lake)
+    owners = [kind for kind in kinds if isinstance(kind, Composed)]
+    found[:] = [each for each in found if not any(kind.owns(each.name) for kind in owners)]
     found.extend(each for kind in kinds for each in kind.status())
     return found
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 from sqlglot import exp
 
-from belvedere.updating.building import Built, build
+from belvedere.updating import building, classes, graph
+from belvedere.updating.building import Built, steps, summary_of
 from belvedere.updating.classes import summarized
 from belvedere.updating.graph import graph_of
 from updating.cases import Case, random_case
@@ -19,32 +21,59 @@ def built(case: Case) -> Built:
     connection = duckdb.connect()
     for table, rows in case.arrow(case.tables).items():
         connection.register(f"arrow_{table}", rows)
-    made: list[str] = []
 
-    def run(query: exp.Query) -> str:
-        made.append(f"step{len(made)}")
+    def run(name: str, query: exp.Query) -> str:
         # Spark's parser takes WHERE (x) for a table's alias and its only column.
         assert not re.search(r"WHERE \(\w+\)", query.sql(dialect="spark"))
-        connection.execute(f"CREATE TEMP TABLE {made[-1]} AS {query.sql(dialect='duckdb')}")
-        return made[-1]
-
-    def fetch(query: exp.Query) -> list[tuple[int, ...]]:
-        return connection.execute(query.sql(dialect="duckdb")).fetchall()
+        connection.execute(f"CREATE TEMP TABLE {name} AS {query.sql(dialect='duckdb')}")
+        return name
 
     base = case.base()
-    return build(base.tree, base.held, lambda t: exp.to_table(f"arrow_{t}"), run, fetch)
+    made = steps(base.tree, base.held, case.keys, lambda t: exp.to_table(f"arrow_{t}"), run)
+    return summary_of(base.tree, made, lambda name: connection.execute(f"FROM {name}").fetchall())
 
 
 @pytest.mark.parametrize("seed", range(16))
 def test_sql_builds_the_same_summary(seed: int) -> None:
-    case = random_case(7000 + seed, positions=1 + seed % 4, rows=7, keyed=seed % 3 == 0)
+    same_summary(random_case(7000 + seed, positions=1 + seed % 5, rows=7, keyed=seed % 3 == 0))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sql_stops_at_the_greatest_cardinality_too(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (graph, classes, building):
+        monkeypatch.setattr(module, "MOST", 4.0)
+    same_summary(random_case(7100 + seed, positions=2 + seed % 4, rows=12, values=2))
+
+
+@pytest.mark.parametrize(
+    ("what", "wrong"),
+    [
+        (
+            "_dangles",
+            lambda self, p, _: " OR ".join(f"c{f}.n IS NULL" for f in self.tree.around[p]),
+        ),
+        ("_whole", lambda *_: "TRUE"),
+    ],
+)
+def test_the_law_notices_what_is_not_heard(
+    what: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building._Passes, what, wrong)
+    cases = [random_case(7000 + seed, positions=2 + seed % 3, rows=7) for seed in range(16)]
+    with pytest.raises(AssertionError):
+        list(map(same_summary, cases))
+
+
+def same_summary(case: Case) -> None:
     base, found = case.base(), built(case)
-    graph = graph_of(base)
-    summary = summarized(base, graph, [np.zeros(0, np.int64) for _ in base.shape.positions])
+    made = graph_of(base)
+    summary = summarized(base, made, [np.zeros(0, np.int64) for _ in base.shape.positions])
     names = {}
     for p, of_row in enumerate(summary.of_row):
         for n in np.flatnonzero(of_row >= 0):
-            names[p, int(of_row[n])] = (p, float(graph.jcard[p][n]), int(graph.joined[p][n]))
+            names[p, int(of_row[n])] = (p, int(made.jcard[p][n]), int(made.joined[p][n]))
     assert found.sizes == {names[p, c]: int(summary.sizes[p][c]) for p, c in names}
     tree = base.tree
     assert found.links == {
@@ -53,5 +82,5 @@ def test_sql_builds_the_same_summary(seed: int) -> None:
         for b, a, w in zip(*(some.tolist() for some in links.entries()), strict=True)
     }
     assert [r[1:] for r in found.rows] == [
-        (int(w.sum()), int(x.sum())) for w, x in zip(graph.whole, graph.extended, strict=True)
+        (int(w.sum()), int(x.sum())) for w, x in zip(made.whole, made.extended, strict=True)
     ]

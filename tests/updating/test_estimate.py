@@ -54,7 +54,7 @@ def estimated(case: Case, base: Base, share: float, pick: tuple[Row, ...]) -> Es
         codes.append(code)
         numbers.append(base.find(p.table, code))
     summary = summarized(base, graph, own)
-    return estimate_side_effects(base, graph, summary, segments_of(base, codes, numbers))
+    return estimate_side_effects(base.tree, graph, summary, segments_of(base, codes, numbers))
 
 
 def real(case: Case, pick: tuple[Row, ...]) -> int:

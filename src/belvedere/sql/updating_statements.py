@@ -23,6 +23,8 @@ class CreateUpdatable:
     """Partial view rows whose base rows are candidates, where they are counted."""
     lookups: str | None = None
     """MEMORY or TABLES: where rows are looked up."""
+    summary: bool = False
+    """Whether the summary is kept in tables too, where rows are looked up there."""
     lead: str = field(default="", compare=False, repr=False)
 
 
@@ -51,7 +53,7 @@ class ExplainWrite:
 
 def _create(c: Cursor) -> CreateUpdatable:
     name = c.name("the view's name")
-    root, share, lookups = None, None, None
+    root, share, lookups, summary = None, None, None, False
     while not c.take("AS"):
         if root is None and c.take("ROOT"):
             root = c.name("a table of the view")
@@ -61,16 +63,19 @@ def _create(c: Cursor) -> CreateUpdatable:
             lookups = next((w for w in ("MEMORY", "TABLES") if c.take(w)), None)
             if lookups is None:
                 raise c.wrong("expected MEMORY or TABLES")
+            summary = lookups == "TABLES" and c.take("WITH SUMMARY")
         else:
             hint = (
                 "write CREATE UPDATABLE VIEW name [ROOT table] [CANDIDATES n [PERCENT]]"
-                " [LOOKUPS IN MEMORY | TABLES] AS query"
+                " [LOOKUPS IN MEMORY | TABLES [WITH SUMMARY]] AS query"
             )
             raise c.wrong("expected AS and a query, or ROOT, CANDIDATES, LOOKUPS IN", hint)
+    if summary and share is not None:
+        raise c.wrong("a summary in tables has no candidates", "leave CANDIDATES out")
     query, offset = c.rest("a query")
     percent, count = share or (10.0, None)
     lead = re.sub(r"\S", " ", c.text[:offset])
-    return CreateUpdatable(name, query, root, percent, count, lookups, lead)
+    return CreateUpdatable(name, query, root, percent, count, lookups, summary, lead)
 
 
 def _explain_create(c: Cursor) -> ExplainUpdatable:

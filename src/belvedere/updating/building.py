@@ -1,24 +1,35 @@
 """The summary by aggregations and joins, for an engine that has the tables: Spark, or DuckDB in tests.
 
-The passes of `graph.py` as queries: counts by key, joined to the rows at the other end of an edge.
-Only classes and their links come back, never rows. `run` makes a table of a query and names it.
+The passes of `graph.py` as queries, each over the tables and those before it, for every end (p, e)
+of an edge of the join tree and for every position and edge:
+
+    c_p_e    by key, rows of p that have partners on all their other edges: they complete
+    d_p_e    by key, rows of p that dangle, or hear of one that does on another edge
+    b_p_e    by key, all rows of p by what is known of them: whole, extended, jcard, bits
+    z_p      rows of p by the same: the sizes of classes
+    l_e      pairs of classes that meet on an edge, with how many rows do: their links
+
+`run` makes a table of each and names it, so that none is computed twice: a frame that Spark keeps for
+an explanation, or a view that is maintained like any other. Only classes and links come back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
 from belvedere.algebra.scalars import col
 from belvedere.updating.graph import MOST
-from belvedere.updating.normal import Shape
-from belvedere.updating.trees import Tree
+from belvedere.updating.trees import Keys, Tree
 
-Run = Callable[[exp.Query], str]
-Fetch = Callable[[exp.Query], Sequence[Sequence[int]]]
-ClassName = tuple[int, float, int]
+Run = Callable[[str, exp.Query], str]
+"""Makes a table of a query under a name that says what it is; how SQL calls the table."""
+Read = Callable[[str], Iterable[Sequence[Any]]]
+"""The rows of such a table."""
+ClassName = tuple[int, int, int]
 """A position, a join cardinality, bits of child positions with partners."""
 
 
@@ -37,184 +48,211 @@ class Built:
         return 8 * len(self.sizes) + 12 * len(self.links)
 
 
-def build(
+@dataclass(frozen=True)
+class Steps:
+    """How the tables of a summary are called."""
+
+    sizes: tuple[str, ...]
+    """Of each position."""
+    links: tuple[str, ...]
+    """Of each edge."""
+
+
+def at_key(kind: str, p: int, e: int) -> str:
+    """What a table by key says of the rows of a position on an edge."""
+    return f"{kind}_{p}_{e}"
+
+
+def keys_of(tree: Tree, e: int) -> list[str]:
+    """The columns of a table by key that hold the key."""
+    return [f"k{i}" for i in range(len(tree.edges[e].classes))]
+
+
+def steps(
     tree: Tree,
     held: dict[str, tuple[str, ...]],
+    keys: Keys,
     table: Callable[[str], exp.Table],
     run: Run,
-    fetch: Fetch,
-) -> Built:
-    """The summary of a view without candidates; `table` says how SQL names a table."""
-    return _Build(tree, held, table, run, fetch).built()
+) -> Steps:
+    """Run everything that the summary of a view is made of, without candidates."""
+    return _Passes(tree, held, keys, table, run).run_all()
 
 
-class _Build:
+def summary_of(tree: Tree, made: Steps, read: Read) -> Built:
+    """The summary that was made."""
+    sizes: dict[ClassName, int] = {}
+    links: dict[tuple[ClassName, ClassName], int] = {}
+    rows = []
+    for p, name in enumerate(made.sizes):
+        found = [(bool(w), bool(x), int(j), int(b), int(n)) for w, x, j, b, n in read(name)]
+        for _, extended, jcard, bits, n in found:
+            if extended:  # some of a class may be whole
+                sizes[p, jcard, bits] = sizes.get((p, jcard, bits), 0) + n
+        whole = sum(n for is_whole, *_, n in found if is_whole)
+        dangling = sum(n for _, extended, *_, n in found if extended)
+        rows.append((sum(n for *_, n in found), whole, dangling))
+    for e, name in enumerate(made.links):
+        above, below = tree.parent(e), tree.child(e)
+        for j, f, k, g, w in read(name):
+            links[(above, int(j), int(f)), (below, int(k), int(g))] = int(w)
+    return Built(sizes, links, rows)
+
+
+class _Passes:
     def __init__(
         self,
         tree: Tree,
         held: dict[str, tuple[str, ...]],
+        keys: Keys,
         table: Callable[[str], exp.Table],
         run: Run,
-        fetch: Fetch,
     ) -> None:
-        self.tree, self.held, self.run, self.fetch = tree, held, run, fetch
-        self.rows = [
-            run(_distinct(tree.shape, p, held, table)) for p in range(len(tree.shape.positions))
-        ]
-        # Columns are numbered: none has the name of what is found out about its rows.
-        self.columns = [
-            [f"c{i}" for i in range(len(held[at.table]))] for at in tree.shape.positions
-        ]
+        self.tree, self.held, self.run = tree, held, run
+        self.made: dict[str, str] = {}
+        self.rows = [self._rows(p, keys, table) for p in range(len(tree.shape.positions))]
 
-    def built(self) -> Built:
-        self._both_ways("whole", {p: [] for p in range(len(self.rows))}, " AND ")
-        dangling = {p: ["NOT whole"] for p in range(len(self.rows))}
-        self._both_ways("extended", dangling, " OR ")
-        self._cardinalities()
-        return Built(
-            self._sizes(), self._links(), [self._counted(p) for p in range(len(self.rows))]
+    def run_all(self) -> Steps:
+        tree = self.tree
+        for p, e in tree.ways:
+            others = [f for f in tree.around[p] if f != e]
+            self._keep(at_key("c", p, e), self._counted(p, e, self._heard(p, "c", others, "")))
+        for p, e in tree.ways:
+            others = [f for f in tree.around[p] if f != e]
+            query = self._heard(p, "c", tree.around[p], "left")
+            query = self._heard(p, "d", others, "left", query)
+            self._keep(
+                at_key("d", p, e), self._counted(p, e, query.where(self._dangles(p, others)))
+            )
+        for p in reversed(tree.down):
+            for e in tree.around[p]:
+                self._keep(at_key("b", p, e), self._grouped(p, e))
+        return Steps(
+            tuple(self._keep(f"z_{p}", self._sizes(p)) for p in range(len(self.rows))),
+            tuple(self._keep(f"l_{e}", self._links(e)) for e in range(len(tree.edges))),
         )
+
+    def _keep(self, name: str, query: exp.Select) -> str:
+        self.made[name] = self.run(name, query)
+        return self.made[name]
+
+    def _as(self, name: str, alias: str) -> exp.Expr:
+        """What was made, under an alias."""
+        return exp.alias_(exp.to_table(self.made[name], dialect="spark"), alias, table=True)
+
+    def _rows(self, p: int, keys: Keys, table: Callable[[str], exp.Table]) -> exp.Expr:
+        """The held columns of a position's rows that meet its selection, each row once."""
+        at = self.tree.shape.positions[p]
+        held = self.held[at.table]
+        # Columns are numbered: none has the name of what is found out about its rows.
+        query = exp.select(*(exp.alias_(col(c).expr, f"v{i}") for i, c in enumerate(held)))
+        query = query.from_(table(at.table))
+        if at.selection.conjuncts:
+            query = query.where(at.selection.expr.copy())
+        if set(keys.get(at.table, ("",))) <= set(held):
+            return query.subquery("r")
+        self._keep(f"r_{p}", query.distinct())
+        return self._as(f"r_{p}", "r")
 
     def _keys(self, p: int, e: int) -> list[str]:
         held = self.held[self.tree.shape.positions[p].table]
-        return [f"c{held.index(c)}" for c in self.tree.columns(p, e)]
+        return [f"r.v{held.index(c)}" for c in self.tree.columns(p, e)]
 
-    def _attach(self, p: int, e: int, counts: str, value: str, name: str) -> None:
-        """Rows of a position beside what was counted by key at the other end of an edge."""
-        on = " AND ".join(f"x.{c} = n.k{i}" for i, c in enumerate(self._keys(p, e)))
-        listed = [f"x.{c}" for c in self.columns[p]]
-        query = (
-            exp.select(*listed, f"{value} AS {name}", dialect="spark")
-            .from_(f"{self.rows[p]} AS x")
-            .join(f"{counts} AS n", on=on, join_type="left", dialect="spark")
-        )
-        self.rows[p] = self.run(query)
-        self.columns[p].append(name)
-
-    def _counts(self, p: int, e: int, which: Iterable[str], joined: str) -> str:
-        """Some rows of a position counted by their keys on an edge."""
-        keys = self._keys(p, e)
-        shown = [f"{c} AS k{i}" for i, c in enumerate(keys)]
-        query = exp.select(*shown, "count(*) AS n", dialect="spark").from_(self.rows[p])
-        conditions = list(which)
-        if conditions:
-            # Without parentheses: to Spark's parser WHERE (x) after a table is an alias with a column.
-            query = query.where(joined.join(conditions), dialect="spark")
-        return self.run(query.group_by(*keys, dialect="spark"))
-
-    def _both_ways(self, name: str, own: dict[int, list[str]], joined: str) -> None:
-        tree, seen = self.tree, dict[int, list[tuple[int, str]]]()
-        for p in reversed(tree.down):
-            seen.setdefault(p, [])
-            if p != tree.root:
-                e = tree.parent_edge[p]
-                which = [*own[p], *(flag for _, flag in seen[p])]
-                counts = self._counts(p, e, which, joined)
-                parent, flag = tree.parent(e), f"{name}_{e}"
-                self._attach(parent, e, counts, "n.n IS NOT NULL", flag)
-                seen.setdefault(parent, []).append((e, flag))
-        for p in tree.down:
-            for e in tree.child_edges[p]:
-                which = [*own[p], *(flag for f, flag in seen[p] if f != e)]
-                counts = self._counts(p, e, which, joined)
-                child, flag = tree.child(e), f"{name}_up_{e}"
-                self._attach(child, e, counts, "n.n IS NOT NULL", flag)
-                seen[child].append((e, flag))
-        for p in range(len(self.rows)):
-            flags = [*own[p], *(flag for _, flag in seen[p])]
-            base = [c for c in self.columns[p] if not c.startswith(f"{name}_")]
-            value = joined.join(flags) or "TRUE"
-            listed = [*base, f"({value}) AS {name}"]
-            self.rows[p] = self.run(exp.select(*listed, dialect="spark").from_(self.rows[p]))
-            self.columns[p] = [*base, name]
-
-    def _cardinalities(self) -> None:
-        most = f"{MOST:.0f}"
-        for p in reversed(self.tree.down):
-            sums, bits = [], []
-            for bit, e in enumerate(self.tree.child_edges[p]):
-                child = self.tree.child(e)
-                keys = self._keys(child, e)
-                shown = [f"{c} AS k{i}" for i, c in enumerate(keys)]
-                total = f"least(sum(jcard), CAST({most} AS DOUBLE)) AS n"
-                query = exp.select(*shown, total, dialect="spark").from_(self.rows[child])
-                counts = self.run(query.where("extended").group_by(*keys, dialect="spark"))
-                self._attach(p, e, counts, "n.n", f"sum_{e}")
-                sums.append(f"coalesce(sum_{e}, CAST(0 AS DOUBLE))")
-                bits.append(f"CASE WHEN sum_{e} IS NULL THEN 0 ELSE {1 << bit} END")
-            jcard = "CAST(1 AS DOUBLE)"
-            for part in sums:
-                jcard = f"least({jcard} * {part}, CAST({most} AS DOUBLE))"
-            base = [c for c in self.columns[p] if not c.startswith("sum_")]
-            listed = [
-                *base,
-                f"{jcard} AS jcard",
-                f"{' + '.join(bits) or '0'} AS bits",
-            ]
-            self.rows[p] = self.run(exp.select(*listed, dialect="spark").from_(self.rows[p]))
-            self.columns[p] = [*base, "jcard", "bits"]
-
-    def _sizes(self) -> dict[ClassName, int]:
-        found = {}
-        for p, rows in enumerate(self.rows):
-            query = exp.select("jcard", "bits", "count(*) AS n").from_(rows).where("extended")
-            for jcard, bits, n in self.fetch(query.group_by("jcard", "bits")):
-                found[p, float(jcard), int(bits)] = int(n)
+    def _heard(
+        self, p: int, kind: str, edges: Iterable[int], join: str, query: exp.Select | None = None
+    ) -> exp.Select:
+        """Rows of a position beside what the other ends of some edges say of their keys."""
+        found = query or exp.Select().from_(self.rows[p].copy())
+        for f in edges:
+            q = self.tree.edges[f].across(p)
+            said = self._as(at_key(kind, q, f), f"{kind}{f}")
+            found = found.join(said, on=self._on(p, f, said.alias), join_type=join)
         return found
 
-    def _links(self) -> dict[tuple[ClassName, ClassName], int]:
-        found = {}
-        for e in range(len(self.tree.edges)):
-            above, below = self.tree.parent(e), self.tree.child(e)
-            ends = [self._by_class(p, e) for p in (above, below)]
-            width = len(self.tree.edges[e].classes)
-            on = " AND ".join(f"a.k{i} = b.k{i}" for i in range(width))
-            query = (
-                exp.select(
-                    "a.jcard AS j",
-                    "a.bits AS f",
-                    "b.jcard AS k",
-                    "b.bits AS g",
-                    "sum(a.n * b.n) AS w",
-                )
-                .from_(f"{ends[0]} AS a")
-                .join(f"{ends[1]} AS b", on=on)
-                .group_by("a.jcard", "a.bits", "b.jcard", "b.bits")
-            )
-            for j, bits, k, others, weight in self.fetch(query):
-                one, other = (above, float(j), int(bits)), (below, float(k), int(others))
-                found[one, other] = int(weight)
-        return found
+    def _on(self, p: int, e: int, other: str) -> str:
+        mine = zip(self._keys(p, e), keys_of(self.tree, e), strict=True)
+        return " AND ".join(f"{own} = {other}.{key}" for own, key in mine)
 
-    def _by_class(self, p: int, e: int) -> str:
-        keys = self._keys(p, e)
-        shown = [f"{c} AS k{i}" for i, c in enumerate(keys)]
-        query = exp.select(*shown, "jcard", "bits", "count(*) AS n", dialect="spark")
-        return self.run(
-            query.from_(self.rows[p])
-            .where("extended")
-            .group_by(*keys, "jcard", "bits", dialect="spark")
-        )
+    def _shown_keys(self, p: int, e: int) -> list[str]:
+        pairs = zip(self._keys(p, e), keys_of(self.tree, e), strict=True)
+        return [f"{own} AS {key}" for own, key in pairs]
 
-    def _counted(self, p: int) -> tuple[int, int, int]:
-        sums = [
-            "sum(CASE WHEN whole THEN 1 ELSE 0 END) AS w",
-            "sum(CASE WHEN extended THEN 1 ELSE 0 END) AS x",
+    def _counted(self, p: int, e: int, query: exp.Select) -> exp.Select:
+        return query.select(*self._shown_keys(p, e), "count(*) AS n").group_by(*self._keys(p, e))
+
+    def _whole(self, p: int) -> str:
+        return " AND ".join(f"c{f}.n IS NOT NULL" for f in self.tree.around[p]) or "TRUE"
+
+    def _dangles(self, p: int, edges: Iterable[int]) -> str:
+        """Whether a row dangles or hears of one that does."""
+        alone = [f"c{f}.n IS NULL" for f in self.tree.around[p]]
+        return " OR ".join([*alone, *(f"d{f}.n IS NOT NULL" for f in edges)]) or "FALSE"
+
+    def _facts(self, p: int, shown: Iterable[str]) -> exp.Subquery:
+        """Rows of a position with all that is known of them."""
+        tree = self.tree
+        query = self._heard(p, "c", tree.around[p], "left")
+        query = self._heard(p, "d", tree.around[p], "left", query)
+        jcard, bits = f"CAST(1 AS {_CARDINALITY})", []
+        for bit, e in enumerate(tree.child_edges[p]):
+            query = query.join(self._sums(e), on=self._on(p, e, f"s{e}"), join_type="left")
+            # Three factors fit a decimal: beyond that a product is cut off before it goes on.
+            jcard = _at_most(jcard) if bit and bit % 2 == 0 else jcard
+            jcard = f"{jcard} * {_at_most(f'coalesce(s{e}.s, CAST(0 AS DECIMAL(38, 0)))')}"
+            bits.append(f"CASE WHEN s{e}.s IS NULL THEN 0 ELSE {1 << bit} END")
+        return query.select(
+            *shown,
+            f"({self._whole(p)}) AS whole",
+            f"({self._dangles(p, tree.around[p])}) AS extended",
+            f"{_at_most(jcard)} AS jcard",
+            f"{' + '.join(bits) or '0'} AS bits",
+        ).subquery("f")
+
+    def _sums(self, e: int) -> exp.Subquery:
+        """The join cardinalities of the extended rows below an edge, summed by key."""
+        below, keys = self._as(at_key("b", self.tree.child(e), e), "b"), keys_of(self.tree, e)
+        total = "sum(CAST(n AS DECIMAL(20, 0)) * jcard) AS s"
+        query = exp.select(*keys, total, dialect="spark").from_(below)
+        return query.where("extended").group_by(*keys).subquery(f"s{e}")
+
+    def _grouped(self, p: int, e: int | None) -> exp.Select:
+        """Rows of a position by their key on an edge and by what is known of them."""
+        keys = [] if e is None else keys_of(self.tree, e)
+        facts = self._facts(p, [] if e is None else self._shown_keys(p, e))
+        known = [
+            f"CASE WHEN extended THEN jcard ELSE CAST(0 AS {_CARDINALITY}) END AS jcard",
+            "CASE WHEN extended THEN bits ELSE 0 END AS bits",
         ]
-        ((rows, whole, extended),) = self.fetch(
-            exp.select("count(*) AS n", *sums).from_(self.rows[p])
+        named = exp.select(*keys, "whole", "extended", *known, dialect="spark").from_(facts)
+        by = [*keys, "whole", "extended", "jcard", "bits"]
+        return exp.select(*by, "count(*) AS n").from_(named.subquery("g")).group_by(*by)
+
+    def _sizes(self, p: int) -> exp.Select:
+        if not self.tree.around[p]:
+            return self._grouped(p, None)
+        by = ["whole", "extended", "jcard", "bits"]
+        first = self._as(at_key("b", p, self.tree.around[p][0]), "b")
+        return exp.select(*by, "sum(n) AS n").from_(first).group_by(*by)
+
+    def _links(self, e: int) -> exp.Select:
+        above = self._as(at_key("b", self.tree.parent(e), e), "a")
+        below = self._as(at_key("b", self.tree.child(e), e), "b")
+        on = " AND ".join(f"a.{k} = b.{k}" for k in keys_of(self.tree, e))
+        by = ["a.jcard", "a.bits", "b.jcard", "b.bits"]
+        named = [f"{c} AS {n}" for c, n in zip(by, "jfkg", strict=True)]
+        return (
+            exp.select(*named, "sum(a.n * b.n) AS w")
+            .from_(above)
+            .join(below, on=on)
+            .where("a.extended AND b.extended")
+            .group_by(*by)
         )
-        return int(rows), int(whole or 0), int(extended or 0)
 
 
-def _distinct(
-    shape: Shape, p: int, held: dict[str, tuple[str, ...]], table: Callable[[str], exp.Table]
-) -> exp.Select:
-    """The held columns of a position's rows that meet its selection, each row once."""
-    at = shape.positions[p]
-    columns = [exp.alias_(col(c).expr, f"c{i}") for i, c in enumerate(held[at.table])]
-    query = exp.select(*columns)
-    query = query.from_(table(at.table))
-    if at.selection.conjuncts:
-        query = query.where(at.selection.expr.copy())
-    return query.distinct()
+_CARDINALITY = "DECIMAL(12, 0)"
+
+
+def _at_most(value: str) -> str:
+    """A number that stops at the greatest join cardinality."""
+    most = f"CAST({MOST:.0f} AS {_CARDINALITY})"
+    return f"CASE WHEN {value} > {most} THEN {most} ELSE CAST({value} AS {_CARDINALITY}) END"

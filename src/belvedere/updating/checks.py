@@ -101,7 +101,7 @@ class Checker:
         self._refuse_present(delete, insert, None if mode is Mode.FAST else self.source)
         estimates = isinstance(self.filter, Filter)
         if mode is Mode.FAST and estimates and len(insert) == 1 and not delete:
-            return self._fast(insert[0])
+            return fast(self.estimate(insert[0]), self.theta)
         hint = self._hint(delete, insert) if mode is Mode.AUTO else ""
         return self._exact(delete, insert, hint)
 
@@ -117,11 +117,7 @@ class Checker:
             signature = coder.signature(row)
             there = signature not in leaving and state.shows(signature) is not None
             if there or signature in seen:
-                raise Invalid(
-                    f"the view has the row {row.text()} already",
-                    hint="a view is a set of rows: there is nothing to insert",
-                    reason="ALREADY_THERE",
-                )
+                raise already_there(row)
             seen.add(signature)
 
     def estimate(self, row: ViewRow) -> Estimate:
@@ -142,11 +138,6 @@ class Checker:
                 return found
         assert best is not None
         return best
-
-    def _fast(self, row: ViewRow) -> Check:
-        found = self.estimate(row)
-        declared = found.declares(self.theta)
-        return Check("no" if declared else "yes", max(found.rows - 1, 0.0), how="estimate")
 
     def _hint(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> str:
         """What the schema, or else the estimate, says of one insertion."""
@@ -269,6 +260,21 @@ class Checker:
             value = coder.value(table, c, state.code(p, embedding[p], c))
             shown[names[p, c]] = plain(value, shape.used[table][c])
         return shown
+
+
+def fast(found: Estimate, theta: float = THETA) -> Check:
+    """What an estimate says of an insertion."""
+    declared = found.declares(theta)
+    return Check("no" if declared else "yes", max(found.rows - 1, 0.0), how="estimate")
+
+
+def already_there(row: ViewRow) -> Invalid:
+    """The error for a row that the view has."""
+    return Invalid(
+        f"the view has the row {row.text()} already",
+        hint="a view is a set of rows: there is nothing to insert",
+        reason="ALREADY_THERE",
+    )
 
 
 def decided_by_schema(tree: Tree, keys: Keys, new: Sequence[int]) -> bool:

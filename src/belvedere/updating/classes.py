@@ -26,6 +26,7 @@ from belvedere.updating.base import Base
 from belvedere.updating.domains import Codes, Domain
 from belvedere.updating.graph import MOST, Counts, Graph
 from belvedere.updating.shown import Shown
+from belvedere.updating.trees import Tree
 
 if TYPE_CHECKING:
     from belvedere.kernels.lists import Lists
@@ -134,7 +135,7 @@ def summarized(
     by_key = {(p, e): _by_key(base, p, e, of_row[p]) for p in positions for e in tree.around[p]}
     links = {e: _links(base, e, by_key, len(sizes[tree.child(e)])) for e in range(len(tree.edges))}
     summary = Summary(names, of_row, sizes, by_key, links, {}, [], [])
-    propagate(base, summary)
+    propagate(tree, summary)
     return summary
 
 
@@ -162,9 +163,9 @@ def _links(base: Base, e: int, by_key: dict[tuple[int, int], Lists], below: int)
     return Lists(below, both // span, both % span, weights)
 
 
-def propagate(base: Base, summary: Summary) -> None:
+def propagate(tree: Tree, summary: Summary) -> None:
     """The means, `est` and `reach` of all classes: Fig. 7 bottom-up, its derivative top-down."""
-    tree, sizes = base.tree, summary.sizes
+    sizes = summary.sizes
     whole = [np.maximum(s, 1).astype(float) for s in sizes]
     est: list[Counts] = [np.ones(len(s)) for s in sizes]
     for p in reversed(tree.down):

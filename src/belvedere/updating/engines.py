@@ -11,7 +11,7 @@ from belvedere.lake.shelf import Tables
 from belvedere.lake.stamps import Vector
 from belvedere.lake.tables import Table
 from belvedere.updating.base import held_columns
-from belvedere.updating.building import Built, build
+from belvedere.updating.building import Built, steps, summary_of
 from belvedere.updating.restricted import Engine
 from belvedere.updating.trees import Keys, Tree
 
@@ -45,17 +45,15 @@ def built_on(lake: Tables, tree: Tree, keys: Keys, vector: Vector) -> Built:
     tables = {t: lake.table(t) for t in tree.shape.tables}
     with lake.work() as w:  # type: ignore[attr-defined]
 
-        def run(query: exp.Query) -> str:
+        def run(_: str, query: exp.Query) -> str:
             name: str = w.register("updating", w.keep(w.query(query.sql(dialect="spark"))))
             return name
 
-        return build(
-            tree,
-            held_columns(tree.shape, keys),
-            lambda t: pinned(tables[t], vector[t].version),
-            run,
-            lambda query: _rows(w, query),
-        )
+        def table(name: str) -> exp.Table:
+            return pinned(tables[name], vector[name].version)
+
+        made = steps(tree, held_columns(tree.shape, keys), keys, table, run)
+        return summary_of(tree, made, lambda name: _rows(w, exp.select("*").from_(name)))
 
 
 def _rows(w: Work, query: exp.Query) -> list[tuple[Any, ...]]:

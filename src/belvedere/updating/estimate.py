@@ -14,15 +14,17 @@ of it further up. With every row a candidate the count is exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from belvedere.updating.base import Base, Row
+from belvedere.updating.base import Base, Mask, Row
 from belvedere.updating.classes import NONE, Summary
 from belvedere.updating.domains import Codes
-from belvedere.updating.graph import MOST, Counts, Graph
+from belvedere.updating.graph import MOST, Counts
+from belvedere.updating.trees import Tree
 
 THETA = 0.4
 
@@ -59,17 +61,31 @@ def segments_of(
     return found
 
 
+class WholeRows(Protocol):
+    """What step 1 needs to know of a database graph."""
+
+    @property
+    def whole(self) -> Sequence[Mask]:
+        """Which rows of each position are whole."""
+
+    @property
+    def whole_by(self) -> Mapping[tuple[int, int], Codes]:
+        """How many whole rows of a position have each key of an edge."""
+
+
 def estimate_side_effects(
-    base: Base, graph: Graph, summary: Summary, segments: Sequence[Segment]
+    tree: Tree, graph: WholeRows, summary: Summary, segments: Sequence[Segment]
 ) -> Estimate:
     """How many view rows inserting the segments would make."""
-    beyond = step_one(base, graph, segments)
-    inside = _Propagation(base, summary, segments).rows()
+    beyond = step_one(tree, graph, segments)
+    inside = _Propagation(tree, summary, segments).rows()
     return Estimate(inside + sum(n for *_, n in beyond), tuple(beyond))
 
 
-def step_one(base: Base, graph: Graph, segments: Sequence[Segment]) -> list[tuple[int, int, int]]:
-    tree = base.tree
+def step_one(
+    tree: Tree, graph: WholeRows, segments: Sequence[Segment]
+) -> list[tuple[int, int, int]]:
+    """The whole rows that segments join with, other than their own: where, and how many."""
     new = frozenset(p for p, s in enumerate(segments) if s.number is None)
     found = []
     for e, edge in enumerate(tree.edges):
@@ -109,8 +125,8 @@ _UNTOUCHED = _Touched(np.zeros(0, dtype=np.int64), np.zeros(0))
 class _Propagation:
     """Changes of `est`, from the leaves to the root, of the classes that are touched."""
 
-    def __init__(self, base: Base, summary: Summary, segments: Sequence[Segment]) -> None:
-        self.tree, self.summary, self.segments = base.tree, summary, segments
+    def __init__(self, tree: Tree, summary: Summary, segments: Sequence[Segment]) -> None:
+        self.tree, self.summary, self.segments = tree, summary, segments
         n = len(segments)
         self.own = [self._class_of(p) for p in range(n)]
         self.before = [0.0] * n

@@ -127,7 +127,7 @@ class Filter(Lookups):
 
     def estimate(self, segments: Sequence[Segment]) -> Estimate:
         """How many view rows the segments would make."""
-        return estimate_side_effects(self.base, self.graph, self.summary, segments)
+        return estimate_side_effects(self.base.tree, self.graph, self.summary, segments)
 
 
 def make_filter(

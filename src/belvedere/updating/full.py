@@ -33,7 +33,7 @@ class FullPropagation:
 
     def estimate(self, segments: Sequence[Segment]) -> Estimate:
         """How many view rows the segments make: exact but for what only Step 1 sees."""
-        beyond = step_one(self.made.base, self.made.graph, segments)
+        beyond = step_one(self.made.base.tree, self.made.graph, segments)
         inside = self._total(segments) - self.without
         return Estimate(inside + sum(n for *_, n in beyond), tuple(beyond))
 

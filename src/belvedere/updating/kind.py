@@ -44,6 +44,7 @@ from belvedere.updating.state import (
     shown_columns,
     usual_lookups,
 )
+from belvedere.updating.tabled import belongs
 from belvedere.updating.trees import Tree, join_tree
 from belvedere.updating.updates import Update, done_through, run_check
 from belvedere.views.catalog import canonical_name, is_view
@@ -105,8 +106,11 @@ class UpdatableViews:
         held = self._loaded(name)
         first = f"Updatable view {name}: {held.definition['query'].strip()}"
         if held.rows is None:
-            told = described(held.tree, built_on(self._lake, held.tree, held.keys, held.vector))
-            return f"{first}\n{told}\nRows stay in the tables and are looked up there"
+            kept = held.tabled and held.tabled.built
+            found = kept or built_on(self._lake, held.tree, held.keys, held.vector)
+            rest = ", as is the summary" if kept else ""
+            told = described(held.tree, found)
+            return f"{first}\n{told}\nRows stay in the tables and are looked up there{rest}"
         tree, summary = held.tree, held.rows.summary
         lines = [first, "Join tree:"]
         for p in tree.down:
@@ -139,6 +143,12 @@ class UpdatableViews:
             return Status(name, "UPDATABLE", error=str(error))
         vector = {t: p.version for t, p in saved.items()}
         return Status(name, "UPDATABLE", vector, pending)
+
+    def owns(self, view: str) -> bool:
+        """Whether a view is a part of the summary of an updatable one."""
+        return any(
+            self._definition(name).get("summary") and belongs(view, name) for name in self.names()
+        )
 
     def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
         """The statements on updatable views."""
@@ -221,6 +231,7 @@ class UpdatableViews:
             "percent": statement.percent,
             "candidates": statement.candidates,
             "lookups": statement.lookups or usual_lookups(self._lake, shape).value,
+            "summary": statement.summary,
         }
         self._keep(name, built(self._lake, definition))
         return self._nothing()

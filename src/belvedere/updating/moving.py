@@ -34,7 +34,7 @@ def move(base: Base, graph: Graph, summary: Summary, rows: Sequence[Codes]) -> N
     for e in range(len(base.tree.edges)):
         _relink(base, summary, e, changes)
     if any(map(len, rows)):
-        propagate(base, summary)
+        propagate(base.tree, summary)
 
 
 def _renamed(graph: Graph, summary: Summary, p: int, rows: Codes) -> tuple[Codes, Codes]:

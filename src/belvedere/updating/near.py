@@ -17,7 +17,7 @@ none says nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -79,6 +79,28 @@ def near(
     return Lookups(base, keys)
 
 
+def is_there(
+    shape: Shape,
+    p: int,
+    held: Mapping[str, tuple[str, ...]],
+    finder: Finder,
+    told: Mapping[str, Any],
+) -> bool:
+    """Whether the table of a position has the segment that a view row tells, and the view takes it."""
+    table = shape.positions[p].table
+    found = finder.find(table, _table(shape, table, held[table], [told]), MOST_NEAR)
+    return found is None or bool(members_of(shape, p, found).any())
+
+
+def _table(
+    shape: Shape, table: str, columns: Sequence[str], told: Sequence[Mapping[str, Any]]
+) -> pa.Table:
+    types = shape.used[table]
+    return pa.table(
+        {c: pa.array([some[c] for some in told], kinds.arrow(types[c])) for c in columns}
+    )
+
+
 def _count(base: Base, table: str, found: Iterable[pa.Table]) -> None:
     """How often rows are there: whoever found one found all its copies."""
     rows = base.tables[table]
@@ -115,11 +137,7 @@ class _Walk:
     def _segments(self, table: str, asked: Sequence[ViewRow]) -> pa.Table:
         """What view rows say of a table's rows, at any of its positions."""
         told = [row.told_of(self.shape, p) for p in self.shape.at(table) for row in asked]
-        columns = {
-            c: pa.array([some[c] for some in told], kinds.arrow(self.shape.used[table][c]))
-            for c in self.held[table]
-        }
-        return _distinct(pa.table(columns))
+        return _distinct(_table(self.shape, table, self.held[table], told))
 
     def _stored(self, table: str, segments: pa.Table) -> pa.Table:
         """Find the segments that a table has; which of them are origins."""

@@ -15,6 +15,7 @@ from belvedere.lake.shelf import Tables
 from belvedere.lake.stamps import Vector
 from belvedere.lake.tables import Table
 from belvedere.sql.bind import Bound, bind
+from belvedere.updating import tabled
 from belvedere.updating.base import held_columns
 from belvedere.updating.candidates import counted_candidates
 from belvedere.updating.filter import Filter, make_filter
@@ -24,6 +25,7 @@ from belvedere.updating.reading import changes, row_count, signs_of, whole
 from belvedere.updating.roots import Choice
 from belvedere.updating.sampling import sampled_root
 from belvedere.updating.storing import domain_groups, from_arrays, to_arrays
+from belvedere.updating.tabled import Tabled
 from belvedere.updating.trees import Keys, Tree, join_tree
 from belvedere.views.catalog import Names
 
@@ -56,6 +58,8 @@ class Held:
     rows: Filter | None = None
     unsaved: int | None = None
     """Changed rows since its rows were saved; None if they never were."""
+    tabled: Tabled | None = None
+    """Its summary, if that is kept in tables."""
 
     @property
     def shape(self) -> Shape:
@@ -126,13 +130,27 @@ def _in_tables(lake: Tables, definition: Mapping[str, Any]) -> Held:
     asked = definition.get("root")
     tree = join_tree(shape, best_root(shape, keys) if asked is None else asked, keys)
     vector = {t: lake.table(t).position for t in shape.tables}
-    return Held(definition, bound, tree, keys, vector)
+    found = Held(definition, bound, tree, keys, vector)
+    return replace(found, tabled=_tabled(lake, found))
+
+
+def _tabled(lake: Tables, held: Held) -> Tabled | None:
+    """The summary of a view as its tables have it now, if it is kept there; without Spark, none."""
+    kept = held.definition.get("summary") and hasattr(lake, "work")
+    return Tabled(lake, held.definition["name"], held.tree) if kept else None  # type: ignore[arg-type]
 
 
 def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
     """A view's filter from its tables at their newest versions."""
     if definition.get("lookups") == Where.TABLES.value:
-        return _in_tables(lake, definition)
+        held = _in_tables(lake, definition)
+        if held.tabled is None:
+            return held
+        door = held.tabled.door
+        tabled.create(
+            door, definition["name"], held.tree, held_columns(held.shape, held.keys), held.keys
+        )
+        return _with_summary(held, None)[0]
     bound, shape = compiled(lake, definition["query"], definition["name"])
     keys = declared_keys(lake, shape)
     tables = {t: lake.table(t) for t in shape.tables}
@@ -190,7 +208,7 @@ def save(lake: Tables, name: str, held: Held) -> None:
     definition = {
         **held.definition,
         "rooted": held.tree.root,
-        "keys": {t: list(k) for t, k in held.keys.items()},
+        "keys": _as_saved(held.keys),
         "reads": {t: list(c) for t, c in held.shape.used.items()},
     }
     if held.rows is None:
@@ -205,6 +223,10 @@ def save(lake: Tables, name: str, held: Held) -> None:
     saves.save(KIND, name, definition, held.vector, to_arrays(held.rows))
     saves.drop(MOVED, name)
     held.unsaved = 0
+
+
+def _as_saved(keys: Keys) -> dict[str, list[str]]:
+    return {t: list(k) for t, k in keys.items()}
 
 
 def saved_vector(lake: Tables, name: str) -> Vector:
@@ -230,10 +252,12 @@ def load(lake: Tables, name: str) -> Held:
         return built(lake, saves.head(KIND, name).definition)
     definition = saved.head.definition
     if definition.get("lookups") == Where.TABLES.value:
-        return replace(_in_tables(lake, definition), vector=dict(saved.head.vector))
+        held = replace(_in_tables(lake, definition), vector=dict(saved.head.vector))
+        same = held.tabled is None or _as_saved(held.keys) == definition["keys"]
+        return held if same else built(lake, definition)
     bound, shape = compiled(lake, definition["query"], definition["name"])
     keys = declared_keys(lake, shape)
-    if {t: list(k) for t, k in keys.items()} != definition["keys"]:
+    if _as_saved(keys) != definition["keys"]:
         return built(lake, definition)
     tree = join_tree(shape, int(definition["rooted"]), keys)
     made = from_arrays(saved.arrays, tree, held_columns(shape, keys), definition["groups"], keys)
@@ -245,6 +269,8 @@ def load(lake: Tables, name: str) -> Held:
 
 def forget(lake: Tables, name: str) -> None:
     """Take a saved view away."""
+    if the_saves(lake).head(KIND, name).definition.get("summary"):
+        tabled.drop(lake, name)  # type: ignore[arg-type]
     the_saves(lake).drop(MOVED, name)
     the_saves(lake).drop(KIND, name)
 
@@ -253,6 +279,13 @@ def bring(lake: Tables, held: Held, only: Collection[str] | None = None) -> tupl
     """A view's filter at its tables' newest versions, or some tables' only."""
     name = held.definition["name"]
     some = held.shape.tables if only is None else only
+    if held.tabled is not None:
+        columns = held_columns(held.shape, held.keys)
+        if not tabled.is_whole(held.tabled.door, name, held.tree, columns, held.keys):
+            reason = "a part of its summary was gone"
+            return built(lake, held.definition), Brought(name, "rebuild", reason)
+        moved, rows = _with_summary(held, only)
+        return moved, Brought(name, "advance", "", rows)
     if held.rows is None:
         now = _in_tables(lake, held.definition)
         vector = {t: now.vector[t] if t in some else held.vector[t] for t in now.vector}
@@ -263,6 +296,16 @@ def bring(lake: Tables, held: Held, only: Collection[str] | None = None) -> tupl
         return _rebuilt(lake, held, found, only)
     moved, rows = found
     return moved, Brought(name, "advance", "", rows)
+
+
+def _with_summary(held: Held, only: Collection[str] | None) -> tuple[Held, int]:
+    """A view with its summary at newer versions, and how many rows of that changed."""
+    assert held.tabled is not None
+    known, name = held.tabled, held.definition["name"]
+    vector, rows = tabled.bring(known.door, name, only)
+    if vector == held.vector:
+        return held, rows
+    return replace(held, vector=vector, tabled=Tabled(known.door, name, held.tree)), rows
 
 
 def _advanced(tables: Mapping[str, Table], held: Held, to: Vector) -> tuple[Held, int] | str:

@@ -13,15 +13,16 @@ from belvedere.lake.shelf import Tables
 from belvedere.updating.applying import Applying, Intent, Overtaken, Part, next_number
 from belvedere.updating.asked import ViewRow
 from belvedere.updating.base import Base, held_columns
-from belvedere.updating.checks import Check, Checker, Mode
+from belvedere.updating.checks import Check, Checker, Mode, already_there, fast
 from belvedere.updating.constraints import TableRules, rules_of
 from belvedere.updating.domains import plain
 from belvedere.updating.engines import engine_of
 from belvedere.updating.exact import TooMuch
 from belvedere.updating.filter import Lookups
-from belvedere.updating.near import near
+from belvedere.updating.near import is_there, near
 from belvedere.updating.reading import LakeFinder, LakeSource
 from belvedere.updating.state import Held, shown_columns
+from belvedere.updating.tabled import Tabled
 from belvedere.views.catalog import canonical_name, is_view
 
 ATTEMPTS = 3
@@ -65,6 +66,8 @@ def run_check(lake: Tables, held: Held, update: Update, mode: str) -> Check:
 def checked(lake: Tables, held: Held, update: Update, mode: Mode) -> tuple[Check, Checker | None]:
     """Whether an update can be done as asked, and who found out; nobody if rows are too many."""
     delete, insert = (typed_rows(held, rows) for rows in (update.delete, update.insert))
+    if mode is Mode.FAST and held.tabled is not None and len(insert) == 1 and not delete:
+        return estimated(lake, held, held.tabled, insert[0]), None
     try:
         lookups = held.rows or rows_beside(lake, held, delete, insert)
     except TooMuch as much:
@@ -84,6 +87,19 @@ def rows_beside(
     finder = LakeFinder(lake, held.shape, held.vector)
     columns = held_columns(held.shape, held.keys)
     return near(held.tree, columns, held.keys, finder, delete, insert)
+
+
+def estimated(lake: Tables, held: Held, tabled: Tabled, row: ViewRow) -> Check:
+    """What a summary in tables says of an insertion."""
+    tree, columns = held.tree, held_columns(held.shape, held.keys)
+    finder = LakeFinder(lake, held.shape, held.vector)
+    told = [row.told_of(held.shape, p) for p in range(len(held.shape.positions))]
+    there = [is_there(held.shape, p, columns, finder, told[p]) for p in range(len(told))]
+    if all(there):
+        raise already_there(row)
+    keys = {(p, e): tuple(told[p][c] for c in tree.columns(p, e)) for p, e in tree.ways}
+    known = {at: None if None in key else key for at, key in keys.items()}
+    return fast(tabled.estimate(known, there))
 
 
 def _referring(lake: Tables, tables: Collection[str]) -> dict[str, TableRules]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -57,21 +57,39 @@ class Calls:
         with self._recorded() as ledger, Pins(self._door) as pins:
             return self._bring(view, pins, ledger, only=only)
 
+    def together(
+        self, views: Sequence[View], only: Collection[str] | None = None
+    ) -> list[Refreshed]:
+        """Views that belong together fresh, or with only some tables' changes; see `_side_by_side`."""
+        with self._recorded() as ledger, Pins(self._door, views) as pins:
+            return self._side_by_side(views, pins, ledger, only=only)
+
     @contextmanager
     def _recorded(self) -> Iterator[Ledger]:
         with blaming_the_machine(), self._door.one_call(), Ledger(self._door.journal) as ledger:
             yield ledger
 
     def _side_by_side(
-        self, views: list[View], pins: Pins, ledger: Ledger, *, full: bool
+        self,
+        views: Sequence[View],
+        pins: Pins,
+        ledger: Ledger,
+        *,
+        full: bool = False,
+        only: Collection[str] | None = None,
     ) -> list[Refreshed]:
-        """Views refreshed, each after those it reads; `views` has these first."""
+        """Views refreshed, each after those it reads; `views` has these first.
+
+        With `only` some tables', what they read of each other moves too.
+        """
         running: dict[str, Future[Refreshed]] = {}
+        own = {view.stored for view in views}
 
         def after(view: View, below: list[Future[Refreshed]]) -> Refreshed:
             for input_refresh in below:
                 input_refresh.result()
-            return self._bring(view, pins, ledger, full=full)
+            some = None if only is None else [t for t in view.inputs if t in own or t in only]
+            return self._bring(view, pins, ledger, full=full, only=some)
 
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             for view in views:

@@ -1,0 +1,179 @@
+"""A summary in tables is the one in memory: when new, after changes, and in what it estimates."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import belvedere as bv
+from belvedere.errors import Invalid
+from belvedere.updating import tabled
+from belvedere.updating.building import Built
+from belvedere.updating.checks import Mode
+from belvedere.updating.filter import Filter, make_filter
+from belvedere.updating.reading import whole
+from belvedere.updating.state import Held
+from belvedere.updating.updates import Update, checked
+
+pytestmark = pytest.mark.spark
+
+QUERY = """SELECT c.id AS customer, c.city, o.id AS orders, o.customer AS by, o.land, o.day, i.line
+FROM customer c JOIN orders o ON o.customer = c.id AND o.land = c.land
+JOIN item i ON i.orders = o.id WHERE o.day > 2"""
+CREATE = f"CREATE UPDATABLE VIEW v LOOKUPS IN TABLES WITH SUMMARY AS {QUERY}"
+TABLES = {
+    "customer": "id BIGINT, city BIGINT, land STRING",
+    "orders": "id BIGINT, customer BIGINT, land STRING, day INT",
+    "item": "line INT, orders BIGINT",
+}
+KEYED = ("customer", "item")
+"""Of orders rows may be there twice, and what joins may be NULL."""
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: object) -> Iterator[bv.Lake]:
+    assert spark is not None
+    with bv.connect(tmp_path / "lake") as found:
+        dice = random.Random(7)
+        for table, columns in TABLES.items():
+            feed = "USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+            found.sql(f"CREATE TABLE {table} ({columns}) {feed}")
+            rows = [drawn(table, number, dice) for number in range(12)]
+            found.sql(f"INSERT INTO {table} VALUES {', '.join(rows)}")
+        for table in KEYED:
+            found.declare_key(table, [TABLES[table].split()[0]])
+        yield found
+
+
+def drawn(table: str, number: int, dice: random.Random) -> str:
+    """A row: half of what it refers to is there."""
+    near = [str(dice.randrange(8)) for _ in range(3)]
+    land = dice.choice(["'a'", "'b'", "NULL"])
+    return {
+        "customer": f"({number}, {near[0]}, {land})",
+        "orders": f"({near[0]}, {dice.choice([near[1], 'NULL'])}, {land}, {near[2]})",
+        "item": f"({number}, {near[0]})",
+    }[table]
+
+
+def held_of(lake: bv.Lake) -> Held:
+    kind = next(k for k in lake._kinds if k.word == "UPDATABLE VIEW")
+    held: Held = kind._loaded("v")  # type: ignore[attr-defined]
+    return held
+
+
+def in_memory(lake: bv.Lake, held: Held) -> Filter:
+    """The filter of the same rows from the same root, without candidates."""
+    rows = {
+        t: whole(lake._door, lake._door.table(t), held.vector[t].version, list(held.shape.used[t]))
+        for t in held.shape.tables
+    }
+    return make_filter(held.shape, rows, held.keys, root=held.tree.root, share=0)
+
+
+def summary(made: Filter) -> tuple[Any, Any]:
+    """Sizes and links of a filter in the words of `Built`."""
+    names, tree, graph = {}, made.base.tree, made.graph
+    for p, of_row in enumerate(made.summary.of_row):
+        for n in np.flatnonzero(of_row >= 0):
+            names[p, int(of_row[n])] = (p, int(graph.jcard[p][n]), int(graph.joined[p][n]))
+    sizes = {names[p, c]: int(made.summary.sizes[p][c]) for p, c in names}
+    links = {
+        (names[tree.parent(e), a], names[tree.child(e), b]): w
+        for e, found in made.summary.links.items()
+        for b, a, w in zip(*(some.tolist() for some in found.entries()), strict=True)
+    }
+    return sizes, links
+
+
+def asked(dice: random.Random) -> dict[str, Any]:
+    """A view row that may be asked for."""
+    customer = dice.randrange(10)
+    return {
+        "customer": customer,
+        "city": dice.randrange(8),
+        "orders": dice.randrange(10),
+        "by": customer,
+        "land": dice.choice("ab"),
+        "day": dice.randrange(3, 8),
+        "line": dice.randrange(14),
+    }
+
+
+def estimates(lake: bv.Lake, held: Held, made: Filter, dice: random.Random) -> int:
+    """Random insertions are estimated alike; how many of them have side effects."""
+    declared = 0
+    for _ in range(12):
+        row = asked(dice)
+        update, segments = Update(insert=(row,)), made.segments(row)
+        if all(segment.number is not None for segment in segments):
+            with pytest.raises(Invalid, match="already"):
+                checked(lake._door, held, update, Mode.FAST)
+            continue
+        found, told = (
+            checked(lake._door, held, update, Mode.FAST)[0],
+            made.estimate(segments),
+        )
+        assert found.extra_rows == pytest.approx(max(told.rows - 1, 0))
+        assert found.possible == ("no" if told.declares() else "yes")
+        declared += found.possible == "no"
+    return declared
+
+
+def agrees(lake: bv.Lake) -> Held:
+    """The view, once its summary is what the rows in memory make of it."""
+    held = held_of(lake)
+    assert held.tabled is not None
+    found: Built = held.tabled.built
+    assert (found.sizes, found.links) == summary(in_memory(lake, held))
+    return held
+
+
+def test_a_summary_in_tables_is_kept_from_changes_and_estimates_as_one_in_memory(
+    lake: bv.Lake,
+) -> None:
+    lake.sql(CREATE)
+    dice, declared = random.Random(3), 0
+    assert "as is the summary" in str(lake.explain("v"))
+    for number in range(2):
+        held = agrees(lake)
+        declared += estimates(lake, held, in_memory(lake, held), dice)
+        for table in TABLES:
+            lake.sql(f"INSERT INTO {table} VALUES {drawn(table, 20 + number, dice)}")
+        lake.sql(f"DELETE FROM orders WHERE id = {dice.randrange(8)}")
+        lake.sql(f"UPDATE customer SET city = city + 1 WHERE id % 5 = {number}")
+        if number == 0:
+            before = dict(held.vector)
+            lake.advance("v", "orders")
+            after = agrees(lake).vector
+            assert {t for t in TABLES if after[t] != before[t]} == {"orders"}
+        assert lake.refresh("v").strategy == "advance"
+    assert declared > 0
+    lake.sql("DROP UPDATABLE VIEW v")
+    assert not lake.sql("SHOW MATERIALIZED VIEWS").collect()
+
+
+def test_a_summary_is_there_whole_or_not_at_all(
+    lake: bv.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.sql("CREATE TABLE v_summary_d_0_0 (id INT) USING delta")
+    with pytest.raises(Invalid, match="v_summary_d_0_0"):
+        lake.sql(CREATE)
+    assert not lake.sql("SHOW MATERIALIZED VIEWS").collect()
+    monkeypatch.setattr(tabled, "drop", lambda *_: None)  # as if it had been killed
+    with pytest.raises(Invalid, match="v_summary_d_0_0"):
+        lake.sql(CREATE)
+    monkeypatch.undo()
+    assert lake.sql("SHOW MATERIALIZED VIEWS").collect()
+    lake.sql("DROP TABLE v_summary_d_0_0")
+    lake.sql(CREATE)
+    agrees(lake)
+    assert [status.name for status in lake.status()] == ["v"]
+    lake.sql("DROP MATERIALIZED VIEW v_summary_l_0")
+    assert lake.refresh("v").reason == "a part of its summary was gone"
+    agrees(lake)
