@@ -146,11 +146,9 @@ def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
         held = _in_tables(lake, definition)
         if held.tabled is None:
             return held
-        door = held.tabled.door
-        tabled.create(
-            door, definition["name"], held.tree, held_columns(held.shape, held.keys), held.keys
-        )
-        return _with_summary(held, None)[0]
+        columns = held_columns(held.shape, held.keys)
+        pieces = tabled.create(held.tabled.door, definition["name"], held.tree, columns, held.keys)
+        return _with_summary(replace(held, definition={**definition, "pieces": pieces}), None)[0]
     bound, shape = compiled(lake, definition["query"], definition["name"])
     keys = declared_keys(lake, shape)
     tables = {t: lake.table(t) for t in shape.tables}
@@ -269,8 +267,9 @@ def load(lake: Tables, name: str) -> Held:
 
 def forget(lake: Tables, name: str) -> None:
     """Take a saved view away."""
-    if the_saves(lake).head(KIND, name).definition.get("summary"):
-        tabled.drop(lake, name)  # type: ignore[arg-type]
+    pieces = the_saves(lake).head(KIND, name).definition.get("pieces")
+    if pieces:
+        tabled.drop(lake, name, pieces)  # type: ignore[arg-type]
     the_saves(lake).drop(MOVED, name)
     the_saves(lake).drop(KIND, name)
 
@@ -280,8 +279,7 @@ def bring(lake: Tables, held: Held, only: Collection[str] | None = None) -> tupl
     name = held.definition["name"]
     some = held.shape.tables if only is None else only
     if held.tabled is not None:
-        columns = held_columns(held.shape, held.keys)
-        if not tabled.is_whole(held.tabled.door, name, held.tree, columns, held.keys):
+        if not tabled.is_whole(held.tabled.door, name, held.definition["pieces"]):
             reason = "a part of its summary was gone"
             return built(lake, held.definition), Brought(name, "rebuild", reason)
         moved, rows = _with_summary(held, only)

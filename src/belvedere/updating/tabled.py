@@ -40,7 +40,13 @@ from belvedere.updating.graph import MOST
 from belvedere.updating.trees import Keys, Tree
 from belvedere.views import create as creation
 from belvedere.views.calls import Calls
-from belvedere.views.catalog import all_views, canonical_name, is_view, the_view
+from belvedere.views.catalog import (
+    all_views,
+    canonical_name,
+    is_view,
+    sound_and_broken,
+    the_view,
+)
 from belvedere.views.definition import View
 
 if TYPE_CHECKING:
@@ -58,9 +64,10 @@ ClassOf = tuple[int, int]
 
 def create(
     door: Door, name: str, tree: Tree, held: Mapping[str, tuple[str, ...]], keys: Keys
-) -> None:
-    """Make the views of a summary; all of them or none."""
+) -> list[str]:
+    """Make the views of a summary, all of them or none; their names."""
     drop(door, name)  # what a creation that was cut off left
+    made: list[str] = []
 
     def run(piece: str, query: exp.Query) -> str:
         own = called(name, piece)
@@ -73,6 +80,7 @@ def create(
             )
         statement = CreateView(own, query.sql(dialect="spark"), comment=_comment(name))
         creation.fill_view(door, creation.plan_view(door, statement))
+        made.append(own)
         return own
 
     try:
@@ -80,20 +88,12 @@ def create(
     except BaseException:
         drop(door, name)
         raise
+    return made
 
 
-def is_whole(
-    door: Door, name: str, tree: Tree, held: Mapping[str, tuple[str, ...]], keys: Keys
-) -> bool:
+def is_whole(door: Door, name: str, pieces: Collection[str]) -> bool:
     """Whether all views of a summary are there."""
-    wanted: set[str] = set()
-
-    def run(piece: str, _: exp.Query) -> str:
-        wanted.add(called(name, piece))
-        return piece
-
-    steps(tree, dict(held), keys, exp.to_table, run)
-    return wanted == {view.name for view in _views(door, name)}
+    return {view.name for view in _views(door, name)} == set(pieces)
 
 
 def belongs(view: str, name: str) -> bool:
@@ -103,10 +103,11 @@ def belongs(view: str, name: str) -> bool:
     return space == own and last.startswith(f"{mine}_summary_")
 
 
-def drop(door: Door, name: str) -> None:
-    """Take the views of a summary away."""
-    for view in reversed(_views(door, name)):
-        creation.drop_view(door, view.name)
+def drop(door: Door, name: str, pieces: Collection[str] = ()) -> None:
+    """Take the views of a summary away, broken ones among `pieces` too."""
+    broken = [view.name for view in sound_and_broken(door)[1] if view.name in pieces]
+    for view in [*(v.name for v in reversed(_views(door, name))), *reversed(broken)]:
+        creation.drop_view(door, view)
 
 
 def bring(door: Door, name: str, only: Collection[str] | None = None) -> tuple[Vector, int]:
