@@ -22,7 +22,6 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Change, Scan
 from belvedere.errors import Invalid
-from belvedere.lake.door import Door
 from belvedere.lake.lookup import look_up, read_whole
 from belvedere.lake.names import parts
 from belvedere.lake.stamps import Position, Vector
@@ -38,8 +37,6 @@ from belvedere.updating.domains import Codes
 from belvedere.updating.estimate import Estimate, Segment, estimate_side_effects
 from belvedere.updating.graph import MOST
 from belvedere.updating.trees import Keys, Tree
-from belvedere.views import create as creation
-from belvedere.views.calls import Calls
 from belvedere.views.catalog import (
     all_views,
     canonical_name,
@@ -51,6 +48,7 @@ from belvedere.views.definition import View
 
 if TYPE_CHECKING:
     from belvedere.kernels.lists import Lists
+    from belvedere.lake.door import Door
 
 MOST_READ = 10_000_000
 """Rows of classes and links, or with one key, that are read without Spark."""
@@ -66,6 +64,8 @@ def create(
     door: Door, name: str, tree: Tree, held: Mapping[str, tuple[str, ...]], keys: Keys
 ) -> list[str]:
     """Make the views of a summary, all of them or none; their names."""
+    from belvedere.views.create import fill_view, plan_view
+
     drop(door, name)  # what a creation that was cut off left
     made: list[str] = []
 
@@ -79,7 +79,7 @@ def create(
                 reason="NAME_TAKEN",
             )
         statement = CreateView(own, query.sql(dialect="spark"), comment=_comment(name))
-        creation.fill_view(door, creation.plan_view(door, statement))
+        fill_view(door, plan_view(door, statement))
         made.append(own)
         return own
 
@@ -105,13 +105,17 @@ def belongs(view: str, name: str) -> bool:
 
 def drop(door: Door, name: str, pieces: Collection[str] = ()) -> None:
     """Take the views of a summary away, broken ones among `pieces` too."""
+    from belvedere.views.create import drop_view
+
     broken = [view.name for view in sound_and_broken(door)[1] if view.name in pieces]
     for view in [*(v.name for v in reversed(_views(door, name))), *reversed(broken)]:
-        creation.drop_view(door, view)
+        drop_view(door, view)
 
 
 def bring(door: Door, name: str, only: Collection[str] | None = None) -> tuple[Vector, int]:
     """The views of a summary at their tables' newest versions, or some tables': where, and rows changed."""
+    from belvedere.views.calls import Calls
+
     views = _views(door, name)
     done = Calls(door, after=lambda: None).together(views, only)
     return _vector(door, views), sum(each.rows_changed or 0 for each in done)
@@ -244,8 +248,10 @@ class Tabled:
         return found
 
     def _by_spark(self, view: View, equal: Mapping[str, Any]) -> pa.Table:
+        from belvedere.views.create import read_sql
+
         types = dict(view.definition.columns)
-        query = f"SELECT t.* FROM ({creation.read_sql(self.door, view)}) AS t"
+        query = f"SELECT t.* FROM ({read_sql(self.door, view)}) AS t"
         with self.door.work() as w:
             if equal:
                 columns = {c: pa.array([v], kinds.arrow(types[c])) for c, v in equal.items()}
