@@ -2,7 +2,7 @@
 
     python -m benchmarks.cleaning --quick      accuracy at a small scale, no Spark
     python -m benchmarks.cleaning              accuracy at a larger one, and more of it
-    python -m benchmarks.cleaning --spark join cube batches [--scale 1] [--minutes 5]
+    python -m benchmarks.cleaning --spark join cube batches [--scale 1] [--minutes 5] [--shares …]
 
 The accuracy runs use the library's estimators on views computed by DuckDB; what is measured there
 does not depend on the engine. On Spark, `join` and `cube` time cleaning beside refreshing, `batches`
@@ -51,6 +51,9 @@ def main() -> None:
         metavar="SECONDS",
         help="of batches: how long refreshes run, alone and with cleanings",
     )
+    parser.add_argument(
+        "--shares", nargs="+", type=float, help="with --spark: only these shares of changes"
+    )
     parser.add_argument("--figures", metavar="DIR", help="draw the figures here")
     arguments = parser.parse_args()
     if arguments.spark:
@@ -70,14 +73,15 @@ def main() -> None:
 def on_spark(arguments: argparse.Namespace) -> None:
     """Run parts that need Spark, draw and print them."""
     from benchmarks.cleaning_batches import batches
-    from benchmarks.cleaning_spark import WORKLOADS, measured
+    from benchmarks.cleaning_spark import SHARES, WORKLOADS, measured
 
     scale = arguments.scale or 1.0
     for part in arguments.spark:
         if part == "batches":
             found = batches(int(1_500_000 * scale), CACHE, arguments.periodic)
         else:
-            found = measured(WORKLOADS[part], scale, CACHE, arguments.minutes)
+            shares = tuple(arguments.shares or SHARES)
+            found = measured(WORKLOADS[part], scale, CACHE, arguments.minutes, shares)
         if arguments.figures:
             cleaning_figures.draw_spark(part, found, Path(arguments.figures))
         print(json.dumps({part: found}), flush=True)
