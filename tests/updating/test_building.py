@@ -15,6 +15,7 @@ from belvedere.updating.building import Built, steps, summary_of
 from belvedere.updating.classes import summarized
 from belvedere.updating.graph import graph_of
 from updating.cases import Case, random_case
+from updating.kept import by_class
 
 
 def built(case: Case) -> Built:
@@ -70,17 +71,7 @@ def same_summary(case: Case) -> None:
     base, found = case.base(), built(case)
     made = graph_of(base)
     summary = summarized(base, made, [np.zeros(0, np.int64) for _ in base.shape.positions])
-    names = {}
-    for p, of_row in enumerate(summary.of_row):
-        for n in np.flatnonzero(of_row >= 0):
-            names[p, int(of_row[n])] = (p, int(made.jcard[p][n]), int(made.joined[p][n]))
-    assert found.sizes == {names[p, c]: int(summary.sizes[p][c]) for p, c in names}
-    tree = base.tree
-    assert found.links == {
-        (names[tree.parent(e), a], names[tree.child(e), b]): w
-        for e, links in summary.links.items()
-        for b, a, w in zip(*(some.tolist() for some in links.entries()), strict=True)
-    }
+    assert (found.sizes, found.links) == by_class(base, made, summary)
     assert [r[1:] for r in found.rows] == [
         (int(w.sum()), int(x.sum())) for w, x in zip(made.whole, made.extended, strict=True)
     ]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import belvedere as bv
@@ -19,6 +18,7 @@ from belvedere.updating.filter import Filter, make_filter
 from belvedere.updating.reading import whole
 from belvedere.updating.state import Held
 from belvedere.updating.updates import Update, checked
+from updating.kept import by_class
 
 pytestmark = pytest.mark.spark
 
@@ -76,21 +76,6 @@ def in_memory(lake: bv.Lake, held: Held) -> Filter:
     return make_filter(held.shape, rows, held.keys, root=held.tree.root, share=0)
 
 
-def summary(made: Filter) -> tuple[Any, Any]:
-    """Sizes and links of a filter in the words of `Built`."""
-    names, tree, graph = {}, made.base.tree, made.graph
-    for p, of_row in enumerate(made.summary.of_row):
-        for n in np.flatnonzero(of_row >= 0):
-            names[p, int(of_row[n])] = (p, int(graph.jcard[p][n]), int(graph.joined[p][n]))
-    sizes = {names[p, c]: int(made.summary.sizes[p][c]) for p, c in names}
-    links = {
-        (names[tree.parent(e), a], names[tree.child(e), b]): w
-        for e, found in made.summary.links.items()
-        for b, a, w in zip(*(some.tolist() for some in found.entries()), strict=True)
-    }
-    return sizes, links
-
-
 def asked(dice: random.Random) -> dict[str, Any]:
     """A view row that may be asked for."""
     customer = dice.randrange(10)
@@ -130,7 +115,8 @@ def agrees(lake: bv.Lake) -> Held:
     held = held_of(lake)
     assert held.tabled is not None
     found: Built = held.tabled.built
-    assert (found.sizes, found.links) == summary(in_memory(lake, held))
+    made = in_memory(lake, held)
+    assert (found.sizes, found.links) == by_class(made.base, made.graph, made.summary)
     return held
 
 
