@@ -58,13 +58,13 @@ CASE WHEN i > 0 THEN 'p' WHEN i < 0 THEN 'm' ELSE s END | CASE WHEN b THEN i ELS
 coalesce(i, 0) | coalesce(d, 0) | coalesce(s, u, '-') | coalesce(d, e) | coalesce(i, l)
 s LIKE 'forest%' | s NOT LIKE 'forest%' | s NOT LIKE '%b%' | s LIKE '%b%' | s LIKE 'a_b%' | NOT s LIKE '%rest%gr%' | u LIKE 'a%b' | u LIKE '%漢_' | s LIKE ''
 substring(u, 1, 2) | substring(u, 9, 100) | substring(s, 3, 1) | year(day) | extract(YEAR FROM day)
-CAST(i AS BIGINT) | CAST(i AS DECIMAL(38,0)) | CAST(d AS DECIMAL(20,4)) | CAST(d AS DECIMAL(14,0)) | CAST(e AS DECIMAL(5,1)) | CAST(w AS DECIMAL(38,3)) | CAST(d / 3 AS DECIMAL(19,6)) | CAST(NULL AS STRING) | CAST(y AS INT) | CAST(NULL AS DECIMAL(9,2)) | CAST('1999-12-31' AS DATE) | CAST(CASE WHEN b THEN 1 ELSE 0 END AS DECIMAL(38,0))
+CAST(i AS BIGINT) | CAST(i AS DECIMAL(38,0)) | CAST(d AS DECIMAL(20,4)) | CAST(d AS DECIMAL(14,0)) | CAST(e AS DECIMAL(5,1)) | CAST(w AS DECIMAL(38,3)) | CAST(d / 3 AS DECIMAL(19,6)) | CAST(NULL AS STRING) | CAST(y AS INT) | CAST(NULL AS DECIMAL(9,2)) | CAST('1999-12-31' AS DATE) | CAST(CASE WHEN b THEN 1 ELSE 0 END AS DECIMAL(38,0)) | CAST(4000000000 AS DECIMAL(12,0)) | CAST(l AS DECIMAL(19,0)) | CAST(y AS DECIMAL(5,2)) | CASE WHEN l > CAST(5 AS DECIMAL(12,0)) THEN CAST(5 AS DECIMAL(12,0)) ELSE CAST(l AS DECIMAL(19,0)) END
 """  # fmt: skip
 
 LEFT_TO_SPARK = """
 f > 1 | f = f | f + 1 | d / 0 | d / (l - 5) | i / 2 | w / w | i % 2 | l * l | i + 2147483647 | -y * l * l | w * w * w | e * e * e * w
 s = 1 | day > '1995-01-01' | s || u | upper(s) | rand() | s LIKE 'a\\\\_b' | s LIKE u | u LIKE 'a!%b' ESCAPE '!'
-CASE i WHEN 1 THEN 2 END | CASE WHEN b THEN f ELSE i END | CAST(d AS INT) | CAST(d AS DECIMAL(5,2)) | CAST(w AS DECIMAL(11,2)) | CAST(s AS INT) | CAST(l AS INT) | CAST('1999-13-01' AS DATE)
+CASE i WHEN 1 THEN 2 END | CASE WHEN b THEN f ELSE i END | CAST(d AS INT) | CAST(d AS DECIMAL(5,2)) | CAST(w AS DECIMAL(11,2)) | CAST(l AS DECIMAL(12,0)) | CAST(y AS DECIMAL(4,2)) | CAST(s AS INT) | CAST(l AS INT) | CAST('1999-13-01' AS DATE)
 i BETWEEN SYMMETRIC 9 AND 1 | TRY_CAST(i AS BIGINT) | s ILIKE 'F%' | s LIKE ANY ('a%', 'b%') | i IS DISTINCT FROM l | substring(s, -2, 1) | substring(s, i, 1) | year(t) | i AND b | NULL | 1e3 | 99999999999999999999
 """  # fmt: skip
 

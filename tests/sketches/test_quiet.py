@@ -25,7 +25,7 @@ from belvedere.sketches.selections import any_of, selection
 from belvedere.sketches.service import Service
 from belvedere.sql.bind import bind
 from belvedere.sql.sketch_statements import CreateSketch
-from belvedere.views import lookups
+from belvedere.views import looked
 from belvedere.views.pins import Pins
 from sketches.quiet import door_to, service_with, sketch_now, write
 from sql.shop import Shop
@@ -159,7 +159,7 @@ def test_changes_that_meet_no_key_are_gone_before_anything_is_looked_up(
     before = service.live("joined")
     keys = Bloom.of(pa.array(range(0, 400_000, 2), pa.int64()))
     service.save("joined", replace(before, blooms={("s", "x"): keys}))
-    monkeypatch.setattr(lookups, "look_up", None)
+    monkeypatch.setattr(looked, "look_up", None)
     write(home, "r", g=[1, 2], v=[400_001, 400_003])
     done = service.brought("joined")
     assert (done.strategy, done.engine_seconds < 1) == ("maintain", True)

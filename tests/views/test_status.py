@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import belvedere as bv
 from belvedere.lake.shelf import Shelf
+from belvedere.views import catalog
 from belvedere.views.status import Pending, status
 
 pytestmark = pytest.mark.spark
@@ -52,6 +54,22 @@ def test_status_counts_what_is_pending_and_the_shelf_agrees(lake: bv.Lake, direc
     assert visits.last is not None
     assert (visits.last.number, visits.last.strategy) == (2, "merge")
     assert owners.pending["visits"].versions == 1
+
+
+def test_a_view_is_looked_at_once_however_many_read_it(
+    lake: bv.Lake, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf, looked = Shelf(directory), list[str]()
+    names = {view.name for view in catalog.all_views(shelf)}
+    look = catalog._found_again
+
+    def counting(of: Any, known: Any, *more: Any) -> bool:
+        looked.append(known.view.name)
+        return look(of, known, *more)
+
+    monkeypatch.setattr(catalog, "_found_again", counting)
+    assert {view.name for view in catalog.all_views(shelf)} == names == set(looked)
+    assert len(looked) == len(names) > 1
 
 
 def test_history_says_how_each_refresh_came_to_be(lake: bv.Lake) -> None:

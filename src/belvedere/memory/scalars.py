@@ -197,7 +197,8 @@ class Over:
         return divided(one, other, kinds.quotient(one.kind, other.kind))
 
     def cast(self, e: exp.Cast) -> Value:
-        """Casts to a type that holds every value, and between decimals, rounded half up."""
+        """Casts to a type that holds every value, between decimals, rounded half up, and of whole
+        numbers to decimals that hold these."""
         kind = e.to.sql(dialect="spark").lower().replace(" ", "")
         if isinstance(e.this, exp.Null):
             return Value(pa.scalar(None, kinds.arrow(kind)), kind)
@@ -209,7 +210,8 @@ class Over:
         if kinds.is_decimal(given.kind) and kinds.is_decimal(kind):
             precision, scale = kinds.digits(given.kind)
             return _rounded(pc.cast(given.data, pa.decimal256(precision + 1, scale)), kind)
-        if kinds.common(given.kind, kind) != kind:
+        to_digits = kinds.is_integer(given.kind) and kinds.is_decimal(kind)
+        if not to_digits and kinds.common(given.kind, kind) != kind:
             raise Declined(f"a cast of {given.kind} to {kind}")
         return replace(as_kind(given, kind), literal=False)
 

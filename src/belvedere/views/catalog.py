@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 from belvedere.errors import BelvedereError, Invalid
@@ -40,7 +41,7 @@ class Names:
             raise self._reads_itself(name)
         stored = stored_of(canonical)
         if self.lake.exists(stored):
-            below = _compile(self.lake, self.lake.table(stored), self.within)
+            below = _compile(self.lake, self.lake.table(stored), self.within, {})
             self.views[stored] = below
             return Relation(columns=below.view.definition.columns, plan=below.view.read)
         columns = self.lake.table(canonical).columns
@@ -116,10 +117,10 @@ def the_view(lake: Tables, name: str) -> View:
 
 def compile_view(lake: Tables, stored: Table) -> View:
     """The view whose state a stored table holds."""
-    return _compile(lake, stored, ()).view
+    return _compile(lake, stored, (), {}).view
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Compiled:
     """A view, the record it was compiled from, and what that found: it stands while they do."""
 
@@ -129,14 +130,17 @@ class _Compiled:
     views: Mapping[str, _Compiled]
 
 
+_Looked: TypeAlias = dict[_Compiled, bool]
+"""Whether those that were looked at stand: several views may read one."""
+
 _compiled_of: WeakKeyDictionary[Tables, dict[str, _Compiled]] = WeakKeyDictionary()
 
 
-def _compile(lake: Tables, stored: Table, within: tuple[str, ...]) -> _Compiled:
+def _compile(lake: Tables, stored: Table, within: tuple[str, ...], looked: _Looked) -> _Compiled:
     """A view compiled, or remembered; `within` are the views that are being compiled."""
     memory = _compiled_of.setdefault(lake, {})
     known = memory.get(stored.name)
-    if known is not None and _stands(lake, known, stored, within):
+    if known is not None and _stands(lake, known, stored, within, looked):
         return known
     definition = definition_in(stored)
     own = canonical_name(lake, definition.name)
@@ -157,19 +161,31 @@ def _compile(lake: Tables, stored: Table, within: tuple[str, ...]) -> _Compiled:
     return memory[stored.name]
 
 
-def _stands(lake: Tables, known: _Compiled, stored: Table, within: tuple[str, ...]) -> bool:
+def _stands(
+    lake: Tables, known: _Compiled, stored: Table, within: tuple[str, ...], looked: _Looked
+) -> bool:
     """Whether compiling again would find the same."""
+    if known not in looked:
+        try:
+            looked[known] = _found_again(lake, known, stored, within, looked)
+        except BelvedereError:
+            looked[known] = False
+    return looked[known]
+
+
+def _found_again(
+    lake: Tables, known: _Compiled, stored: Table, within: tuple[str, ...], looked: _Looked
+) -> bool:
     if stored.properties.get(VIEW_PROPERTY) != known.record:
         return False
     if canonical_name(lake, known.view.name) in within:
         return False
-    try:
-        return all(
-            not lake.exists(stored_of(t)) and lake.table(t).columns == columns
-            for t, columns in known.tables.items()
-        ) and all(_stands(lake, below, lake.table(s), within) for s, below in known.views.items())
-    except BelvedereError:
-        return False
+    return all(
+        not lake.exists(stored_of(t)) and lake.table(t).columns == columns
+        for t, columns in known.tables.items()
+    ) and all(
+        _stands(lake, below, lake.table(s), within, looked) for s, below in known.views.items()
+    )
 
 
 def _refuse_lost_columns(view: View, table: Table) -> None:
@@ -204,9 +220,10 @@ def sound_and_broken(lake: Tables) -> tuple[list[View], list[Broken]]:
     """Every sound view, and those that cannot be compiled: a table or a definition is gone."""
     sound: dict[str, View] = {}
     broken: list[Broken] = []
+    looked: _Looked = {}
     for stored in lake.stored():
         try:
-            sound[stored] = compile_view(lake, lake.table(stored))
+            sound[stored] = _compile(lake, lake.table(stored), (), looked).view
         except BelvedereError as error:
             broken.append(Broken(shown_name(lake, stored), stored, error))
     return _ordered(sound), broken

@@ -166,7 +166,9 @@ class LookUps:
             self.ran.append(f"-- {before.num_rows} rows of {of}, by {by}: back by its change")
             return before
         columns = [f.source for f in group.leaf.fields]
-        rows = look_up(table, version, columns, group.column, values, nulls=group.nulls, most=MOST)
+        rows = self.held.tables.pins.looked.rows(
+            table, version, columns, group.column, values, nulls=group.nulls, most=MOST
+        )
         if rows is not None:
             rows = group.chosen(rows)
             self.held.tables.opened.add((group.leaf.table, version))

@@ -28,6 +28,7 @@ from belvedere.lake.tables import Table
 from belvedere.lake.work import Work
 from belvedere.sql.render import SIGN
 from belvedere.views.definition import View
+from belvedere.views.looked import Looked
 
 
 class Pins:
@@ -43,6 +44,7 @@ class Pins:
         self._feeds: dict[tuple[str, int, int, str | None, int], Feed] = {}
         self._changes: dict[tuple[Work, Feed, tuple[str, ...]], Changes] = {}
         self._wholes: dict[tuple[str, int, tuple[str, ...]], pa.Table | None] = {}
+        self.looked = Looked()
         self._busy = threading.RLock()
         self._end = ExitStack()
 
