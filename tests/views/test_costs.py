@@ -102,6 +102,17 @@ def test_a_creation_is_a_rebuild_that_was_cold() -> None:
     assert seconds(REBUILD, 1e7, [], rebuilt, fast) == pytest.approx(3 * usual)
 
 
+def test_rebuilds_of_small_tables_tell_nothing_of_large_ones_where_creations_do() -> None:
+    """Its creation took 15 s: that the lake computes small groups fast is no reason to try again."""
+    created = Took("rebuild", 3e7, 15.0, created=True)
+    small = [Took("rebuild", 1e4, 0.1)] * 3
+    assert seconds(REBUILD, 3e7, [created], created, *small) == pytest.approx(15.0 / costs._COLD)
+    assert seconds(REBUILD, 1e4, [], created, *small) == pytest.approx(0.1)
+    # Rebuilds of the same size are what is usual, and those of another size if there is nothing else.
+    assert seconds(REBUILD, 3e7, [created], *small, Took("rebuild", 4e7, 4.0)) < 4.0
+    assert seconds(REBUILD, 3e7, [], *small) < 1.0
+
+
 def test_what_was_not_tried_lately_is_tried_again_where_it_may_pay() -> None:
     """A rebuild was slow once; it is tried again after ten refreshes, if it may be half as long."""
     merges, rebuilt = [Took("merge", 1e7, 3.0)], Took("rebuild", 1e7, 4.0)

@@ -5,7 +5,8 @@
 The factor is what refreshes really took beside what the formula says. The newest three of this
 view by the same strategy and of about the same work tell it, or of any work if there are none:
 the median of n counts n times as much as what is usual in this lake, the median over all views of
-rebuilds, or of refreshes from changes, which is the machine's speed at them.
+rebuilds, or of refreshes from changes, which is the machine's speed at them: at work of about the
+same size if there was any, for rows are handled faster where they are few, or slower.
 
 What is not tried is not learned. A view's creation is a rebuild before anything is warm, so a view
 that was never rebuilt is expected to take a part of that, or what is usual, whichever is less. And
@@ -82,7 +83,7 @@ class Past:
 
     def alike(self, some: Sequence[Took], work: float) -> list[Took]:
         """Those of the view's own refreshes that tell most: of about the same work, if there are any."""
-        near = [t for t in some if work / _ALIKE <= t.work <= work * _ALIKE]
+        near = _near(some, work)
         return (self.telling(near) if self.surely else near) or self.telling(some)
 
     def knows(self, strategy: str) -> bool:
@@ -150,7 +151,7 @@ def _formula(strategy: str, work: float) -> float:
 
 def _factor(strategy: str, work: float, past: Past) -> float:
     ours = [t for t in past.own if t.strategy == strategy]
-    usual = _usual(strategy, past.telling(past.every))
+    usual = _usual(strategy, work, past.telling(past.every))
     done = [t for t in ours if not t.created]
     alike = past.alike(done, work)
     if not alike:
@@ -160,11 +161,17 @@ def _factor(strategy: str, work: float, past: Past) -> float:
     return factor if past.lately(strategy) else factor / _STALE
 
 
-def _usual(strategy: str, every: Sequence[Took]) -> float:
+def _usual(strategy: str, work: float, every: Sequence[Took]) -> float:
     again = Strategy.REBUILD.value
     alike = [t for t in every if (t.strategy == again) is (strategy == again)]
-    some = [t for t in alike if not t.created] or alike or every
+    done = [t for t in alike if not t.created]
+    some = _near(done, work) or _near(alike, work) or done or alike or every
     return median(map(_ratio, some)) if some else 1.0
+
+
+def _near(some: Sequence[Took], work: float) -> list[Took]:
+    """Those of about the same work."""
+    return [t for t in some if work / _ALIKE <= t.work <= work * _ALIKE]
 
 
 def _ratio(took: Took) -> float:
