@@ -70,7 +70,7 @@ def _with_summary(lake: bv.Lake, rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _batch(lake: bv.Lake, number: int) -> float:
     """Seconds to keep the summary after about a thousand changed rows: orders with their lines."""
     which = f"{{0}} % 32 < 8 AND {{0}} div 32 % {{1}} = {number}"
-    every = max(lake.sql("SELECT * FROM orders").count() // 4 // ORDERS, 1)
+    every = max(lake.sql("SELECT * FROM orders").count() // ORDERS, 1)
     for table, key in (("lineitem", "l_orderkey"), ("orders", "o_orderkey")):
         lake.sql(
             f"INSERT INTO {table} SELECT {key} + 8, * EXCEPT ({key}) FROM {table}"

@@ -219,7 +219,8 @@ def the_sql_means_the_change(q: Rel, db: Database, moving: set[str]) -> None:
 
 def memory_agrees(q: Rel, db: Database) -> int:
     """Every part of a plan that is computed in memory has the plan's rows; how many were"""
-    memory, computed = Memory(lambda leaf: held(db, leaf), most=10_000), 0
+    none = {c: "int" for node in each_once(q) if isinstance(node, Empty) for c in node.columns}
+    memory, computed = Memory(lambda leaf: held(db, leaf), most=10_000, types=none), 0
     for node in each_once(q):
         try:
             rows = memory.rows(node)

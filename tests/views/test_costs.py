@@ -94,9 +94,10 @@ def test_where_spark_is_expected_own_refreshes_of_the_same_work_tell_wherever_th
 def test_a_creation_is_a_rebuild_that_was_cold() -> None:
     usual = seconds(REBUILD, 1e7, [])
     slow, fast = (Took("rebuild", 1e7, s, created=True) for s in (10 * usual, usual))
-    assert seconds(REBUILD, 1e7, [slow]) == usual
-    assert usual / 3 < seconds(REBUILD, 1e7, [fast]) < usual / 2
-    assert seconds(REBUILD, 1e7, [], fast) == pytest.approx(seconds(REBUILD, 1e7, [fast]))
+    # As one refresh of its own, beside what is usual.
+    assert seconds(REBUILD, 1e7, [slow]) == pytest.approx((10 / costs._COLD) ** 0.5 * usual)
+    assert seconds(REBUILD, 1e7, [fast]) == pytest.approx(costs._COLD**-0.5 * usual)
+    assert seconds(REBUILD, 1e7, [], fast) == pytest.approx(usual / costs._COLD)
     rebuilt = Took("rebuild", 1e7, 3 * usual)
     assert seconds(REBUILD, 1e7, [rebuilt, fast]) == seconds(REBUILD, 1e7, [rebuilt])
     assert seconds(REBUILD, 1e7, [], rebuilt, fast) == pytest.approx(3 * usual)
@@ -109,8 +110,18 @@ def test_rebuilds_of_small_tables_tell_nothing_of_large_ones_where_creations_do(
     assert seconds(REBUILD, 3e7, [created], created, *small) == pytest.approx(15.0 / costs._COLD)
     assert seconds(REBUILD, 1e4, [], created, *small) == pytest.approx(0.1)
     # Rebuilds of the same size are what is usual, and those of another size if there is nothing else.
-    assert seconds(REBUILD, 3e7, [created], *small, Took("rebuild", 4e7, 4.0)) < 4.0
+    assert 3.0 < seconds(REBUILD, 3e7, [created], *small, Took("rebuild", 4e7, 4.0)) < 6.0
     assert seconds(REBUILD, 3e7, [], *small) < 1.0
+
+
+def test_one_view_that_is_computed_in_no_time_sets_no_other_to_be_computed_again() -> None:
+    """Its filter left nothing: that says little of a view of the same size that took its time."""
+    created, at_once = Took("rebuild", 1.7e7, 4.0, created=True), Took("rebuild", 1.7e7, 0.4)
+    again = seconds(REBUILD, 1.7e7, [created], created, at_once)
+    assert again == pytest.approx((0.4 * 4.0 / costs._COLD) ** 0.5)
+    # Until it was not tried for long.
+    merges = [Took("merge", 1e6, 0.7)] * 10
+    assert seconds(REBUILD, 1.7e7, [*merges, created], at_once) == pytest.approx(again / 2)
 
 
 def test_what_was_not_tried_lately_is_tried_again_where_it_may_pay() -> None:

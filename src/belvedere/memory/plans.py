@@ -20,6 +20,7 @@ from belvedere.algebra.relations import (
     Aggregate,
     Change,
     Distinct,
+    Empty,
     Filter,
     Join,
     Kind,
@@ -87,6 +88,8 @@ class Memory:
     """The rows of a leaf under its table's names, if they are in memory."""
     most: int
     """Rows of any part; more is for Spark."""
+    types: Mapping[str, str] = field(default_factory=dict)
+    """Those of columns by name, for relations that are known to be empty."""
     _found: dict[int, tuple[Rel, Rows | Declined]] = field(default_factory=dict)
 
     def rows(self, q: Rel) -> Rows:
@@ -134,6 +137,10 @@ class Memory:
                 return self._unsigned(self.rows(q.child), q.columns)
             case Aggregate():
                 return _aggregate(q, self.rows(q.child))
+            case Empty() if q.columns and set(q.columns) <= self.types.keys():
+                kinds_of = {c: self.types[c] for c in q.columns}
+                shape = pa.schema([pa.field(c, kinds.arrow(k)) for c, k in kinds_of.items()])
+                return Rows(shape.empty_table(), kinds_of)
             case _:
                 raise Declined(type(q).__name__)
 

@@ -181,12 +181,16 @@ class _Passes:
         return query.select(*self._shown_keys(p, e), "count(*) AS n").group_by(*self._keys(p, e))
 
     def _whole(self, p: int) -> str:
-        return " AND ".join(f"c{f}.n IS NOT NULL" for f in self.tree.around[p]) or "TRUE"
+        return " AND ".join(f"c{f}.k0 IS NOT NULL" for f in self.tree.around[p]) or "TRUE"
 
     def _dangles(self, p: int, edges: Iterable[int]) -> str:
-        """Whether a row dangles or hears of one that does."""
-        alone = [f"c{f}.n IS NULL" for f in self.tree.around[p]]
-        return " OR ".join([*alone, *(f"d{f}.n IS NOT NULL" for f in edges)]) or "FALSE"
+        """Whether a row dangles or hears of one that does.
+
+        Asked by the key, not by how many say so: a count that goes from 3 to 4 tells nobody anything,
+        and views that do not read it do not follow it.
+        """
+        alone = [f"c{f}.k0 IS NULL" for f in self.tree.around[p]]
+        return " OR ".join([*alone, *(f"d{f}.k0 IS NOT NULL" for f in edges)]) or "FALSE"
 
     def _facts(self, p: int, shown: Iterable[str]) -> exp.Subquery:
         """Rows of a position with all that is known of them."""

@@ -8,10 +8,10 @@ the median of n counts n times as much as what is usual in this lake, the median
 rebuilds, or of refreshes from changes, which is the machine's speed at them: at work of about the
 same size if there was any, for rows are handled faster where they are few, or slower.
 
-What is not tried is not learned. A view's creation is a rebuild before anything is warm, so a view
-that was never rebuilt is expected to take a part of that, or what is usual, whichever is less. And
-of what this view did not do in its newest ten refreshes half is expected: it is tried again where
-it would not take twice as long, at most every eleventh time.
+A view's creation is a rebuild before anything is warm: a part of what it took counts as one refresh
+of a view that was never rebuilt. What is not tried is not learned, so of what this view did not do
+in its newest ten refreshes half is expected: it is tried again where it would not take twice as
+long, at most every eleventh time.
 
 All are read from the ledger at once, and those of this process are added as they end. Refreshes
 that ran no Spark job tell nothing of those that do.
@@ -152,10 +152,9 @@ def _formula(strategy: str, work: float) -> float:
 def _factor(strategy: str, work: float, past: Past) -> float:
     ours = [t for t in past.own if t.strategy == strategy]
     usual = _usual(strategy, work, past.telling(past.every))
-    done = [t for t in ours if not t.created]
-    alike = past.alike(done, work)
+    alike = past.alike([t for t in ours if not t.created], work) or past.telling(ours)
     if not alike:
-        return min([usual, *map(_ratio, past.telling(ours))])
+        return usual
     told, count = median(map(_ratio, alike[:_TELLING])), len(alike[:_TELLING])
     factor = float((usual * told**count) ** (1 / (count + 1)))
     return factor if past.lately(strategy) else factor / _STALE

@@ -151,7 +151,8 @@ class Next:
 
     def _values(self, child: Rel, column: str, leaf: Scan, rows: pa.Table) -> pa.Array | None:
         """A column of the plan over some rows of a table; None if Spark must compute it."""
-        held = Held(self.look_ups.held.tables, self.look_ups.held.changes)
+        before = self.look_ups.held
+        held = Held(before.tables, before.changes, before.types)
         look_ups = LookUps(self.look_ups.work, held, self.look_ups.ran)
         shape = plainly(leaf)
         types = {f.name: f.type for f in shape.fields}

@@ -12,6 +12,7 @@ from sqlglot import exp
 from belvedere.algebra.relations import Change, Empty, Field, Rel, Scan
 from belvedere.algebra.walks import children, each_once, with_children
 from belvedere.analyses.sizes import Column, Sizes, Statistics
+from belvedere.analyses.types import Types
 from belvedere.lake.names import STORED_PREFIX
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory, Rows
@@ -32,6 +33,8 @@ class Held:
 
     tables: Versions
     changes: Mapping[str, pa.Table]
+    types: Types = field(default_factory=dict)
+    """Of the view's columns, by their names in plans."""
     _results: dict[str, Rows] = field(default_factory=dict)
     _views: dict[str, str] = field(default_factory=dict)
 
@@ -84,7 +87,7 @@ class Held:
         """The plan with results for its largest parts that can be computed here and now."""
         if not self.tables.work.usual_decimals:
             return q, known
-        memory, sizes, done = Memory(self._near, MOST), Sizes(known), dict[int, Rel]()
+        memory, sizes, done = Memory(self._near, MOST, self.types), Sizes(known), dict[int, Rel]()
         leaves = leaves_below(q)
 
         def fold(node: Rel) -> Rel:

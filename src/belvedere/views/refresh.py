@@ -313,7 +313,7 @@ class _Refresh:
         views = {t: found[t].view for t in moving}
         versions = self._versions(work, before, stamp.vector, views)
         changes = {t: rows for t in moving if (rows := found[t].held) is not None}
-        in_memory = Held(versions, changes)
+        in_memory = Held(versions, changes, types)
         look_ups = LookUps(work, in_memory, self.ran)
         if choice.reason == "LOST_EXTREMUM" and not way.merge.keys:
             done = self._kept(stamp, moving, known, look_ups, held)
@@ -356,11 +356,11 @@ class _Refresh:
     ) -> int | None:
         """Merge a change that took no extremum away, if memory can tell; the rows that changed."""
         state, tables = self.view.state, look_ups.held.tables
-        in_memory = Held(tables, look_ups.held.changes)
+        types = self.view.definition.types
+        in_memory = Held(tables, look_ups.held.changes, types)
         look_ups = LookUps(look_ups.work, in_memory, self.ran)
         if not isinstance(state, Grouped) or any(t not in in_memory.changes for t in moving):
             return None
-        types = self.view.definition.types
         way = values_that_move(state, moving, types, known)
         effort, on_spark = look_ups.effort(way)
         if self._costs_more(Strategy.MERGE, effort, known, on_spark=on_spark):
