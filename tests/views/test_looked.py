@@ -48,7 +48,7 @@ def test_whatever_was_asked_before_the_rows_are_those_of_a_look_up(table: Table)
         chance, known = random.Random(seed), Looked()
         for _ in range(8):
             asked = values(*chance.sample(range(50), chance.randint(0, 6)))
-            columns, nulls = chance.sample(["k", "a", "b"], chance.randint(1, 3)), seed % 2 == 0
+            columns, nulls = chance.sample(["K", "a", "b"], chance.randint(1, 3)), seed % 2 == 0
             most = chance.choice([3, MOST])
             found, wanted = (
                 rows(table, 0, columns, "k", asked, nulls=nulls, most=most)

@@ -70,18 +70,19 @@ class Looked:
         most: int,
     ) -> pa.Table | None:
         """As `look_up`, of distinct values; from what is known if that has the rows."""
-        place = table.id, version, column, nulls
+        place = table.id, version, column.lower(), nulls
         with self._busy:
             asking = self._asking[place]
         with asking:
             known = self._known(place, columns, values)
             if known is not None:
                 return known if known.num_rows <= most else None
-            every = [*columns, *([] if column in columns else [column])]
+            named = next((c for c in columns if c.lower() == column.lower()), None)
+            every = columns if named else [*columns, column]
             rows = look_up(table, version, every, column, values, nulls=nulls, most=most)
             if rows is None:
                 return None
-            self._keep(place, _Answer(rows, values, column, nulls))
+            self._keep(place, _Answer(rows, values, named or column, nulls))
             return rows.select(list(columns))
 
     def _known(self, place: _Place, columns: Sequence[str], values: pa.Array) -> pa.Table | None:
