@@ -16,10 +16,11 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Outcome:
-    """Per group of one query: the truth, the stale answer, both estimates."""
+    """Per group of one query: the truth, the stale answer, both estimates, the chosen one."""
 
     truth: np.ndarray
     stale: np.ndarray
+    chosen: np.ndarray
     sides: dict[Method, Side]
     spread: dict[Method, np.ndarray]
     """The largest value of all rows (of CORR, of those that changed) over the mean one; of the
@@ -91,7 +92,9 @@ def outcome(
     with np.errstate(divide="ignore", invalid="ignore"):
         truth = after[:, 0] / after[:, 1] if quotient else after[:, 0]
     unequal = {m: s.skew for m, s in found.sides.items()}
-    return Outcome(np.nan_to_num(truth), np.nan_to_num(found.stale), found.sides, unequal)
+    return Outcome(
+        np.nan_to_num(truth), np.nan_to_num(found.stale), found.value, found.sides, unequal
+    )
 
 
 def fetched(connection: Any, text: str) -> dict[str, np.ndarray]:
