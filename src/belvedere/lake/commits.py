@@ -25,6 +25,7 @@ from belvedere.lake.merges import Merge
 from belvedere.lake.names import dotted, literal
 from belvedere.lake.smallwrites import (
     CHECKPOINTS,
+    MOST_REPLACED,
     MOST_ROWS,
     can_replace,
     merge_rows,
@@ -76,8 +77,8 @@ def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
     """All rows replaced by a query's in one commit; the table stays the same table."""
     table = w.door.table(name)
     if can_replace(table):
-        rows = w.query(query_sql).limit(MOST_ROWS + 1).toArrow()
-        if rows.num_rows <= MOST_ROWS:
+        rows = w.query(query_sql).limit(MOST_REPLACED + 1).toArrow()
+        if rows.num_rows <= MOST_REPLACED:
             assert table.root is not None
             with _committing(w, table, stamp):
                 replace_rows(table.root, rows, stamp)

@@ -26,6 +26,9 @@ from belvedere.lake.tables import Table
 from belvedere.memory.kinds import is_exact
 
 MOST_ROWS = 200_000
+"""Merged at once."""
+MOST_REPLACED, MOST_BYTES = 1_000_000, 32_000_000
+"""Rows that replace others, and how large the files of those may be."""
 
 _PLAIN = ("tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "binary")
 _PLAIN_FAMILIES = ("decimal", "timestamp")
@@ -49,7 +52,8 @@ def can_replace(table: Table) -> bool:
     if found is None or any(f.vector for f in found):
         return False
     counts = [f.rows for f in found]
-    return None not in counts and sum(c or 0 for c in counts) <= MOST_ROWS // 2
+    few = None not in counts and sum(c or 0 for c in counts) <= MOST_REPLACED // 2
+    return few and sum(f.size for f in found) <= MOST_BYTES
 
 
 def replace_rows(root: Path, rows: pa.Table, stamp: Stamp) -> None:
