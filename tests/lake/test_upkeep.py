@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from belvedere.lake import stamps, tables, upkeep
+from belvedere.lake.files import files
 from belvedere.lake.smallwrites import stamped
 from belvedere.lake.stamps import Position, Stamp
 
@@ -93,3 +95,25 @@ def test_what_fails_is_left_to_the_next_time(
     monkeypatch.setattr(DeltaTable, "vacuum", full)
     kept_up(tmp_path / "t")
     assert len(rows(tmp_path / "t")) == 2 * (upkeep.MANY + 4)
+
+
+def test_a_large_table_is_laid_out_by_a_key_and_keeps_its_rows_and_its_stamp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_deltalake(
+        str(tmp_path),
+        pa.table({"k": [(7 * n) % 100_003 for n in range(100_000)], "n": range(100_000)}),
+        commit_properties=stamped(stamp(1)),
+    )
+    before, version = rows(tmp_path), tables.read("t", tmp_path).version
+    upkeep.lay_out(tables.read("t", tmp_path), "k")
+    assert tables.read("t", tmp_path).version == version  # it is small
+    monkeypatch.setattr(upkeep, "LARGE", 100_000)
+    monkeypatch.setattr(upkeep, "SMALL", 100_000)
+    upkeep.lay_out(tables.read("t", tmp_path), "k")
+    laid = files(tmp_path, tables.read("t", tmp_path).version) or []
+    bounds = sorted(file.bounds("k") or () for file in laid)
+    assert len(bounds) > 1
+    assert all(one[1] <= other[0] for one, other in pairwise(bounds))
+    assert rows(tmp_path) == before
+    assert stamps.read_local(tmp_path).stamp == stamp(1)

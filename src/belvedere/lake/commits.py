@@ -52,9 +52,14 @@ _APP_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
 def create(
-    w: Work, name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str] | None = None
+    w: Work,
+    name: str,
+    query_sql: str,
+    stamp: Stamp,
+    properties: Mapping[str, str] | None = None,
+    near: str | None = None,
 ) -> None:
-    """A new stored table with a query's rows and columns, stamped."""
+    """A new stored table with a query's rows and columns, stamped; a large one laid out by `near`."""
     home = w.door.directory / name.lower() if w.door.directory is not None else None
     with lock(home) if home is not None else nullcontext():
         if home is not None:
@@ -64,6 +69,8 @@ def create(
         if home is not None:
             w.door.registered.add(home.name)
         _read_back(w.door, name, stamp)
+        if near is not None:
+            upkeep.lay_out(w.door.table(name), near)
 
 
 def replace(
@@ -105,9 +112,8 @@ def merge_few(w: Work, name: str, rows: pa.Table, change: Merge, stamp: Stamp) -
     if rows.num_rows == 0:
         move(w, table.name, stamp)
         return 0
-    assert table.root is not None
     with _committing(w, table, stamp):
-        changed = merge_rows(table.root, rows, change, stamp)
+        changed = merge_rows(table, rows, change, stamp)
         if changed == 0:
             move(w, table.name, stamp)
     return changed

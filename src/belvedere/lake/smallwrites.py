@@ -21,6 +21,7 @@ from deltalake import (
 
 from belvedere.lake.files import files
 from belvedere.lake.merges import Merge, datafusion
+from belvedere.lake.reach import reach
 from belvedere.lake.stamps import Stamp
 from belvedere.lake.tables import Table
 from belvedere.memory.kinds import is_exact
@@ -77,12 +78,14 @@ def takes(table: Table, merge: Merge) -> bool:
     return all(_is_plain(kinds[k]) for k in merge.keys)
 
 
-def merge_rows(root: Path, rows: pa.Table, merge: Merge, stamp: Stamp) -> int:
+def merge_rows(table: Table, rows: pa.Table, merge: Merge, stamp: Stamp) -> int:
     """Merge rows in one stamped commit; the number of stored rows that changed."""
-    table = DeltaTable(str(root))
-    merger = table.merge(
-        source=_as_stored(rows, table),
-        predicate=datafusion(merge.on),
+    target = DeltaTable(str(table.root))
+    rows = _as_stored(rows, target)
+    conditions = (datafusion(merge.on), reach(table, rows, merge))
+    merger = target.merge(
+        source=rows,
+        predicate=" AND ".join(filter(None, conditions)),
         source_alias="s",
         target_alias="t",
         commit_properties=stamped(stamp),

@@ -4,6 +4,9 @@ Small files are put together, which changes no row. Files that no version within
 retention uses are removed (`delta.deletedFileRetentionDuration`, 7 days by default), and with
 them what a write left that was cut off or ran out of space; commits older than
 `delta.logRetentionDuration` too. What fails is left to the next time: the rows are there.
+
+A large table is laid out by a key when it is new: Spark leaves every key's rows in any file, and a
+merge writes the files anew that it touches. Keys that change together are often near each other.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from belvedere.lake.files import files
+from belvedere.lake.files import count, files
 from belvedere.lake.smallwrites import CHECKPOINTS, passes_arrow
 from belvedere.lake.tables import Table
 
@@ -24,6 +27,8 @@ MANY = 16
 """Files that are better put together."""
 SMALL = 16 << 20
 """Bytes of a file that is worth putting together with others."""
+LARGE = 4_000_000
+"""Rows of a table that is laid out."""
 
 
 def keep_up(table: Table, version: int) -> None:
@@ -36,6 +41,21 @@ def keep_up(table: Table, version: int) -> None:
             opened.optimize.compact(target_size=4 * SMALL, post_commithook_properties=CHECKPOINTS)
         opened.vacuum(dry_run=False, full=True, post_commithook_properties=CHECKPOINTS)
         opened.cleanup_metadata()
+
+
+def lay_out(table: Table, column: str) -> None:
+    """Put rows with like values of a column into the same files, if the table is large.
+
+    No row changes by that; the caller holds the table's lock.
+    """
+    if table.root is None or not passes_arrow(table):
+        return
+    if (count(files(table.root, table.version) or ()) or 0) < LARGE:
+        return
+    with suppress(DeltaError, OSError):
+        DeltaTable(str(table.root)).optimize.z_order(
+            [column], target_size=2 * SMALL, post_commithook_properties=CHECKPOINTS
+        )
 
 
 def _small(root: Path, version: int) -> int:

@@ -34,7 +34,7 @@ from belvedere.views.foreign import verified
 from belvedere.views.guard import refuse_if_needed, view_readers
 from belvedere.views.history import note
 from belvedere.views.ledger import Ledger, Record
-from belvedere.views.maintenance import fill, rebuilding
+from belvedere.views.maintenance import fill, rebuilding, telling_key
 from belvedere.views.meter import Meter
 from belvedere.views.parts import assembled, chosen, part_of
 from belvedere.views.pins import Pins
@@ -181,7 +181,8 @@ def _filled(door: Door, view: View, pins: Pins) -> Record | None:
     meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), Past()),)
     with meter.counting(door, view):
         stamp = replace(stamp, holding=verified(work, pins, view, newest))
-        commits.create(work, view.stored, query, stamp, view.properties)
+        near = telling_key(view.state, view.definition.types, known)
+        commits.create(work, view.stored, query, stamp, view.properties, near)
     return meter.record(door, view, stamp, {}, None, pins.table)
 
 

@@ -36,6 +36,7 @@ from belvedere.analyses.effort import effort, merging
 from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
 from belvedere.lake.merges import Merge
+from belvedere.lake.reach import WHOLE
 from belvedere.rules.backward import backward
 from belvedere.rules.delta import Delta
 from belvedere.rules.narrow import narrowed
@@ -128,6 +129,18 @@ def rebuilding(state: State, known: Statistics) -> float:
     """How much work it is to compute everything again, in rows."""
     sizes = Sizes(known)
     return effort(state.plan, sizes, SMALL) + sizes.rows(state.plan)
+
+
+def telling_key(state: State, types: Types, known: Statistics) -> str | None:
+    """Of the stored columns that rows are matched by, the whole numbers with the most values."""
+    match state:
+        case Grouped():
+            child, keys = state.child, state.keys
+        case Bag():
+            child, keys = state.plan, state.columns
+    whole = [k for k in keys if types[k] in WHOLE]
+    sizes = Sizes(known)
+    return physical(state)[max(whole, key=lambda k: sizes.values(child, k))] if whole else None
 
 
 def additive(state: Grouped, moving: Collection[str], types: Types, known: Statistics) -> Move:
