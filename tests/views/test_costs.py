@@ -93,24 +93,44 @@ def test_where_spark_is_expected_own_refreshes_of_the_same_work_tell_wherever_th
 
 def test_a_creation_is_a_rebuild_that_was_cold() -> None:
     usual = seconds(REBUILD, 1e7, [])
-    slow, fast = (Took("rebuild", 1e7, s, created=True) for s in (10 * usual, usual))
+    slow, fast = (Took("rebuild", 1e7, s, created=True) for s in (4 * usual, usual))
     # As one refresh of its own, beside what is usual.
-    assert seconds(REBUILD, 1e7, [slow]) == pytest.approx((10 / costs._COLD) ** 0.5 * usual)
+    assert seconds(REBUILD, 1e7, [slow]) == pytest.approx((4 / costs._COLD) ** 0.5 * usual)
     assert seconds(REBUILD, 1e7, [fast]) == pytest.approx(costs._COLD**-0.5 * usual)
     assert seconds(REBUILD, 1e7, [], fast) == pytest.approx(usual / costs._COLD)
     rebuilt = Took("rebuild", 1e7, 3 * usual)
     assert seconds(REBUILD, 1e7, [rebuilt, fast]) == seconds(REBUILD, 1e7, [rebuilt])
     assert seconds(REBUILD, 1e7, [], rebuilt, fast) == pytest.approx(3 * usual)
+    # What takes long is not cold for long.
+    minutes = Took("rebuild", 1e9, 200.0, created=True)
+    assert seconds(REBUILD, 1e9, [], minutes) == pytest.approx(195)
+
+
+def test_what_a_small_refresh_took_too_long_is_no_matter_of_rows() -> None:
+    """The first of a large lake took 1.8 s for few rows; the next, of 39 million, is tried all the same."""
+    small = Took("merge", 1.2e5, 1.8, in_memory=True)
+    formula = seconds(MERGE, 3.9e7, [])
+    assert formula < seconds(MERGE, 3.9e7, [], small) < formula + 1.8
+    assert seconds(MERGE, 2e5, [], small) == pytest.approx(1.8, rel=0.1)
+    created = Took("rebuild", 5e8, 17.2, created=True)
+    merge, rebuild = (
+        candidate(strategy, work, Past([created], [small, created]))
+        for strategy, work in ((MERGE, 3.9e7), (REBUILD, 5e8))
+    )
+    assert not cheaper(rebuild, merge)
+    # What was too fast tells of rows.
+    quick = Took("merge", 1.2e5, 0.1)
+    assert seconds(MERGE, 3.9e7, [], quick) < 0.3 * formula
 
 
 def test_rebuilds_of_small_tables_tell_nothing_of_large_ones_where_creations_do() -> None:
     """Its creation took 15 s: that the lake computes small groups fast is no reason to try again."""
     created = Took("rebuild", 3e7, 15.0, created=True)
     small = [Took("rebuild", 1e4, 0.1)] * 3
-    assert seconds(REBUILD, 3e7, [created], created, *small) == pytest.approx(15.0 / costs._COLD)
+    assert seconds(REBUILD, 3e7, [created], created, *small) == pytest.approx(10.0)
     assert seconds(REBUILD, 1e4, [], created, *small) == pytest.approx(0.1)
     # Rebuilds of the same size are what is usual, and those of another size if there is nothing else.
-    assert 3.0 < seconds(REBUILD, 3e7, [created], *small, Took("rebuild", 4e7, 4.0)) < 6.0
+    assert 3.0 < seconds(REBUILD, 3e7, [created], *small, Took("rebuild", 4e7, 4.0)) < 10.0
     assert seconds(REBUILD, 3e7, [], *small) < 1.0
 
 

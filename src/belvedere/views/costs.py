@@ -6,12 +6,13 @@ The factor is what refreshes really took beside what the formula says. The newes
 view by the same strategy and of about the same work tell it, or of any work if there are none:
 the median of n counts n times as much as what is usual in this lake, the median over all views of
 rebuilds, or of refreshes from changes, which is the machine's speed at them: at work of about the
-same size if there was any, for rows are handled faster where they are few, or slower.
+same size if there was any, for rows are handled faster where they are few, or slower. What a much
+smaller refresh took too long is added, not multiplied: it was not its rows.
 
-A view's creation is a rebuild before anything is warm: a part of what it took counts as one refresh
-of a view that was never rebuilt. What is not tried is not learned, so of what this view did not do
-in its newest ten refreshes half is expected: it is tried again where it would not take twice as
-long, at most every eleventh time.
+A view's creation is a rebuild before anything is warm: a part of what it took, or all but some
+seconds, counts as one refresh of a view that was never rebuilt. What is not tried is not learned,
+so of what this view did not do in its newest ten refreshes half is expected: it is tried again
+where it would not take twice as long, at most every eleventh time.
 
 All are read from the ledger at once, and those of this process are added as they end. Refreshes
 that ran no Spark job tell nothing of those that do.
@@ -40,8 +41,9 @@ _FIXED = {"merge": 0.4, "replace keys": 0.4, "rebuild": 0.6}
 _ALIKE = 4
 _TELLING = 3
 _LATELY = 10
-_COLD = 2.5
-"""How many times as long a creation takes as a rebuild does later: two to three on TPC-H."""
+_COLD, _COLD_SECONDS = 2.5, 5.0
+"""How many times as long a creation takes as a rebuild does later, and by how much at most: two to
+three times on TPC-H at scale 1, as long at scale 10."""
 _STALE = 2.0
 """By what is divided what was not tried lately."""
 _UNTRIED = 2.0
@@ -155,7 +157,7 @@ def _factor(strategy: str, work: float, past: Past) -> float:
     alike = past.alike([t for t in ours if not t.created], work) or past.telling(ours)
     if not alike:
         return usual
-    told, count = median(map(_ratio, alike[:_TELLING])), len(alike[:_TELLING])
+    told, count = median(_ratio(t, work) for t in alike[:_TELLING]), len(alike[:_TELLING])
     factor = float((usual * told**count) ** (1 / (count + 1)))
     return factor if past.lately(strategy) else factor / _STALE
 
@@ -165,7 +167,7 @@ def _usual(strategy: str, work: float, every: Sequence[Took]) -> float:
     alike = [t for t in every if (t.strategy == again) is (strategy == again)]
     done = [t for t in alike if not t.created]
     some = _near(done, work) or _near(alike, work) or done or alike or every
-    return median(map(_ratio, some)) if some else 1.0
+    return median(_ratio(t, work) for t in some) if some else 1.0
 
 
 def _near(some: Sequence[Took], work: float) -> list[Took]:
@@ -173,8 +175,18 @@ def _near(some: Sequence[Took], work: float) -> list[Took]:
     return [t for t in some if work / _ALIKE <= t.work <= work * _ALIKE]
 
 
-def _ratio(took: Took) -> float:
-    return took.seconds / (_COLD if took.created else 1) / _formula(took.strategy, took.work)
+def _ratio(took: Took, work: float) -> float:
+    """What an earlier refresh says of one of some work, beside the formula."""
+    seconds, formula = _warm(took), _formula(took.strategy, took.work)
+    if seconds > formula and took.work * _ALIKE < work:
+        return 1 + (seconds - formula) / _formula(took.strategy, work)
+    return seconds / formula
+
+
+def _warm(took: Took) -> float:
+    """Seconds, of a creation what a rebuild will take."""
+    cold = max(took.seconds / _COLD, took.seconds - _COLD_SECONDS)
+    return cold if took.created else took.seconds
 
 
 def _kept(view: Sequence[Took]) -> list[Took]:
