@@ -5,9 +5,12 @@ of an edge of the join tree and for every position and edge:
 
     c_p_e    by key, rows of p that have partners on all their other edges: they complete
     d_p_e    by key, rows of p that dangle, or hear of one that does on another edge
-    b_p_e    by key, all rows of p by what is known of them: whole, extended, jcard, bits
-    z_p      rows of p by the same: the sizes of classes
+    b_p_e    by key, extended rows of p by their class: join cardinality, bits
+    z_p      extended rows of p by the same: the sizes of classes
     l_e      pairs of classes that meet on an edge, with how many rows do: their links
+    n_p      rows of p, and those that are whole: for an explanation
+
+How many whole rows of p have a key needs no table: those of c_p_e, if the other end completes it.
 
 `run` makes a table of each and names it, so that none is computed twice: a frame that Spark keeps for
 an explanation, or a view that is maintained like any other. Only classes and links come back.
@@ -16,7 +19,7 @@ an explanation, or a view that is maintained like any other. Only classes and li
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
@@ -39,13 +42,17 @@ class Built:
 
     sizes: dict[ClassName, int]
     links: dict[tuple[ClassName, ClassName], int]
-    rows: list[tuple[int, int, int]]
-    """Of each position: all rows, those in view rows, those that are extended dangling."""
+    rows: list[tuple[int, int]]
+    """Of each position: all rows, those in view rows; nothing if they were not counted."""
 
     @property
     def bytes(self) -> int:
         """As `Summary.bytes`."""
         return 8 * len(self.sizes) + 12 * len(self.links)
+
+    def of(self, p: int) -> list[int]:
+        """The sizes of a position's classes."""
+        return [n for (q, *_), n in self.sizes.items() if q == p]
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,8 @@ class Steps:
     """Of each position."""
     links: tuple[str, ...]
     """Of each edge."""
+    rows: tuple[str, ...] = ()
+    """Of each position, if its rows were counted."""
 
 
 def at_key(kind: str, p: int, e: int) -> str:
@@ -79,23 +88,29 @@ def steps(
     return _Passes(tree, held, keys, table, run).run_all()
 
 
+def counted_steps(
+    tree: Tree,
+    held: dict[str, tuple[str, ...]],
+    keys: Keys,
+    table: Callable[[str], exp.Table],
+    run: Run,
+) -> Steps:
+    """The same, and count rows."""
+    passes = _Passes(tree, held, keys, table, run)
+    return replace(passes.run_all(), rows=passes.count_all())
+
+
 def summary_of(tree: Tree, made: Steps, read: Read) -> Built:
     """The summary that was made."""
     sizes: dict[ClassName, int] = {}
     links: dict[tuple[ClassName, ClassName], int] = {}
-    rows = []
     for p, name in enumerate(made.sizes):
-        found = [(bool(w), bool(x), int(j), int(b), int(n)) for w, x, j, b, n in read(name)]
-        for _, extended, jcard, bits, n in found:
-            if extended:  # some of a class may be whole
-                sizes[p, jcard, bits] = sizes.get((p, jcard, bits), 0) + n
-        whole = sum(n for is_whole, *_, n in found if is_whole)
-        dangling = sum(n for _, extended, *_, n in found if extended)
-        rows.append((sum(n for *_, n in found), whole, dangling))
+        sizes |= {(p, int(jcard), int(bits)): int(n) for jcard, bits, n in read(name)}
     for e, name in enumerate(made.links):
         above, below = tree.parent(e), tree.child(e)
         for j, f, k, g, w in read(name):
             links[(above, int(j), int(f)), (below, int(k), int(g))] = int(w)
+    rows = [(int(n), int(whole)) for name in made.rows for n, whole in read(name)]
     return Built(sizes, links, rows)
 
 
@@ -131,6 +146,9 @@ class _Passes:
             tuple(self._keep(f"z_{p}", self._sizes(p)) for p in range(len(self.rows))),
             tuple(self._keep(f"l_{e}", self._links(e)) for e in range(len(tree.edges))),
         )
+
+    def count_all(self) -> tuple[str, ...]:
+        return tuple(self._keep(f"n_{p}", self._counts(p)) for p in range(len(self.rows)))
 
     def _keep(self, name: str, query: exp.Select) -> str:
         self.made[name] = self.run(name, query)
@@ -192,8 +210,12 @@ class _Passes:
         alone = [f"c{f}.k0 IS NULL" for f in self.tree.around[p]]
         return " OR ".join([*alone, *(f"d{f}.k0 IS NOT NULL" for f in edges)]) or "FALSE"
 
-    def _facts(self, p: int, shown: Iterable[str]) -> exp.Subquery:
-        """Rows of a position with all that is known of them."""
+    def _counts(self, p: int) -> exp.Select:
+        heard = self._heard(p, "c", self.tree.around[p], "left")
+        return heard.select("count(*) AS n", f"count(CASE WHEN {self._whole(p)} THEN 1 END) AS w")
+
+    def _extended(self, p: int, shown: Iterable[str]) -> exp.Subquery:
+        """Extended rows of a position with their classes."""
         tree = self.tree
         query = self._heard(p, "c", tree.around[p], "left")
         query = self._heard(p, "d", tree.around[p], "left", query)
@@ -204,12 +226,9 @@ class _Passes:
             jcard = _at_most(jcard) if bit and bit % 2 == 0 else jcard
             jcard = f"{jcard} * {_at_most(f'coalesce(s{e}.s, CAST(0 AS DECIMAL(38, 0)))')}"
             bits.append(f"CASE WHEN s{e}.s IS NULL THEN 0 ELSE {1 << bit} END")
-        return query.select(
-            *shown,
-            f"({self._whole(p)}) AS whole",
-            f"({self._dangles(p, tree.around[p])}) AS extended",
-            f"{_at_most(jcard)} AS jcard",
-            f"{' + '.join(bits) or '0'} AS bits",
+        found = query.where(self._dangles(p, tree.around[p]))
+        return found.select(
+            *shown, f"{_at_most(jcard)} AS jcard", f"{' + '.join(bits) or '0'} AS bits"
         ).subquery("f")
 
     def _sums(self, e: int) -> exp.Subquery:
@@ -217,25 +236,20 @@ class _Passes:
         below, keys = self._as(at_key("b", self.tree.child(e), e), "b"), keys_of(self.tree, e)
         total = "sum(CAST(n AS DECIMAL(20, 0)) * jcard) AS s"
         query = exp.select(*keys, total, dialect="spark").from_(below)
-        return query.where("extended").group_by(*keys).subquery(f"s{e}")
+        return query.group_by(*keys).subquery(f"s{e}")
 
     def _grouped(self, p: int, e: int | None) -> exp.Select:
-        """Rows of a position by their key on an edge and by what is known of them."""
+        """Extended rows of a position by their key on an edge and by their class."""
         keys = [] if e is None else keys_of(self.tree, e)
-        facts = self._facts(p, [] if e is None else self._shown_keys(p, e))
-        known = [
-            f"CASE WHEN extended THEN jcard ELSE CAST(0 AS {_CARDINALITY}) END AS jcard",
-            "CASE WHEN extended THEN bits ELSE 0 END AS bits",
-        ]
-        named = exp.select(*keys, "whole", "extended", *known, dialect="spark").from_(facts)
-        by = [*keys, "whole", "extended", "jcard", "bits"]
-        return exp.select(*by, "count(*) AS n").from_(named.subquery("g")).group_by(*by)
+        rows = self._extended(p, [] if e is None else self._shown_keys(p, e))
+        by = [*keys, "jcard", "bits"]
+        return exp.select(*by, "count(*) AS n").from_(rows).group_by(*by)
 
     def _sizes(self, p: int) -> exp.Select:
         if not self.tree.around[p]:
             return self._grouped(p, None)
-        by = ["whole", "extended", "jcard", "bits"]
         first = self._as(at_key("b", p, self.tree.around[p][0]), "b")
+        by = ["jcard", "bits"]
         return exp.select(*by, "sum(n) AS n").from_(first).group_by(*by)
 
     def _links(self, e: int) -> exp.Select:
@@ -244,13 +258,8 @@ class _Passes:
         on = " AND ".join(f"a.{k} = b.{k}" for k in keys_of(self.tree, e))
         by = ["a.jcard", "a.bits", "b.jcard", "b.bits"]
         named = [f"{c} AS {n}" for c, n in zip(by, "jfkg", strict=True)]
-        return (
-            exp.select(*named, "sum(a.n * b.n) AS w")
-            .from_(above)
-            .join(below, on=on)
-            .where("a.extended AND b.extended")
-            .group_by(*by)
-        )
+        joined = exp.select(*named, "sum(a.n * b.n) AS w").from_(above).join(below, on=on)
+        return joined.group_by(*by)
 
 
 _CARDINALITY = "DECIMAL(12, 0)"

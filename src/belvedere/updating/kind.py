@@ -313,12 +313,9 @@ def described(tree: Tree, found: Built) -> str:
     """What a summary would be, as text."""
     lines = ["Join tree:"]
     for p in tree.down:
-        rows, whole, extended = found.rows[p]
-        classes = sum(q == p for q, *_ in found.sizes)
-        lines.append(
-            f"  {tree.shape.positions[p].table}: {rows} rows, {whole} in view rows,"
-            f" {extended} extended dangling in {classes} classes"
-        )
+        counts = [f"{rows} rows, {whole} in view rows" for rows, whole in found.rows[p : p + 1]]
+        dangling = f"{sum(found.of(p))} extended dangling in {len(found.of(p))} classes"
+        lines.append(f"  {tree.shape.positions[p].table}: {', '.join([*counts, dangling])}")
     if tree.dropped:
         lines.append("  cyclic: the estimate leaves out a join, the exact check does not")
     lines.append(f"Summary without candidates: {found.bytes} bytes")

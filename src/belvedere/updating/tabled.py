@@ -298,8 +298,12 @@ class _Near:
         return self.known[kind, p, e, key]
 
     def whole(self, p: int, e: int) -> Codes:
-        """How many whole rows of a position have each key."""
-        counts = [sum(n for w, *_, n in self.at("b", p, e, key) if w) for key in self.numbered[e]]
+        """How many whole rows of a position have each key: complete ones that the other end completes."""
+        q = self.tree.edges[e].across(p)
+        counts = [
+            sum(n for (n,) in self.at("c", p, e, key)) if self.at("c", q, e, key) else 0
+            for key in self.numbered[e]
+        ]
         return np.array([*counts, 0], dtype=np.int64)
 
     def classes(self, p: int, e: int, numbers: Mapping[ClassOf, int]) -> Lists:
@@ -308,9 +312,8 @@ class _Near:
 
         found: Counter[tuple[int, int]] = Counter()
         for code, key in enumerate(self.numbered[e]):
-            for _, extended, jcard, bits, n in self.at("b", p, e, key):
-                if extended:
-                    found[code, numbers[int(jcard), bits]] += n
+            for jcard, bits, n in self.at("b", p, e, key):
+                found[code, numbers[int(jcard), bits]] += n
         rows = [(code, member, n) for (code, member), n in sorted(found.items())]
         columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
         return Lists(len(self.numbered[e]), *map(np.ascontiguousarray, columns))
@@ -325,9 +328,8 @@ class _Near:
         jcard, joined = 1, 0
         for bit, e in enumerate(tree.child_edges[p]):
             below = self.at("b", tree.child(e), e, self.keys[p, e])
-            partners = [(int(j), n) for _, extended, j, _, n in below if extended]
-            jcard = min(jcard * min(sum(j * n for j, n in partners), int(MOST)), int(MOST))
-            joined |= bool(partners) << bit
+            jcard = min(jcard * min(sum(int(j) * n for j, _, n in below), int(MOST)), int(MOST))
+            joined |= bool(below) << bit
         return whole, (jcard, joined)
 
 
