@@ -11,7 +11,7 @@ import pytest
 from sqlglot import exp
 
 from belvedere.updating import building, classes, graph
-from belvedere.updating.building import Built, counted_steps, summary_of
+from belvedere.updating.building import Built, Passes, summary_of
 from belvedere.updating.classes import summarized
 from belvedere.updating.graph import graph_of
 from updating.cases import Case, random_case
@@ -30,7 +30,8 @@ def built(case: Case) -> Built:
         return name
 
     base = case.base()
-    made = counted_steps(base.tree, base.held, case.keys, lambda t: exp.to_table(f"arrow_{t}"), run)
+    passes = Passes(base.tree, base.held, case.keys, lambda t: exp.to_table(f"arrow_{t}"), run)
+    made = passes.run_all_counted()
     return summary_of(base.tree, made, lambda name: connection.execute(f"FROM {name}").fetchall())
 
 
@@ -61,7 +62,7 @@ def test_sql_stops_at_the_greatest_cardinality_too(
 def test_the_law_notices_what_is_not_heard(
     what: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(building._Passes, what, wrong)
+    monkeypatch.setattr(building.Passes, what, wrong)
     cases = [random_case(7000 + seed, positions=2 + seed % 3, rows=7) for seed in range(16)]
     with pytest.raises(AssertionError):
         list(map(same_summary, cases))

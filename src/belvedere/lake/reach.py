@@ -20,6 +20,7 @@ from belvedere.lake.tables import Table, newest
 LARGE = 500_000
 """Stored rows from which on it is worth a look whether any of them has a key."""
 MOST_FOUND = 10_000
+"""Of them are not gone through for it: so many tell that some have."""
 
 WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
 """Types of keys that bound the rows of a merge."""

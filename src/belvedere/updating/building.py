@@ -18,7 +18,7 @@ an explanation, or a view that is maintained like any other. Only classes and li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,29 +77,6 @@ def keys_of(tree: Tree, e: int) -> list[str]:
     return [f"k{i}" for i in range(len(tree.edges[e].classes))]
 
 
-def steps(
-    tree: Tree,
-    held: dict[str, tuple[str, ...]],
-    keys: Keys,
-    table: Callable[[str], exp.Table],
-    run: Run,
-) -> Steps:
-    """Run everything that the summary of a view is made of, without candidates."""
-    return _Passes(tree, held, keys, table, run).run_all()
-
-
-def counted_steps(
-    tree: Tree,
-    held: dict[str, tuple[str, ...]],
-    keys: Keys,
-    table: Callable[[str], exp.Table],
-    run: Run,
-) -> Steps:
-    """The same, and count rows."""
-    passes = _Passes(tree, held, keys, table, run)
-    return replace(passes.run_all(), rows=passes.count_all())
-
-
 def summary_of(tree: Tree, made: Steps, read: Read) -> Built:
     """The summary that was made."""
     sizes: dict[ClassName, int] = {}
@@ -114,11 +91,13 @@ def summary_of(tree: Tree, made: Steps, read: Read) -> Built:
     return Built(sizes, links, rows)
 
 
-class _Passes:
+class Passes:
+    """The queries of a view's summary, without candidates, each run once."""
+
     def __init__(
         self,
         tree: Tree,
-        held: dict[str, tuple[str, ...]],
+        held: Mapping[str, tuple[str, ...]],
         keys: Keys,
         table: Callable[[str], exp.Table],
         run: Run,
@@ -128,6 +107,7 @@ class _Passes:
         self.rows = [self._rows(p, keys, table) for p in range(len(tree.shape.positions))]
 
     def run_all(self) -> Steps:
+        """Run everything that the summary is made of."""
         tree = self.tree
         for p, e in tree.ways:
             others = [f for f in tree.around[p] if f != e]
@@ -147,8 +127,11 @@ class _Passes:
             tuple(self._keep(f"l_{e}", self._links(e)) for e in range(len(tree.edges))),
         )
 
-    def count_all(self) -> tuple[str, ...]:
-        return tuple(self._keep(f"n_{p}", self._counts(p)) for p in range(len(self.rows)))
+    def run_all_counted(self) -> Steps:
+        """The same, and count rows."""
+        made = self.run_all()
+        counts = (self._keep(f"n_{p}", self._counts(p)) for p in range(len(self.rows)))
+        return replace(made, rows=tuple(counts))
 
     def _keep(self, name: str, query: exp.Select) -> str:
         self.made[name] = self.run(name, query)

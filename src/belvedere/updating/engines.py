@@ -11,7 +11,7 @@ from belvedere.lake.shelf import Tables
 from belvedere.lake.stamps import Vector
 from belvedere.lake.tables import Table
 from belvedere.updating.base import held_columns
-from belvedere.updating.building import Built, counted_steps, summary_of
+from belvedere.updating.building import Built, Passes, summary_of
 from belvedere.updating.restricted import Engine
 from belvedere.updating.trees import Keys, Tree
 
@@ -52,7 +52,7 @@ def built_on(lake: Tables, tree: Tree, keys: Keys, vector: Vector) -> Built:
         def table(name: str) -> exp.Table:
             return pinned(tables[name], vector[name].version)
 
-        made = counted_steps(tree, held_columns(tree.shape, keys), keys, table, run)
+        made = Passes(tree, held_columns(tree.shape, keys), keys, table, run).run_all_counted()
         return summary_of(tree, made, lambda name: _rows(w, exp.select("*").from_(name)))
 
 

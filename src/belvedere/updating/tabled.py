@@ -31,7 +31,7 @@ from belvedere.memory.plans import Memory
 from belvedere.sql.cursor import dotted
 from belvedere.sql.statements import CreateView
 from belvedere.updating.base import Mask
-from belvedere.updating.building import Built, Steps, at_key, keys_of, steps, summary_of
+from belvedere.updating.building import Built, Passes, Steps, at_key, keys_of, summary_of
 from belvedere.updating.classes import NONE, Summary, propagate
 from belvedere.updating.domains import Codes
 from belvedere.updating.estimate import Estimate, Segment, estimate_side_effects
@@ -84,7 +84,7 @@ def create(
         return own
 
     try:
-        steps(tree, dict(held), keys, lambda t: exp.to_table(t, dialect="spark"), run)
+        Passes(tree, held, keys, lambda t: exp.to_table(t, dialect="spark"), run).run_all()
     except BaseException:
         drop(door, name)
         raise
