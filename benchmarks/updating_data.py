@@ -123,15 +123,16 @@ class Tpch:
         }
 
     def insertions(self, name: str, rows: int, seed: int) -> Iterator[dict[str, Any]]:
-        """Rows of the view of the whole data, in any order."""
+        """Rows of the view of the whole data, the same and in the same order at every run."""
         froms, where = JOINS[name]
         driving = max(froms.split(", "), key=lambda f: list(COLUMNS).index(f.split()[0]))
         some = []
         for part in froms.split(", "):
             table, alias = part.split()
-            sampled = f"(SELECT * FROM whole_{table} USING SAMPLE reservoir({rows} ROWS) REPEATABLE ({seed}))"
+            by = f"hash({', '.join(KEYS[table])}, {seed})"
+            sampled = f"(SELECT * FROM whole_{table} ORDER BY {by} LIMIT {rows})"
             some.append(f"{sampled} {alias}" if part == driving else f"whole_{table} {alias}")
-        text = f"SELECT {outputs(froms)} FROM {', '.join(some)} WHERE {where}"
+        text = f"SELECT {outputs(froms)} FROM {', '.join(some)} WHERE {where} ORDER BY ALL"
         found = self.connection.execute(text).to_arrow_table().to_pylist()
         random.Random(seed).shuffle(found)
         yield from found

@@ -95,6 +95,41 @@ def test_without_candidates_counts_are_averaged_out() -> None:
     assert estimated(case, case.base(), 1.0, insert).rows == 2
 
 
+@pytest.mark.parametrize("root", range(4))
+def test_rows_that_share_a_key_of_two_columns_are_not_averaged_out(root: int) -> None:
+    """The row (1, 1) of a class of four lacks three partners, and all of them come at once."""
+    case = Case(
+        "SELECT * FROM r, s, t, u WHERE r.a = s.d AND s.e = t.b AND s.d = u.g AND s.e = u.h",
+        {"r": ("a",), "s": ("d", "e", "f"), "t": ("b",), "u": ("g", "h")},
+        {"r": [], "s": [(1, 1, 9), (2, 2, 9), (3, 3, 9), (4, 4, 9)], "t": [], "u": []},
+        root=root,
+    )
+    insert = ((1,), (1, 1, 5), (1,), (1, 1))
+    assert real(case, insert) == 2
+    assert estimated(case, case.base(), 0.0, insert).rows == 2
+
+
+@pytest.mark.parametrize(("root", "rows"), [(0, 3), (1, 3), (2, 3), (3, 3), (4, 2)])
+def test_what_their_other_joins_are_worth_is_still_a_mean(root: int, rows: int) -> None:
+    """Of the four rows half have a partner in v; from v it is not known which."""
+    case = Case(
+        "SELECT * FROM r, s, t, u, v"
+        " WHERE r.a = s.d AND s.e = t.b AND s.d = u.g AND s.e = u.h AND s.f = v.c",
+        {"r": ("a",), "s": ("d", "e", "f"), "t": ("b",), "u": ("g", "h"), "v": ("c",)},
+        {
+            "r": [],
+            "s": [(1, 1, 9), (2, 2, 8), (3, 3, 7), (1, 1, 5)],
+            "t": [],
+            "u": [],
+            "v": [(9,), (5,), (4,)],
+        },
+        root=root,
+    )
+    insert = ((1,), (1, 1, 4), (1,), (1, 1), (4,))
+    assert real(case, insert) == 3
+    assert estimated(case, case.base(), 0.0, insert).rows == rows
+
+
 @pytest.fixture
 def shop() -> Case:
     """Fig. 1, values numbered: S_i as i, P_i as i, C_i as i, A_i as i; LA 1, NY 2, KS 3."""

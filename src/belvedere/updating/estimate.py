@@ -9,6 +9,10 @@ by their keys, and the change of `est` is propagated to the root. Candidates, wh
 propagated one by one; where a change spreads over a larger class, its `reach` tells what becomes
 of it further up. With every row a candidate the count is exact.
 
+Where a join on several columns contains others of the same position, the rows that have a segment's
+key on it, its kin, meet the segment's partners on all of these joins at once. An average over their
+class would take that for a coincidence, so that they are propagated apart from it.
+
 `estimate ≥ 1 + θ` declares side effects.
 """
 
@@ -119,7 +123,24 @@ class _Touched:
         return found
 
 
-_UNTOUCHED = _Touched(np.zeros(0, dtype=np.int64), np.zeros(0))
+_NO_CLASSES = np.zeros(0, dtype=np.int64)
+_UNTOUCHED = _Touched(_NO_CLASSES, np.zeros(0))
+
+
+@dataclass(frozen=True)
+class _Kin:
+    """Rows of a position that have its segment's key on some edges: their classes, in order."""
+
+    edges: tuple[int, ...]
+    classes: Codes
+    counts: Codes
+
+    def among(self, classes: Codes) -> Codes:
+        """How many of them are in each of some classes."""
+        return _counted(self.classes, self.counts, classes)
+
+
+_NO_KIN = _Kin((), _NO_CLASSES, _NO_CLASSES)
 
 
 class _Propagation:
@@ -132,12 +153,27 @@ class _Propagation:
         self.before = [0.0] * n
         self.after = [0.0] * n
         self.touched = [_UNTOUCHED] * n
+        self.kin = [self._kin_of(p) for p in range(n)]
+        self.beside = [0.0] * n
+        """What the kin of segments gain, beyond others of their classes, where they are known apart."""
+        self.partners: list[dict[int, tuple[float, float]]] = [{} for _ in segments]
+        """The `est` of what lies below a segment on an edge, without and with the insertion."""
         self.spread = 0.0
 
     def _class_of(self, p: int) -> int:
         number = self.segments[p].number
         known = self.summary.of_row[p]
         return NONE if number is None or number >= len(known) else int(known[number])
+
+    def _kin_of(self, p: int) -> _Kin:
+        """Rows that share more than one key with a segment; candidates are apart as it is."""
+        edges = self.tree.shared[p]
+        if len(edges) < 2 or not set(edges) & set(self.tree.child_edges[p]):
+            return _NO_KIN
+        classes, counts = self.summary.by_key[p, edges[0]].at(self.segments[p].keys[edges[0]])
+        counts = counts - (classes == self.own[p])
+        some = (counts > 0) & (self.summary.sizes[p][classes] > 1)
+        return _Kin(edges, classes[some], counts[some])
 
     def rows(self) -> float:
         """The new view rows."""
@@ -149,7 +185,11 @@ class _Propagation:
         found, summary = self.touched[root], self.summary
         more = found.est - summary.est[root][found.classes]
         grown = float((summary.sizes[root][found.classes] * more).sum())
-        return min(grown + self.spread + self.after[root] - self.before[root], MOST)
+        return min(grown + self.spread + self._change(root), MOST)
+
+    def _change(self, p: int) -> float:
+        """By how much `est` grows at the key of a position's segment, by it and its kin."""
+        return self.after[p] + self.beside[p] - self.before[p]
 
     def _segment(self, p: int) -> None:
         """The `est` of a position's segment without and with the insertion."""
@@ -159,27 +199,40 @@ class _Propagation:
             classes, counts = self.summary.by_key[child, e].at(self.segments[p].keys[e])
             others = counts - (classes == self.own[child])
             was = float((others * self.summary.est[child][classes]).sum()) + self.before[child]
-            now = self.touched[child].of(classes, self.summary.est[child])
+            est = self.touched[child].of(classes, self.summary.est[child])
+            now = float((others * est).sum()) + self.after[child] + self.beside[child]
+            self.partners[p][e] = (was, now)
             before *= was
-            after *= float((others * now).sum()) + self.after[child]
+            after *= now
         self.after[p] = min(after, MOST)
         self.before[p] = 0.0 if self.segments[p].number is None else min(before, MOST)
 
     def _classes(self, p: int) -> None:
         """The classes of a position that children's changes touch, and their new `est`."""
-        edges = self.tree.child_edges[p]
+        edges, kin = self.tree.child_edges[p], self.kin[p]
         grown = {e: self._grown(p, e) for e in edges}
         every = [classes for classes, _ in grown.values() if len(classes)]
+        if any(was != now for e, (was, now) in self.partners[p].items() if e in kin.edges):
+            every.append(kin.classes)
         if not every:
             return
         classes = np.unique(np.concatenate(every))
         sizes = self.summary.sizes[p][classes].astype(float)
-        value = np.ones(len(classes))
+        value, ahead = np.ones(len(classes)), np.ones(len(classes))
+        behind = np.ones(len(classes))
         for e in edges:
             more = np.zeros(len(classes))
             np.add.at(more, np.searchsorted(classes, grown[e][0]), grown[e][1])
-            value = np.minimum(value * (self.summary.means[e][classes] + more / sizes), MOST)
+            means = self.summary.means[e][classes]
+            value = np.minimum(value * (means + more / sizes), MOST)
+            own = self.partners[p][e] if e in kin.edges else (means, means + more / sizes)
+            behind, ahead = np.minimum(behind * own[0], MOST), np.minimum(ahead * own[1], MOST)
         was = self.summary.est[p][classes]
+        gained = kin.among(classes) * ((ahead - behind) - (value - was))
+        if p == self.tree.root or self.tree.parent_edge[p] in kin.edges:
+            self.beside[p] = float(gained.sum())
+        else:
+            value = value + gained / sizes
         moved = value != was
         self.touched[p] = _Touched(classes[moved], value[moved])
         if p != self.tree.root:
@@ -194,33 +247,46 @@ class _Propagation:
         below = found.classes[alone]
         delta = (found.est - self.summary.est[child][found.classes])[alone]
         of, above, weights = self.summary.links[e].under(below)
-        # The segment's own joins are counted with the segment.
-        own = above == self.own[p]
-        mine = np.where(own, self._joins(p, e, below)[of], 0) if own.any() else 0
+        # The joins of the segment and of its kin are counted with them.
+        apart = self._apart(p, e, above)
+        mine = apart * self._joins(p, e, below)[of] if apart.any() else 0
         more = (weights - mine) * delta[of]
-        change = self.after[child] - self.before[child]
         classes, counts = self.summary.by_key[p, e].at(self.segments[child].keys[e])
-        others = (counts - (classes == self.own[p])) * change
+        others = (counts - self._apart(p, e, classes)) * self._change(child)
         both, values = np.concatenate([above, classes]), np.concatenate([more, others])
         some = values != 0
         return both[some], values[some]
 
+    def _apart(self, p: int, e: int, classes: Codes) -> Codes:
+        """How many rows of some classes are the segment of a position, or its kin on an edge."""
+        own: Codes = (classes == self.own[p]).astype(np.int64)
+        return own + self.kin[p].among(classes) if e in self.kin[p].edges else own
+
     def _joins(self, p: int, e: int, below: Codes) -> Codes:
         """How many rows of classes below a position's segment joins with."""
         classes, counts = self.summary.by_key[self.tree.child(e), e].at(self.segments[p].keys[e])
-        if not len(classes):
-            return np.zeros(len(below), dtype=np.int64)
-        at = np.minimum(np.searchsorted(classes, below), len(classes) - 1)
-        return np.where(classes[at] == below, counts[at], 0)
+        return _counted(classes, counts, below)
 
     def _reach(self, p: int, classes: Codes) -> Counts:
-        """What changes of classes do at the root, without what goes through a segment above."""
+        """What changes of classes do at the root, but for what goes through a segment above or its kin."""
         e = self.tree.parent_edge[p]
         above = self.tree.parent(e)
-        reach, own = self.summary.reach[p][classes], self.own[above]
-        if own == NONE or not len(classes):
+        reach, kin = self.summary.reach[p][classes], self.kin[above]
+        apart = kin.classes if e in kin.edges else _NO_CLASSES
+        if self.own[above] != NONE:
+            apart = np.union1d(apart, [self.own[above]])
+        if not len(apart) or not len(classes):
             return reach
-        rate = float(self.summary.reach[above][own]) / float(self.summary.sizes[above][own])
+        rates = self.summary.reach[above][apart] / self.summary.sizes[above][apart]
         for f in self.tree.child_edges[above]:
-            rate *= 1.0 if f == e else float(self.summary.means[f][own])
+            rates = rates if f == e else rates * self.summary.means[f][apart]
+        rate = float((rates * self._apart(above, e, apart)).sum())
         return np.maximum(reach - self._joins(above, e, classes) * rate, 0.0)
+
+
+def _counted(classes: Codes, counts: Codes, some: Codes) -> Codes:
+    """The counts of some classes, from those of classes in order; zero of others."""
+    if not len(classes):
+        return np.zeros(len(some), dtype=np.int64)
+    at = np.minimum(np.searchsorted(classes, some), len(classes) - 1)
+    return np.where(classes[at] == some, counts[at], 0)

@@ -89,6 +89,20 @@ class Tree:
         up = [(p, self.parent_edge[p]) for p in reversed(self.down) if p != self.root]
         return (*up, *((p, e) for p in self.down for e in self.child_edges[p]))
 
+    @cached_property
+    def shared(self) -> tuple[tuple[int, ...], ...]:
+        """Of each position the widest edge, and those that it contains: its key tells theirs."""
+        return tuple(
+            max(((e, *self._contained(p, e)) for e in edges), key=len, default=())
+            for p, edges in enumerate(self.around)
+        )
+
+    def _contained(self, position: int, edge: int) -> list[int]:
+        wide = set(self.edges[edge].classes)
+        return [
+            f for f in self.around[position] if f != edge and wide.issuperset(self.edges[f].classes)
+        ]
+
     def bit(self, position: int, edge: int) -> int:
         """The bit that stands for an edge at one of its ends."""
         return 1 << self.around[position].index(edge)
