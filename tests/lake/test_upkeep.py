@@ -109,7 +109,7 @@ def test_a_large_table_is_laid_out_by_a_key_and_keeps_its_rows_and_its_stamp(
     upkeep.lay_out(tables.read("t", tmp_path), "k")
     assert tables.read("t", tmp_path).version == version  # it is small
     monkeypatch.setattr(upkeep, "LARGE", 100_000)
-    monkeypatch.setattr(upkeep, "SMALL", 100_000)
+    monkeypatch.setattr(upkeep, "LEAST", 100_000)
     upkeep.lay_out(tables.read("t", tmp_path), "k")
     laid = files(tmp_path, tables.read("t", tmp_path).version) or []
     bounds = sorted(file.bounds("k") or () for file in laid)

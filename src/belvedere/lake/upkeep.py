@@ -6,18 +6,19 @@ them what a write left that was cut off or ran out of space; commits older than
 `delta.logRetentionDuration` too. What fails is left to the next time: the rows are there.
 
 A large table is laid out by a key when it is new: Spark leaves every key's rows in any file, and a
-merge writes the files anew that it touches. Keys that change together are often near each other.
+merge writes the files anew that it touches. Keys that change together are often near each other, so
+that of a table in some pieces a small merge writes one or two. Upkeep leaves pieces of that size be.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from belvedere.lake.files import count, files
+from belvedere.lake.files import File, count, files
 from belvedere.lake.smallwrites import CHECKPOINTS, passes_arrow
 from belvedere.lake.tables import Table
 
@@ -25,9 +26,11 @@ EVERY = 50
 """Refreshes of a view."""
 MANY = 16
 """Files that are better put together."""
-SMALL = 16 << 20
-"""Bytes of a file that is worth putting together with others."""
-LARGE = 4_000_000
+PIECES = 16
+"""Files that a table is better laid out in, if they are neither tiny nor huge."""
+LEAST, MOST = 1 << 20, 64 << 20
+"""Bytes of such a file."""
+LARGE = 500_000
 """Rows of a table that is laid out."""
 
 
@@ -37,8 +40,11 @@ def keep_up(table: Table, version: int) -> None:
         return
     with suppress(DeltaError, OSError):
         opened = DeltaTable(str(table.root))
-        if passes_arrow(table) and _small(table.root, version) > MANY:
-            opened.optimize.compact(target_size=4 * SMALL, post_commithook_properties=CHECKPOINTS)
+        some = files(table.root, version) or ()
+        if passes_arrow(table) and sum(f.size < _piece(some) // 2 for f in some) > MANY:
+            opened.optimize.compact(
+                target_size=_piece(some), post_commithook_properties=CHECKPOINTS
+            )
         opened.vacuum(dry_run=False, full=True, post_commithook_properties=CHECKPOINTS)
         opened.cleanup_metadata()
 
@@ -50,14 +56,15 @@ def lay_out(table: Table, column: str) -> None:
     """
     if table.root is None or not passes_arrow(table):
         return
-    if (count(files(table.root, table.version) or ()) or 0) < LARGE:
+    some = files(table.root, table.version) or ()
+    if (count(some) or 0) < LARGE:
         return
     with suppress(DeltaError, OSError):
         DeltaTable(str(table.root)).optimize.z_order(
-            [column], target_size=2 * SMALL, post_commithook_properties=CHECKPOINTS
+            [column], target_size=_piece(some), post_commithook_properties=CHECKPOINTS
         )
 
 
-def _small(root: Path, version: int) -> int:
-    """How many small files a version has."""
-    return sum(f.size < SMALL for f in files(root, version) or ())
+def _piece(some: Collection[File]) -> int:
+    """How large the files of a table had better be."""
+    return min(max(sum(f.size for f in some) // PIECES, LEAST), MOST)
