@@ -209,8 +209,8 @@ class _Propagation:
 
     def _classes(self, p: int) -> None:
         """The classes of a position that children's changes touch, and their new `est`."""
-        edges, kin = self.tree.child_edges[p], self.kin[p]
-        grown = {e: self._grown(p, e) for e in edges}
+        kin = self.kin[p]
+        grown = {e: self._grown(p, e) for e in self.tree.child_edges[p]}
         every = [classes for classes, _ in grown.values() if len(classes)]
         if any(was != now for e, (was, now) in self.partners[p].items() if e in kin.edges):
             every.append(kin.classes)
@@ -218,17 +218,8 @@ class _Propagation:
             return
         classes = np.unique(np.concatenate(every))
         sizes = self.summary.sizes[p][classes].astype(float)
-        value, ahead = np.ones(len(classes)), np.ones(len(classes))
-        behind = np.ones(len(classes))
-        for e in edges:
-            more = np.zeros(len(classes))
-            np.add.at(more, np.searchsorted(classes, grown[e][0]), grown[e][1])
-            means = self.summary.means[e][classes]
-            value = np.minimum(value * (means + more / sizes), MOST)
-            own = self.partners[p][e] if e in kin.edges else (means, means + more / sizes)
-            behind, ahead = np.minimum(behind * own[0], MOST), np.minimum(ahead * own[1], MOST)
-        was = self.summary.est[p][classes]
-        gained = kin.among(classes) * ((ahead - behind) - (value - was))
+        was, (value, more) = self.summary.est[p][classes], self._moved(p, classes, grown)
+        gained = kin.among(classes) * (more - (value - was))
         if p == self.tree.root or self.tree.parent_edge[p] in kin.edges:
             self.beside[p] = float(gained.sum())
         else:
@@ -239,6 +230,22 @@ class _Propagation:
             wide = moved & (sizes > 1)
             reach = self._reach(p, classes[wide])
             self.spread += float((reach * (value - was)[wide]).sum())
+
+    def _moved(
+        self, p: int, classes: Codes, grown: Mapping[int, tuple[Codes, Counts]]
+    ) -> tuple[Counts, Counts]:
+        """The new `est` of some classes, and by how much that of a segment's kin among them grows."""
+        sizes, kin = self.summary.sizes[p][classes].astype(float), self.kin[p]
+        value, ahead, behind = (np.ones(len(classes)) for _ in range(3))
+        for e, (touched, amounts) in grown.items():
+            more = np.zeros(len(classes))
+            np.add.at(more, np.searchsorted(classes, touched), amounts)
+            means = self.summary.means[e][classes]
+            now = means + more / sizes
+            was, own = self.partners[p][e] if e in kin.edges else (means, now)
+            value = np.minimum(value * now, MOST)
+            behind, ahead = np.minimum(behind * was, MOST), np.minimum(ahead * own, MOST)
+        return value, ahead - behind
 
     def _grown(self, p: int, e: int) -> tuple[Codes, Counts]:
         """By how much the partners of classes on one edge grew, all rows of a class together."""
