@@ -32,6 +32,8 @@ LEAST, MOST = 1 << 20, 64 << 20
 """Bytes of such a file."""
 LARGE = 500_000
 """Rows of a table that is laid out."""
+MEMORY = 1 << 30
+"""Bytes that sorting it may take, before it goes to disk."""
 
 
 def keep_up(table: Table, version: int) -> None:
@@ -61,7 +63,10 @@ def lay_out(table: Table, column: str) -> None:
         return
     with suppress(DeltaError, OSError):
         DeltaTable(str(table.root)).optimize.z_order(
-            [column], target_size=_piece(some), post_commithook_properties=CHECKPOINTS
+            [column],
+            target_size=_piece(some),
+            max_spill_size=MEMORY,
+            post_commithook_properties=CHECKPOINTS,
         )
 
 
