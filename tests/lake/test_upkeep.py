@@ -117,3 +117,25 @@ def test_a_large_table_is_laid_out_by_a_key_and_keeps_its_rows_and_its_stamp(
     assert all(one[1] <= other[0] for one, other in pairwise(bounds))
     assert rows(tmp_path) == before
     assert stamps.read_local(tmp_path).stamp == stamp(1)
+
+
+def test_upkeep_puts_crumbs_together_and_leaves_the_pieces_of_a_large_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "LARGE", 100_000)
+    monkeypatch.setattr(upkeep, "LEAST", 100_000)
+    some = pa.table({"k": [(7 * n) % 100_003 for n in range(100_000)], "n": range(100_000)})
+    write_deltalake(str(tmp_path), some, commit_properties=stamped(stamp(1)))
+    upkeep.lay_out(tables.read("t", tmp_path), "k")
+    laid = set(DeltaTable(str(tmp_path)).file_uris())
+    crumb = pa.table({"k": [1], "n": [1]})
+    for number in range(upkeep.MANY + 4):
+        properties = stamped(stamp(number + 2))
+        write_deltalake(str(tmp_path), crumb, mode="append", commit_properties=properties)
+    before = rows(tmp_path)
+    kept_up(tmp_path)
+    after = set(DeltaTable(str(tmp_path)).file_uris())
+    assert len(laid) > 2
+    assert len(laid - after) <= 1  # the last piece has room for crumbs
+    assert len(after) <= len(laid) + 1
+    assert rows(tmp_path) == before

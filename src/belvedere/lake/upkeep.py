@@ -30,6 +30,9 @@ PIECES = 16
 """Files that a table is better laid out in, if they are neither tiny nor huge."""
 LEAST, MOST = 1 << 20, 64 << 20
 """Bytes of such a file."""
+CRUMB = 4
+"""A file below a fourth of that is put together with others: what is laid out comes out at a third,
+for it is compressed afterwards, and stays as it is."""
 LARGE = 500_000
 """Rows of a table that is laid out."""
 MEMORY = 1 << 30
@@ -43,10 +46,9 @@ def keep_up(table: Table, version: int) -> None:
     with suppress(DeltaError, OSError):
         opened = DeltaTable(str(table.root))
         some = files(table.root, version) or ()
-        if passes_arrow(table) and sum(f.size < _piece(some) // 2 for f in some) > MANY:
-            opened.optimize.compact(
-                target_size=_piece(some), post_commithook_properties=CHECKPOINTS
-            )
+        crumb = _piece(some) // CRUMB
+        if passes_arrow(table) and sum(f.size < crumb for f in some) > MANY:
+            opened.optimize.compact(target_size=crumb, post_commithook_properties=CHECKPOINTS)
         opened.vacuum(dry_run=False, full=True, post_commithook_properties=CHECKPOINTS)
         opened.cleanup_metadata()
 
