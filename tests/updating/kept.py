@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from belvedere.updating.base import Base
-from belvedere.updating.classes import Summary
 from belvedere.updating.filter import Filter
-from belvedere.updating.graph import Graph
 from updating.cases import Case, Row, Tables
 
 Batch = tuple[dict[str, pa.Table], dict[str, list[int]]]
@@ -69,21 +66,6 @@ def described(made: Filter, own: set[tuple[Any, ...]]) -> dict[str, Any]:
         "own": alone,
         **facts,
     }
-
-
-def by_class(base: Base, graph: Graph, summary: Summary) -> tuple[Any, Any]:
-    """Sizes and links of a summary without candidates, in the words of `Built`."""
-    names, tree = {}, base.tree
-    for p, of_row in enumerate(summary.of_row):
-        for n in np.flatnonzero(of_row >= 0):
-            names[p, int(of_row[n])] = (p, int(graph.jcard[p][n]), int(graph.joined[p][n]))
-    sizes = {names[p, c]: int(summary.sizes[p][c]) for p, c in names}
-    links = {
-        (names[tree.parent(e), a], names[tree.child(e), b]): w
-        for e, found in summary.links.items()
-        for b, a, w in zip(*(some.tolist() for some in found.entries()), strict=True)
-    }
-    return sizes, links
 
 
 def owners(made: Filter) -> set[tuple[Any, ...]]:

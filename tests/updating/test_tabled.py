@@ -12,20 +12,20 @@ import pytest
 import belvedere as bv
 from belvedere.errors import Invalid
 from belvedere.updating import tabled
-from belvedere.updating.building import Built
+from belvedere.updating.building import columns_of
 from belvedere.updating.checks import Mode
 from belvedere.updating.filter import Filter, make_filter
 from belvedere.updating.reading import whole
 from belvedere.updating.state import Held
 from belvedere.updating.updates import Update, checked
-from updating.kept import by_class
+from updating.by_sql import Numbers, arrays_in_words, in_words, rows_of
 
 pytestmark = pytest.mark.spark
 
 QUERY = """SELECT c.id AS customer, c.city, o.id AS orders, o.customer AS by, o.land, o.day, i.line
 FROM customer c JOIN orders o ON o.customer = c.id AND o.land = c.land
 JOIN item i ON i.orders = o.id WHERE o.day > 2"""
-CREATE = f"CREATE UPDATABLE VIEW v LOOKUPS IN TABLES WITH SUMMARY AS {QUERY}"
+CREATE = f"CREATE UPDATABLE VIEW v CANDIDATES {{}} LOOKUPS IN TABLES WITH SUMMARY AS {QUERY}"
 TABLES = {
     "customer": "id BIGINT, city BIGINT, land STRING",
     "orders": "id BIGINT, customer BIGINT, land STRING, day INT",
@@ -67,13 +67,32 @@ def held_of(lake: bv.Lake) -> Held:
     return held
 
 
-def in_memory(lake: bv.Lake, held: Held) -> Filter:
-    """The filter of the same rows from the same root, without candidates."""
+def in_memory(lake: bv.Lake, held: Held) -> tuple[Filter, Numbers]:
+    """The filter of the same rows from the same root with the same candidates, and their numbers."""
     rows = {
         t: whole(lake._door, lake._door.table(t), held.vector[t].version, list(held.shape.used[t]))
         for t in held.shape.tables
     }
-    return make_filter(held.shape, rows, held.keys, root=held.tree.root, share=0)
+    made = make_filter(held.shape, rows, held.keys, root=held.tree.root, share=0)
+    own = {p: candidates(lake, made, p) for p in range(len(held.shape.positions))}
+    made.candidates = rows_of(made.base, own)
+    made.summarize()
+    return made, own
+
+
+def candidates(lake: bv.Lake, made: Filter, p: int) -> dict[int, int]:
+    """The rows of a position that are candidates, with their numbers; of those that are there."""
+    if f"v_summary_k_{p}" not in {t["tableName"] for t in lake.sql("SHOW TABLES").collect()}:
+        return {}
+    base, table = made.base, made.shape.positions[p].table
+    rows = {
+        tuple(base.values(table, base.tables[table].row(n)).values()): n
+        for n in range(base.tables[table].size)
+    }
+    columns = columns_of(base.held[table])
+    found = lake.sql(f"SELECT * FROM v_summary_k_{p}").collect()
+    numbers = {tuple(row[c] for c in columns): row["own"] for row in found}
+    return {rows[values]: own for values, own in numbers.items() if values in rows}
 
 
 def asked(dice: random.Random) -> dict[str, Any]:
@@ -114,21 +133,22 @@ def agrees(lake: bv.Lake) -> Held:
     """The view, once its summary is what the rows in memory make of it."""
     held = held_of(lake)
     assert held.tabled is not None
-    found: Built = held.tabled.built
-    made = in_memory(lake, held)
-    assert (found.sizes, found.links) == by_class(made.base, made.graph, made.summary)
+    made, own = in_memory(lake, held)
+    found = in_words(held.tree, held.tabled.built)
+    assert any(own.values())
+    assert found == arrays_in_words(made.base, made.graph, made.summary, own)
     return held
 
 
 def test_a_summary_in_tables_is_kept_from_changes_and_estimates_as_one_in_memory(
     lake: bv.Lake,
 ) -> None:
-    lake.sql(CREATE)
+    lake.sql(CREATE.format("30 PERCENT"))
     dice, declared = random.Random(3), 0
     assert "as is the summary" in str(lake.explain("v"))
     for number in range(2):
         held = agrees(lake)
-        declared += estimates(lake, held, in_memory(lake, held), dice)
+        declared += estimates(lake, held, in_memory(lake, held)[0], dice)
         for table in TABLES:
             lake.sql(f"INSERT INTO {table} VALUES {drawn(table, 20 + number, dice)}")
         lake.sql(f"DELETE FROM orders WHERE id = {dice.randrange(8)}")
@@ -147,17 +167,18 @@ def test_a_summary_in_tables_is_kept_from_changes_and_estimates_as_one_in_memory
 def test_a_summary_is_there_whole_or_not_at_all(
     lake: bv.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake.sql("CREATE TABLE v_summary_d_0_0 (id INT) USING delta")
-    with pytest.raises(Invalid, match="v_summary_d_0_0"):
-        lake.sql(CREATE)
+    lake.sql("CREATE TABLE v_summary_k_1 (id INT) USING delta")
+    with pytest.raises(Invalid, match="v_summary_k_1"):
+        lake.sql(CREATE.format(2))
     assert not lake.sql("SHOW MATERIALIZED VIEWS").collect()
+    assert not lake.sql("SHOW TABLES LIKE 'v_summary_k_0'").collect()
     monkeypatch.setattr(tabled, "drop", lambda *_: None)  # as if it had been killed
-    with pytest.raises(Invalid, match="v_summary_d_0_0"):
-        lake.sql(CREATE)
+    with pytest.raises(Invalid, match="v_summary_k_1"):
+        lake.sql(CREATE.format(2))
     monkeypatch.undo()
     assert lake.sql("SHOW MATERIALIZED VIEWS").collect()
-    lake.sql("DROP TABLE v_summary_d_0_0")
-    lake.sql(CREATE)
+    lake.sql("DROP TABLE v_summary_k_1")
+    lake.sql(CREATE.format(2))
     agrees(lake)
     assert [status.name for status in lake.status()] == ["v"]
     lake.sql("DROP MATERIALIZED VIEW v_summary_l_0")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from belvedere.lake.shelf import stored_in
 
 if TYPE_CHECKING:
     from belvedere.lake.door import Door
+    from belvedere.lake.work import Work
 
 _naming = threading.Lock()
 
@@ -54,6 +55,15 @@ def _register(door: Door, name: str, root: Path) -> None:
     else:
         frame = door.spark.read.format("delta").load(str(root))
         frame.createOrReplaceTempView(quote(name))
+
+
+def create_table(w: Work, name: str, query: str, properties: Mapping[str, str]) -> None:
+    """A table with the rows of a query; what is read from it can be followed."""
+    pairs = {tables.CHANGE_FEED: "true", **properties}
+    listed = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in pairs.items())
+    w.query(f"CREATE TABLE {dotted(name)} USING delta TBLPROPERTIES ({listed}) AS {query}")
+    if w.door.directory is not None:
+        w.door.registered.add(name.lower())
 
 
 def create_view(door: Door, name: str, sql: str) -> None:

@@ -70,8 +70,6 @@ def _create(c: Cursor) -> CreateUpdatable:
                 " [LOOKUPS IN MEMORY | TABLES [WITH SUMMARY]] AS query"
             )
             raise c.wrong("expected AS and a query, or ROOT, CANDIDATES, LOOKUPS IN", hint)
-    if summary and share is not None:
-        raise c.wrong("a summary in tables has no candidates", "leave CANDIDATES out")
     query, offset = c.rest("a query")
     percent, count = share or (10.0, None)
     lead = re.sub(r"\S", " ", c.text[:offset])

@@ -5,7 +5,8 @@ of an edge of the join tree and for every position and edge:
 
     c_p_e    by key, rows of p that have partners on all their other edges: they complete
     d_p_e    by key, rows of p that dangle, or hear of one that does on another edge
-    b_p_e    by key, extended rows of p by their class: join cardinality, bits
+    k_p      the candidates of p, numbered; chosen once (`choosing.py`)
+    b_p_e    by key, extended rows of p by their class: join cardinality, bits, a candidate's number
     z_p      extended rows of p by the same: the sizes of classes
     l_e      pairs of classes that meet on an edge, with how many rows do: their links
     n_p      rows of p, and those that are whole: for an explanation
@@ -22,37 +23,41 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from belvedere.algebra.scalars import col
+from belvedere.updating.classes import cardinality_codes
+from belvedere.updating.domains import Codes
 from belvedere.updating.graph import MOST
 from belvedere.updating.trees import Keys, Tree
 
 Run = Callable[[str, exp.Query], str]
 """Makes a table of a query under a name that says what it is; how SQL calls the table."""
-Read = Callable[[str], Iterable[Sequence[Any]]]
+Read = Callable[[str], pa.Table]
 """The rows of such a table."""
-ClassName = tuple[int, int, int]
-"""A position, a join cardinality, bits of child positions with partners."""
+Choose = Callable[["Passes"], Mapping[int, str]]
+"""Makes the tables of candidates of some positions, once rows are known to be whole or to dangle."""
 
 
 @dataclass(frozen=True)
 class Built:
     """Supernodes with their sizes, links with their weights, rows of each position by kind."""
 
-    sizes: dict[ClassName, int]
-    links: dict[tuple[ClassName, ClassName], int]
+    names: tuple[Codes, ...]
+    """What stands for each class of a position, in order; see `class_codes`."""
+    sizes: tuple[Codes, ...]
+    links: tuple[tuple[Codes, Codes, Codes], ...]
+    """Of each edge the places of classes below and above that meet, in order, and their weights."""
     rows: list[tuple[int, int]]
     """Of each position: all rows, those in view rows; nothing if they were not counted."""
 
     @property
     def bytes(self) -> int:
         """As `Summary.bytes`."""
-        return 8 * len(self.sizes) + 12 * len(self.links)
-
-    def of(self, p: int) -> list[int]:
-        """The sizes of a position's classes."""
-        return [n for (q, *_), n in self.sizes.items() if q == p]
+        return 8 * sum(map(len, self.sizes)) + 12 * sum(len(w) for *_, w in self.links)
 
 
 @dataclass(frozen=True)
@@ -77,22 +82,53 @@ def keys_of(tree: Tree, e: int) -> list[str]:
     return [f"k{i}" for i in range(len(tree.edges[e].classes))]
 
 
+def columns_of(held: Sequence[Any]) -> list[str]:
+    """What the held columns of a table are called: none has the name of what is found out about its rows."""
+    return [f"v{i}" for i in range(len(held))]
+
+
+def class_codes(jcard: Codes, bits: Codes, own: Codes) -> Codes:
+    """What stands for classes: of a candidate its number, below zero; of others what their rows share."""
+    found: Codes = np.where(own > 0, -own, cardinality_codes(jcard, bits))
+    return found
+
+
+def class_codes_of(rows: pa.Table, columns: Iterable[str]) -> Codes:
+    """The same of rows that have join cardinality, bits and a candidate's number in some columns."""
+    return class_codes(*(whole_numbers(rows[c]) for c in columns))
+
+
+def whole_numbers(column: pa.ChunkedArray) -> Codes:
+    """A column of numbers without fractions."""
+    found: Codes = pc.cast(column, pa.int64()).to_numpy()
+    return found
+
+
 def summary_of(tree: Tree, made: Steps, read: Read) -> Built:
     """The summary that was made."""
-    sizes: dict[ClassName, int] = {}
-    links: dict[tuple[ClassName, ClassName], int] = {}
-    for p, name in enumerate(made.sizes):
-        sizes |= {(p, int(jcard), int(bits)): int(n) for jcard, bits, n in read(name)}
-    for e, name in enumerate(made.links):
-        above, below = tree.parent(e), tree.child(e)
-        for j, f, k, g, w in read(name):
-            links[(above, int(j), int(f)), (below, int(k), int(g))] = int(w)
-    rows = [(int(n), int(whole)) for name in made.rows for n, whole in read(name)]
-    return Built(sizes, links, rows)
+    names, sizes, links = [], [], []
+    for found in map(read, made.sizes):
+        codes = class_codes_of(found, CLASS)
+        order = np.argsort(codes)
+        names.append(codes[order])
+        sizes.append(whole_numbers(found["n"])[order])
+    for e, found in enumerate(map(read, made.links)):
+        above = np.searchsorted(names[tree.parent(e)], class_codes_of(found, _ABOVE))
+        below = np.searchsorted(names[tree.child(e)], class_codes_of(found, _BELOW))
+        order = np.lexsort((above, below))
+        links.append((below[order], above[order], whole_numbers(found["w"])[order]))
+    counts = pa.concat_tables(map(read, made.rows)) if made.rows else None
+    rows = [] if counts is None else [(c["n"], c["w"]) for c in counts.to_pylist()]
+    return Built(tuple(names), tuple(sizes), tuple(links), rows)
+
+
+CLASS = ("jcard", "bits", "own")
+"""The columns that tell a class."""
+_ABOVE, _BELOW = ("j", "f", "o"), ("k", "g", "q")
 
 
 class Passes:
-    """The queries of a view's summary, without candidates, each run once."""
+    """The queries of a view's summary, each run once."""
 
     def __init__(
         self,
@@ -104,21 +140,30 @@ class Passes:
     ) -> None:
         self.tree, self.held, self.run = tree, held, run
         self.made: dict[str, str] = {}
+        self.candidates: Mapping[int, str] = {}
         self.rows = [self._rows(p, keys, table) for p in range(len(tree.shape.positions))]
 
-    def run_all(self) -> Steps:
-        """Run everything that the summary is made of."""
+    def run_all(self, choose: Choose | None = None) -> Steps:
+        """Run everything that the summary is made of; without candidates unless they are chosen."""
+        self._run_graph()
+        self.candidates = {} if choose is None else choose(self)
+        return self._run_classes()
+
+    def _run_graph(self) -> None:
         tree = self.tree
         for p, e in tree.ways:
             others = [f for f in tree.around[p] if f != e]
-            self._keep(at_key("c", p, e), self._counted(p, e, self._heard(p, "c", others, "")))
+            self._keep(at_key("c", p, e), self._counted(p, e, self.heard(p, "c", others, "")))
         for p, e in tree.ways:
             others = [f for f in tree.around[p] if f != e]
-            query = self._heard(p, "c", tree.around[p], "left")
-            query = self._heard(p, "d", others, "left", query)
+            query = self.heard(p, "c", tree.around[p], "left")
+            query = self.heard(p, "d", others, "left", query)
             self._keep(
                 at_key("d", p, e), self._counted(p, e, query.where(self._dangles(p, others)))
             )
+
+    def _run_classes(self) -> Steps:
+        tree = self.tree
         for p in reversed(tree.down):
             for e in tree.around[p]:
                 self._keep(at_key("b", p, e), self._grouped(p, e))
@@ -128,7 +173,7 @@ class Passes:
         )
 
     def run_all_counted(self) -> Steps:
-        """The same, and count rows."""
+        """The same without candidates, and count rows."""
         made = self.run_all()
         counts = (self._keep(f"n_{p}", self._counts(p)) for p in range(len(self.rows)))
         return replace(made, rows=tuple(counts))
@@ -137,51 +182,58 @@ class Passes:
         self.made[name] = self.run(name, query)
         return self.made[name]
 
-    def _as(self, name: str, alias: str) -> exp.Expr:
+    def named(self, name: str, alias: str) -> exp.Expr:
         """What was made, under an alias."""
         return exp.alias_(exp.to_table(self.made[name], dialect="spark"), alias, table=True)
 
     def _rows(self, p: int, keys: Keys, table: Callable[[str], exp.Table]) -> exp.Expr:
         """The held columns of a position's rows that meet its selection, each row once."""
-        at = self.tree.shape.positions[p]
-        held = self.held[at.table]
-        # Columns are numbered: none has the name of what is found out about its rows.
-        query = exp.select(*(exp.alias_(col(c).expr, f"v{i}") for i, c in enumerate(held)))
+        at, held = self.tree.shape.positions[p], self.held_at(p)
+        named = zip(held, columns_of(held), strict=True)
+        query = exp.select(*(exp.alias_(col(c).expr, v) for c, v in named))
         query = query.from_(table(at.table))
         if at.selection.conjuncts:
             query = query.where(at.selection.expr.copy())
         if set(keys.get(at.table, ("",))) <= set(held):
             return query.subquery("r")
         self._keep(f"r_{p}", query.distinct())
-        return self._as(f"r_{p}", "r")
+        return self.named(f"r_{p}", "r")
 
-    def _keys(self, p: int, e: int) -> list[str]:
-        held = self.held[self.tree.shape.positions[p].table]
-        return [f"r.v{held.index(c)}" for c in self.tree.columns(p, e)]
+    def held_at(self, p: int) -> tuple[str, ...]:
+        """The held columns of a position's table."""
+        return self.held[self.tree.shape.positions[p].table]
 
-    def _heard(
+    def keys(self, p: int, e: int, rows: str = "r") -> list[str]:
+        """The columns of a position's rows that hold their key on an edge."""
+        held = self.held_at(p)
+        return [f"{rows}.v{held.index(c)}" for c in self.tree.columns(p, e)]
+
+    def heard(
         self, p: int, kind: str, edges: Iterable[int], join: str, query: exp.Select | None = None
     ) -> exp.Select:
         """Rows of a position beside what the other ends of some edges say of their keys."""
         found = query or exp.Select().from_(self.rows[p].copy())
         for f in edges:
             q = self.tree.edges[f].across(p)
-            said = self._as(at_key(kind, q, f), f"{kind}{f}")
-            found = found.join(said, on=self._on(p, f, said.alias), join_type=join)
+            said = self.named(at_key(kind, q, f), f"{kind}{f}")
+            found = found.join(said, on=self.on(p, f, said.alias), join_type=join)
         return found
 
-    def _on(self, p: int, e: int, other: str) -> str:
-        mine = zip(self._keys(p, e), keys_of(self.tree, e), strict=True)
+    def on(self, p: int, e: int, other: str, rows: str = "r") -> str:
+        """That rows of a position have the key on an edge that something else has."""
+        mine = zip(self.keys(p, e, rows), keys_of(self.tree, e), strict=True)
         return " AND ".join(f"{own} = {other}.{key}" for own, key in mine)
 
-    def _shown_keys(self, p: int, e: int) -> list[str]:
-        pairs = zip(self._keys(p, e), keys_of(self.tree, e), strict=True)
+    def shown_keys(self, p: int, e: int) -> list[str]:
+        """The key on an edge of a position's rows, for a table by key."""
+        pairs = zip(self.keys(p, e), keys_of(self.tree, e), strict=True)
         return [f"{own} AS {key}" for own, key in pairs]
 
     def _counted(self, p: int, e: int, query: exp.Select) -> exp.Select:
-        return query.select(*self._shown_keys(p, e), "count(*) AS n").group_by(*self._keys(p, e))
+        return query.select(*self.shown_keys(p, e), "count(*) AS n").group_by(*self.keys(p, e))
 
-    def _whole(self, p: int) -> str:
+    def whole(self, p: int) -> str:
+        """Whether a row that hears who completes it is whole."""
         return " AND ".join(f"c{f}.k0 IS NOT NULL" for f in self.tree.around[p]) or "TRUE"
 
     def _dangles(self, p: int, edges: Iterable[int]) -> str:
@@ -194,29 +246,47 @@ class Passes:
         return " OR ".join([*alone, *(f"d{f}.k0 IS NOT NULL" for f in edges)]) or "FALSE"
 
     def _counts(self, p: int) -> exp.Select:
-        heard = self._heard(p, "c", self.tree.around[p], "left")
-        return heard.select("count(*) AS n", f"count(CASE WHEN {self._whole(p)} THEN 1 END) AS w")
+        heard = self.heard(p, "c", self.tree.around[p], "left")
+        return heard.select("count(*) AS n", f"count(CASE WHEN {self.whole(p)} THEN 1 END) AS w")
 
-    def _extended(self, p: int, shown: Iterable[str]) -> exp.Subquery:
+    def extended(self, p: int) -> exp.Select:
+        """Extended rows of a position beside what they hear."""
+        edges = self.tree.around[p]
+        query = self.heard(p, "d", edges, "left", self.heard(p, "c", edges, "left"))
+        return query.where(self._dangles(p, edges))
+
+    def _named(self, p: int, shown: Iterable[str]) -> exp.Subquery:
         """Extended rows of a position with their classes."""
-        tree = self.tree
-        query = self._heard(p, "c", tree.around[p], "left")
-        query = self._heard(p, "d", tree.around[p], "left", query)
+        tree, query = self.tree, self.extended(p)
         jcard, bits = f"CAST(1 AS {_CARDINALITY})", []
         for bit, e in enumerate(tree.child_edges[p]):
-            query = query.join(self._sums(e), on=self._on(p, e, f"s{e}"), join_type="left")
+            query = query.join(self._sums(e), on=self.on(p, e, f"s{e}"), join_type="left")
             # Three factors fit a decimal: beyond that a product is cut off before it goes on.
             jcard = _at_most(jcard) if bit and bit % 2 == 0 else jcard
             jcard = f"{jcard} * {_at_most(f'coalesce(s{e}.s, CAST(0 AS DECIMAL(38, 0)))')}"
             bits.append(f"CASE WHEN s{e}.s IS NULL THEN 0 ELSE {1 << bit} END")
-        found = query.where(self._dangles(p, tree.around[p]))
-        return found.select(
-            *shown, f"{_at_most(jcard)} AS jcard", f"{' + '.join(bits) or '0'} AS bits"
+        query, own = self._owned(p, query)
+        return query.select(
+            *shown,
+            f"{_at_most(jcard)} AS jcard",
+            f"{' + '.join(bits) or '0'} AS bits",
+            f"{own} AS own",
         ).subquery("f")
+
+    def _owned(self, p: int, query: exp.Select) -> tuple[exp.Select, str]:
+        """Rows of a position beside the candidates, and the number of each as one."""
+        none = "CAST(0 AS BIGINT)"
+        if p not in self.candidates:
+            return query, none
+        known = exp.alias_(exp.to_table(self.candidates[p], dialect="spark"), "k", table=True)
+        same = (f"r.{v} = k.{v}" for v in columns_of(self.held_at(p)))
+        return query.join(
+            known, on=" AND ".join(same), join_type="left"
+        ), f"coalesce(k.own, {none})"
 
     def _sums(self, e: int) -> exp.Subquery:
         """The join cardinalities of the extended rows below an edge, summed by key."""
-        below, keys = self._as(at_key("b", self.tree.child(e), e), "b"), keys_of(self.tree, e)
+        below, keys = self.named(at_key("b", self.tree.child(e), e), "b"), keys_of(self.tree, e)
         total = "sum(CAST(n AS DECIMAL(20, 0)) * jcard) AS s"
         query = exp.select(*keys, total, dialect="spark").from_(below)
         return query.group_by(*keys).subquery(f"s{e}")
@@ -224,23 +294,22 @@ class Passes:
     def _grouped(self, p: int, e: int | None) -> exp.Select:
         """Extended rows of a position by their key on an edge and by their class."""
         keys = [] if e is None else keys_of(self.tree, e)
-        rows = self._extended(p, [] if e is None else self._shown_keys(p, e))
-        by = [*keys, "jcard", "bits"]
+        rows = self._named(p, [] if e is None else self.shown_keys(p, e))
+        by = [*keys, *CLASS]
         return exp.select(*by, "count(*) AS n").from_(rows).group_by(*by)
 
     def _sizes(self, p: int) -> exp.Select:
         if not self.tree.around[p]:
             return self._grouped(p, None)
-        first = self._as(at_key("b", p, self.tree.around[p][0]), "b")
-        by = ["jcard", "bits"]
-        return exp.select(*by, "sum(n) AS n").from_(first).group_by(*by)
+        first = self.named(at_key("b", p, self.tree.around[p][0]), "b")
+        return exp.select(*CLASS, "sum(n) AS n").from_(first).group_by(*CLASS)
 
     def _links(self, e: int) -> exp.Select:
-        above = self._as(at_key("b", self.tree.parent(e), e), "a")
-        below = self._as(at_key("b", self.tree.child(e), e), "b")
+        above = self.named(at_key("b", self.tree.parent(e), e), "a")
+        below = self.named(at_key("b", self.tree.child(e), e), "b")
         on = " AND ".join(f"a.{k} = b.{k}" for k in keys_of(self.tree, e))
-        by = ["a.jcard", "a.bits", "b.jcard", "b.bits"]
-        named = [f"{c} AS {n}" for c, n in zip(by, "jfkg", strict=True)]
+        by = [f"{end}.{c}" for end in "ab" for c in CLASS]
+        named = [f"{c} AS {n}" for c, n in zip(by, (*_ABOVE, *_BELOW), strict=True)]
         joined = exp.select(*named, "sum(a.n * b.n) AS w").from_(above).join(below, on=on)
         return joined.group_by(*by)
 

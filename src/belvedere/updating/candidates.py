@@ -95,10 +95,15 @@ def ranks(base: Base, graph: Graph) -> list[Counts]:
 def _seen(base: Base, graph: Graph, p: int, e: int, own: Counts, missing: int) -> Counts:
     """What each row at the other end pays for a side: its best partner's cost, or all of it."""
     q = base.tree.edges[e].across(p)
-    nothing = missing * MISSING + math.log(max(base.width(e), 1))
+    nothing = cost_of_none(missing, base.width(e))
     return np.where(
         np.isinf(best := _best(base, p, e, own, graph.extended[p])[base.keys(q, e)]), nothing, best
     )
+
+
+def cost_of_none(segments: int, keys: int) -> float:
+    """What it costs to miss some segments beyond a join of so many keys."""
+    return segments * MISSING + math.log(max(keys, 1))
 
 
 def _best(base: Base, p: int, e: int, costs: Counts, which: npt.NDArray[np.bool_]) -> Counts:

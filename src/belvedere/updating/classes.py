@@ -83,7 +83,12 @@ class Names:
 
 def _cardinalities(graph: Graph, p: int, rows: Codes) -> Codes:
     """What rows of a class have in common: join cardinality, children with partners (Def. 5.5)."""
-    found: Codes = graph.jcard[p][rows] << _CHILDREN | graph.joined[p][rows]
+    return cardinality_codes(graph.jcard[p][rows], graph.joined[p][rows])
+
+
+def cardinality_codes(jcard: Codes, bits: Codes) -> Codes:
+    """Join cardinalities and bits of children with partners as one number each."""
+    found: Codes = jcard << _CHILDREN | bits
     return found
 
 

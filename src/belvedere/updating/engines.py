@@ -53,7 +53,7 @@ def built_on(lake: Tables, tree: Tree, keys: Keys, vector: Vector) -> Built:
             return pinned(tables[name], vector[name].version)
 
         made = Passes(tree, held_columns(tree.shape, keys), keys, table, run).run_all_counted()
-        return summary_of(tree, made, lambda name: _rows(w, exp.select("*").from_(name)))
+        return summary_of(tree, made, lambda name: w.query(f"SELECT * FROM {name}").toArrow())
 
 
 def _rows(w: Work, query: exp.Query) -> list[tuple[Any, ...]]:

@@ -314,11 +314,14 @@ def described(tree: Tree, found: Built) -> str:
     lines = ["Join tree:"]
     for p in tree.down:
         counts = [f"{rows} rows, {whole} in view rows" for rows, whole in found.rows[p : p + 1]]
-        dangling = f"{sum(found.of(p))} extended dangling in {len(found.of(p))} classes"
-        lines.append(f"  {tree.shape.positions[p].table}: {', '.join([*counts, dangling])}")
+        names, own = found.names[p], int((found.names[p] < 0).sum())
+        candidates = f", {own} of them candidates" if own else ""
+        rows = f"{int(found.sizes[p].sum())} extended dangling in {len(names)} classes{candidates}"
+        lines.append(f"  {tree.shape.positions[p].table}: {', '.join([*counts, rows])}")
     if tree.dropped:
         lines.append("  cyclic: the estimate leaves out a join, the exact check does not")
-    lines.append(f"Summary without candidates: {found.bytes} bytes")
+    without = "" if any((some < 0).any() for some in found.names) else " without candidates"
+    lines.append(f"Summary{without}: {found.bytes} bytes")
     return "\n".join(lines)
 
 

@@ -17,7 +17,9 @@ from belvedere.lake.tables import Table
 from belvedere.sql.bind import Bound, bind
 from belvedere.updating import tabled
 from belvedere.updating.base import held_columns
+from belvedere.updating.building import Choose
 from belvedere.updating.candidates import counted_candidates
+from belvedere.updating.choosing import Makers, counted, share_of
 from belvedere.updating.filter import Filter, make_filter
 from belvedere.updating.near import unseen
 from belvedere.updating.normal import Shape, normal_form
@@ -136,8 +138,10 @@ def _in_tables(lake: Tables, definition: Mapping[str, Any]) -> Held:
 
 def _tabled(lake: Tables, held: Held) -> Tabled | None:
     """The summary of a view as its tables have it now, if it is kept there; without Spark, none."""
-    kept = held.definition.get("summary") and hasattr(lake, "work")
-    return Tabled(lake, held.definition["name"], held.tree) if kept else None  # type: ignore[arg-type]
+    definition = held.definition
+    if not definition.get("summary") or not hasattr(lake, "work"):
+        return None
+    return Tabled(lake, definition["name"], held.tree, definition.get("pieces", ()))  # type: ignore[arg-type]
 
 
 def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
@@ -146,9 +150,7 @@ def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
         held = _in_tables(lake, definition)
         if held.tabled is None:
             return held
-        columns = held_columns(held.shape, held.keys)
-        pieces = tabled.create(held.tabled.door, definition["name"], held.tree, columns, held.keys)
-        return _with_summary(replace(held, definition={**definition, "pieces": pieces}), None)[0]
+        return _with_summary(_summarized(held, held.tabled), None)[0]
     bound, shape = compiled(lake, definition["query"], definition["name"])
     keys = declared_keys(lake, shape)
     tables = {t: lake.table(t) for t in shape.tables}
@@ -166,6 +168,19 @@ def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
         made.summarize()
     told = {**definition, **_told(made, choice)}
     return Held(told, bound, made.base.tree, made.keys, vector, made)
+
+
+def _summarized(held: Held, known: Tabled) -> Held:
+    """A view with its summary made in tables, and candidates chosen."""
+    asked, columns = held.definition, held_columns(held.shape, held.keys)
+    count, share = asked.get("candidates"), asked["percent"] / 100
+
+    def choose(makers: Makers) -> Choose:
+        return share_of(share, makers) if count is None else counted(count, makers)
+
+    pieces = tabled.create(known.door, asked["name"], held.tree, columns, held.keys, choose)
+    kept = replace(known, pieces=pieces)
+    return replace(held, definition={**asked, "pieces": pieces}, tabled=kept)
 
 
 def _told(made: Filter, choice: Choice | None) -> dict[str, Any]:
@@ -300,10 +315,10 @@ def _with_summary(held: Held, only: Collection[str] | None) -> tuple[Held, int]:
     """A view with its summary at newer versions, and how many rows of that changed."""
     assert held.tabled is not None
     known, name = held.tabled, held.definition["name"]
-    vector, rows = tabled.bring(known.door, name, only)
+    vector, rows = tabled.bring(known.door, name, held.shape.tables, only)
     if vector == held.vector:
         return held, rows
-    return replace(held, vector=vector, tabled=Tabled(known.door, name, held.tree)), rows
+    return replace(held, vector=vector, tabled=replace(known)), rows
 
 
 def _advanced(tables: Mapping[str, Table], held: Held, to: Vector) -> tuple[Held, int] | str:

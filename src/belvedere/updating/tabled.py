@@ -2,15 +2,14 @@
 
 What `building.py` makes for every edge becomes a materialized view, so that the summary is built by
 jobs of Spark and kept current from the change feeds: rows that leave a class or enter one are
-changes of these views. In memory are only the classes and their links, as arrays. An estimate looks
-up what it needs of the others by the keys of the view row that is asked for: those of one row agree
-on every edge, so that each edge has one key.
+changes of these views. Candidates are tables that nothing changes. In memory are only the classes
+and their links, as arrays. An estimate looks up what it needs of the others by the keys of the view
+row that is asked for: those of one row agree on every edge, so that each edge has one key.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Change, Scan
 from belvedere.errors import Invalid
+from belvedere.lake import catalog as lake_catalog
 from belvedere.lake.lookup import look_up, read_whole
 from belvedere.lake.names import parts
 from belvedere.lake.stamps import Position, Vector
@@ -31,7 +31,21 @@ from belvedere.memory.plans import Memory
 from belvedere.sql.cursor import dotted
 from belvedere.sql.statements import CreateView
 from belvedere.updating.base import Mask
-from belvedere.updating.building import Built, Passes, Steps, at_key, keys_of, summary_of
+from belvedere.updating.building import (
+    CLASS,
+    Built,
+    Choose,
+    Passes,
+    Steps,
+    at_key,
+    class_codes,
+    class_codes_of,
+    columns_of,
+    keys_of,
+    summary_of,
+    whole_numbers,
+)
+from belvedere.updating.choosing import Makers
 from belvedere.updating.classes import NONE, Summary, propagate
 from belvedere.updating.domains import Codes
 from belvedere.updating.estimate import Estimate, Segment, estimate_side_effects
@@ -56,44 +70,72 @@ MOST_READ = 10_000_000
 Key = tuple[Any, ...]
 SegmentKeys = Mapping[tuple[int, int], Key | None]
 """For a position and an edge at it, the segment's key; None if a part of it is NULL."""
-ClassOf = tuple[int, int]
-"""What rows of a class have in common: join cardinality, bits of children with partners."""
+SUMMARY_PROPERTY = "belvedere.summary"
+"""On a table of candidates: the view that it belongs to."""
 
 
 def create(
-    door: Door, name: str, tree: Tree, held: Mapping[str, tuple[str, ...]], keys: Keys
+    door: Door,
+    name: str,
+    tree: Tree,
+    held: Mapping[str, tuple[str, ...]],
+    keys: Keys,
+    choose: Callable[[Makers], Choose],
 ) -> list[str]:
-    """Make the views of a summary, all of them or none; their names."""
+    """Make the views of a summary and its candidates, all of them or none; their names."""
     from belvedere.views.create import fill_view, plan_view
 
-    drop(door, name)  # what a creation that was cut off left
+    candidates = [called(name, f"k_{p}") for p in range(len(tree.shape.positions))]
+    drop(door, name, candidates)  # what a creation that was cut off left
     made: list[str] = []
 
     def run(piece: str, query: exp.Query) -> str:
-        own = called(name, piece)
-        canonical = canonical_name(door, own)
-        if door.exists(canonical) or is_view(door, canonical):
-            raise Invalid(
-                f"{own!r} exists already: a part of the summary would have this name",
-                hint="rename the table",
-                reason="NAME_TAKEN",
-            )
+        own = _free(door, called(name, piece))
         statement = CreateView(own, query.sql(dialect="spark"), comment=_comment(name))
         fill_view(door, plan_view(door, statement))
         made.append(own)
         return own
 
-    try:
-        Passes(tree, held, keys, lambda t: exp.to_table(t, dialect="spark"), run).run_all()
-    except BaseException:
-        drop(door, name)
-        raise
+    with door.work() as w:
+
+        def once(_: str, query: exp.Query) -> str:
+            return w.register("choosing", w.keep(w.query(query.sql(dialect="spark"))))
+
+        def kept(piece: str, query: exp.Query) -> str:
+            own = _free(door, called(name, piece))
+            of = {SUMMARY_PROPERTY: name}
+            lake_catalog.create_table(w, own, query.sql(dialect="spark"), of)
+            made.append(own)
+            return own
+
+        def read(query: exp.Query) -> pa.Table:
+            return w.query(query.sql(dialect="spark")).toArrow()
+
+        try:
+            passes = Passes(tree, held, keys, lambda t: exp.to_table(t, dialect="spark"), run)
+            passes.run_all(choose(Makers(once, kept, read)))
+        except BaseException:
+            drop(door, name, candidates)
+            raise
     return made
 
 
+def _free(door: Door, own: str) -> str:
+    """The name of a part of a summary, if nothing else has it."""
+    canonical = canonical_name(door, own)
+    if door.exists(canonical) or is_view(door, canonical):
+        raise Invalid(
+            f"{own!r} exists already: a part of the summary would have this name",
+            hint="rename the table",
+            reason="NAME_TAKEN",
+        )
+    return own
+
+
 def is_whole(door: Door, name: str, pieces: Collection[str]) -> bool:
-    """Whether all views of a summary are there."""
-    return {view.name for view in _views(door, name)} == set(pieces)
+    """Whether all parts of a summary are there."""
+    there = {view.name for view in _views(door, name)}
+    return {*there, *_candidates(door, name, pieces)} == set(pieces)
 
 
 def belongs(view: str, name: str) -> bool:
@@ -104,21 +146,34 @@ def belongs(view: str, name: str) -> bool:
 
 
 def drop(door: Door, name: str, pieces: Collection[str] = ()) -> None:
-    """Take the views of a summary away, broken ones among `pieces` too."""
+    """Take the views of a summary away; among `pieces` also broken ones, and candidates."""
     from belvedere.views.create import drop_view
 
     broken = [view.name for view in sound_and_broken(door)[1] if view.name in pieces]
     for view in [*(v.name for v in reversed(_views(door, name))), *reversed(broken)]:
         drop_view(door, view)
+    for table in list(_candidates(door, name, pieces)):
+        lake_catalog.drop_table(door, canonical_name(door, table))
 
 
-def bring(door: Door, name: str, only: Collection[str] | None = None) -> tuple[Vector, int]:
+def _candidates(door: Door, name: str, pieces: Collection[str]) -> Iterator[str]:
+    """The tables of candidates among some parts of a summary, as far as they are there."""
+    for piece in pieces:
+        canonical = canonical_name(door, piece)
+        plain = not is_view(door, canonical) and door.exists(canonical)
+        if plain and door.table(canonical).properties.get(SUMMARY_PROPERTY) == name:
+            yield piece
+
+
+def bring(
+    door: Door, name: str, tables: Collection[str], only: Collection[str] | None = None
+) -> tuple[Vector, int]:
     """The views of a summary at their tables' newest versions, or some tables': where, and rows changed."""
     from belvedere.views.calls import Calls
 
     views = _views(door, name)
     done = Calls(door, after=lambda: None).together(views, only)
-    return _vector(door, views), sum(each.rows_changed or 0 for each in done)
+    return _vector(door, views, tables), sum(each.rows_changed or 0 for each in done)
 
 
 def called(name: str, piece: str) -> str:
@@ -136,14 +191,13 @@ def _views(door: Door, name: str) -> list[View]:
     return [v for v in all_views(door) if v.definition.comment == _comment(name)]
 
 
-def _vector(door: Door, views: Sequence[View]) -> Vector:
-    """The versions of the tables that all views of a summary are at."""
-    own = {v.stored for v in views}
+def _vector(door: Door, views: Sequence[View], tables: Collection[str]) -> Vector:
+    """The versions of some tables that all views of a summary are at."""
     found: dict[str, Position] = {}
     for view in views:
         stamp = door.stamp(door.table(view.stored)).stamp
         for table, at in (stamp.vector if stamp else {}).items():
-            if table not in own and found.setdefault(table, at) != at:
+            if table in tables and found.setdefault(table, at) != at:
                 raise Invalid(
                     f"another process refreshes {view.name!r}",
                     hint="try again",
@@ -159,6 +213,8 @@ class Tabled:
     door: Door
     name: str
     tree: Tree
+    pieces: Collection[str]
+    """The names of its parts."""
 
     @cached_property
     def built(self) -> Built:
@@ -168,57 +224,66 @@ class Tabled:
             tuple(called(name, f"z_{p}") for p in range(len(tree.shape.positions))),
             tuple(called(name, f"l_{e}") for e in range(len(tree.edges))),
         )
-        return summary_of(tree, made, lambda view: _tuples(self._rows(view, {})))
+        return summary_of(tree, made, lambda name: self._rows(name, {}))
 
     @cached_property
-    def _classes(self) -> tuple[list[dict[ClassOf, int]], Summary]:
-        """The numbers of each position's classes, and the summary without its rows and keys."""
+    def _summary(self) -> Summary:
+        """The summary without its rows and keys."""
         from belvedere.kernels.lists import Lists
 
         tree, built = self.tree, self.built
-        numbers: list[dict[ClassOf, int]] = [{} for _ in tree.shape.positions]
-        sizes: list[list[int]] = [[] for _ in numbers]
-        for (p, jcard, bits), size in built.sizes.items():
-            numbers[p][jcard, bits] = len(sizes[p])
-            sizes[p].append(size)
-        ends: list[list[tuple[int, int, int]]] = [[] for _ in tree.edges]
-        for (above, below), weight in built.links.items():
-            edge = tree.parent_edge[below[0]]
-            ends[edge].append((numbers[below[0]][below[1:]], numbers[above[0]][above[1:]], weight))
-        links = {}
-        for e, some in enumerate(ends):
-            columns = np.array(sorted(some), dtype=np.int64).reshape(-1, 3).T
-            links[e] = Lists(len(sizes[tree.child(e)]), *map(np.ascontiguousarray, columns))
-        arrays = [np.array(s, dtype=np.int64) for s in sizes]
-        summary = Summary([], [], arrays, {}, links, {}, [], [])
+        links = {
+            e: Lists(len(built.sizes[tree.child(e)]), *map(np.ascontiguousarray, found))
+            for e, found in enumerate(built.links)
+        }
+        summary = Summary([], [], list(built.sizes), {}, links, {}, [], [])
         propagate(tree, summary)
-        return numbers, summary
+        return summary
 
-    def estimate(self, keys: SegmentKeys, there: Sequence[bool]) -> Estimate:
-        """How many view rows an insertion makes, from its segments' keys and which of them are there."""
-        numbers, summary = self._classes
+    def estimate(self, keys: SegmentKeys, rows: Sequence[Key | None]) -> Estimate:
+        """How many view rows an insertion makes: from its segments' keys, and what is held of those there."""
         near = _Near(self, keys)
         of_row, whole = [], []
-        for p, is_there in enumerate(there):
-            is_whole, name = near.facts(p) if is_there else (False, None)
+        for p, row in enumerate(rows):
+            is_whole, place = (False, NONE) if row is None else near.facts(p, row)
             whole.append(np.array([is_whole]))
-            of_row.append(np.array([NONE if name is None else numbers[p][name]]))
-        by_key = {at: near.classes(*at, numbers[at[0]]) for at in keys}
+            of_row.append(np.array([place]))
+        by_key = {at: near.classes(*at) for at in keys}
         whole_by = {at: near.whole(*at) for at in keys}
         segments = [
-            Segment(0 if is_there else None, {e: near.code(p, e) for e in self.tree.around[p]})
-            for p, is_there in enumerate(there)
+            Segment(None if row is None else 0, {e: near.code(p, e) for e in self.tree.around[p]})
+            for p, row in enumerate(rows)
         ]
-        beside = replace(summary, of_row=of_row, by_key=by_key)
+        beside = replace(self._summary, of_row=of_row, by_key=by_key)
         return estimate_side_effects(self.tree, _Whole(whole, whole_by), beside, segments)
 
-    def at(self, kind: str, p: int, e: int, key: Key) -> list[tuple[Any, ...]]:
+    def places(self, p: int, codes: Codes) -> Codes:
+        """The places of classes of a position, by what stands for them."""
+        found: Codes = np.searchsorted(self.built.names[p], codes)
+        return found
+
+    def at(self, kind: str, p: int, e: int, key: Key) -> pa.Table:
         """What is known of the rows of a position with a key on an edge, without the key."""
         columns = keys_of(self.tree, e)
         found = self._rows(
             called(self.name, at_key(kind, p, e)), dict(zip(columns, key, strict=True))
         )
-        return _tuples(found.drop_columns(columns))
+        return found.drop_columns(columns)
+
+    def own(self, p: int, row: Key) -> int:
+        """The number of a row of a position as a candidate, from what is held of it; 0 if it is none."""
+        name = called(self.name, f"k_{p}")
+        if name not in self.pieces or None in row:
+            return 0
+        table = self.door.table(canonical_name(self.door, name))
+        equal = dict(zip(columns_of(row), row, strict=True))
+        columns, types = [*equal, "own"], {c: table.types[c] for c in equal}
+        wanted = pa.array([row[0]], kinds.arrow(types["v0"]))
+        found = look_up(table, table.version, columns, "v0", wanted, nulls=False, most=MOST_READ)
+        if found is None:
+            found = self._by_spark(f"SELECT * FROM {table.reference}", types, equal)
+        numbers = _where(found, equal)["own"].to_pylist()
+        return int(numbers[0]) if numbers else 0
 
     def _rows(self, name: str, equal: Mapping[str, Any]) -> pa.Table:
         """The rows of a view of the summary that have some values; by Spark if not without it."""
@@ -242,16 +307,13 @@ class Tabled:
             rows = Memory(leaf, MOST_READ).rows(view.read).table
             found = rows.select([plan for _, plan in view.bound.columns]).rename_columns(names)
         except Declined:
-            return self._by_spark(view, equal)
-        for column, value in equal.items():
-            found = found.filter(pc.equal(found[column], pa.scalar(value, found[column].type)))
-        return found
+            from belvedere.views.create import read_sql
 
-    def _by_spark(self, view: View, equal: Mapping[str, Any]) -> pa.Table:
-        from belvedere.views.create import read_sql
+            return self._by_spark(read_sql(self.door, view), dict(view.definition.columns), equal)
+        return _where(found, equal)
 
-        types = dict(view.definition.columns)
-        query = f"SELECT t.* FROM ({read_sql(self.door, view)}) AS t"
+    def _by_spark(self, query: str, types: Mapping[str, str], equal: Mapping[str, Any]) -> pa.Table:
+        query = f"SELECT t.* FROM ({query}) AS t"
         with self.door.work() as w:
             if equal:
                 columns = {c: pa.array([v], kinds.arrow(types[c])) for c, v in equal.items()}
@@ -260,6 +322,13 @@ class Tabled:
                 query += f" LEFT SEMI JOIN {asked} AS a ON {same}"
             found: pa.Table = w.query(query).toArrow()
         return found
+
+
+def _where(rows: pa.Table, equal: Mapping[str, Any]) -> pa.Table:
+    """The rows that have some values."""
+    for column, value in equal.items():
+        rows = rows.filter(pc.equal(rows[column], pa.scalar(value, rows[column].type)))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -278,7 +347,7 @@ class _Near:
 
     def __init__(self, tabled: Tabled, keys: SegmentKeys) -> None:
         self.tabled, self.tree, self.keys = tabled, tabled.tree, keys
-        self.known: dict[tuple[str, int, int, Key], list[tuple[Any, ...]]] = {}
+        self.known: dict[tuple[str, int, int, Key], pa.Table] = {}
         self.numbered = [
             list(dict.fromkeys(k for p in (edge.one, edge.other) if (k := keys[p, e]) is not None))
             for e, edge in enumerate(self.tree.edges)
@@ -289,49 +358,64 @@ class _Near:
         key = self.keys[p, e]
         return None if key is None else self.numbered[e].index(key)
 
-    def at(self, kind: str, p: int, e: int, key: Key | None) -> list[tuple[Any, ...]]:
+    def at(self, kind: str, p: int, e: int, key: Key) -> pa.Table:
         """What one table says of a key."""
-        if key is None:
-            return []
         if (kind, p, e, key) not in self.known:
             self.known[kind, p, e, key] = self.tabled.at(kind, p, e, key)
         return self.known[kind, p, e, key]
+
+    def says(self, kind: str, p: int, e: int, key: Key | None) -> bool:
+        """Whether one table has a key."""
+        return key is not None and bool(self.at(kind, p, e, key).num_rows)
 
     def whole(self, p: int, e: int) -> Codes:
         """How many whole rows of a position have each key: complete ones that the other end completes."""
         q = self.tree.edges[e].across(p)
         counts = [
-            sum(n for (n,) in self.at("c", p, e, key)) if self.at("c", q, e, key) else 0
+            int(whole_numbers(self.at("c", p, e, key)["n"]).sum())
+            if self.says("c", q, e, key)
+            else 0
             for key in self.numbered[e]
         ]
         return np.array([*counts, 0], dtype=np.int64)
 
-    def classes(self, p: int, e: int, numbers: Mapping[ClassOf, int]) -> Lists:
+    def classes(self, p: int, e: int) -> Lists:
         """How many rows of each class of a position have each key."""
         from belvedere.kernels.lists import Lists
 
-        found: Counter[tuple[int, int]] = Counter()
+        codes, members, counts = [], [], []
         for code, key in enumerate(self.numbered[e]):
-            for jcard, bits, n in self.at("b", p, e, key):
-                found[code, numbers[int(jcard), bits]] += n
-        rows = [(code, member, n) for (code, member), n in sorted(found.items())]
-        columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-        return Lists(len(self.numbered[e]), *map(np.ascontiguousarray, columns))
+            rows = self.at("b", p, e, key)
+            places = self.tabled.places(p, class_codes_of(rows, CLASS))
+            order = np.argsort(places)
+            codes.append(np.full(len(places), code, dtype=np.int64))
+            members.append(places[order])
+            counts.append(whole_numbers(rows["n"])[order])
+        columns = (np.concatenate([_NO_CODES, *some]) for some in (codes, members, counts))
+        return Lists(len(self.numbered[e]), *columns)
 
-    def facts(self, p: int) -> tuple[bool, ClassOf | None]:
-        """Whether a row that is there is whole, and its class if it is an extended one."""
+    def facts(self, p: int, row: Key) -> tuple[bool, int]:
+        """Whether a row that is there is whole, and the place of its class if it is an extended one."""
         tree = self.tree
         said = [(tree.edges[e].across(p), e, self.keys[p, e]) for e in tree.around[p]]
-        whole = all(self.at("c", q, e, key) for q, e, key in said)
-        if whole and not any(self.at("d", q, e, key) for q, e, key in said):
-            return whole, None
-        jcard, joined = 1, 0
+        whole = all(self.says("c", *at) for at in said)
+        if whole and not any(self.says("d", *at) for at in said):
+            return whole, NONE
+        jcard, joined = 1.0, 0
         for bit, e in enumerate(tree.child_edges[p]):
-            below = self.at("b", tree.child(e), e, self.keys[p, e])
-            jcard = min(jcard * min(sum(int(j) * n for j, _, n in below), int(MOST)), int(MOST))
-            joined |= bool(below) << bit
-        return whole, (jcard, joined)
+            child, key = tree.child(e), self.keys[p, e]
+            found = self.says("b", child, e, key)
+            jcard = min(jcard * (self._cardinality(child, e, key) if found else 0.0), MOST)
+            joined |= found << bit
+        numbers = (int(jcard), joined, self.tabled.own(p, row))
+        code = class_codes(*(np.array([n], dtype=np.int64) for n in numbers))
+        return whole, int(self.tabled.places(p, code)[0])
+
+    def _cardinality(self, p: int, e: int, key: Any) -> float:
+        """The join cardinalities of the extended rows of a position with a key, summed."""
+        rows = self.at("b", p, e, key)
+        every = whole_numbers(rows["jcard"]).astype(float) * whole_numbers(rows["n"])
+        return min(float(every.sum()), MOST)
 
 
-def _tuples(rows: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+_NO_CODES = np.zeros(0, dtype=np.int64)

@@ -99,7 +99,9 @@ def estimated(lake: Tables, held: Held, tabled: Tabled, row: ViewRow) -> Check:
         raise already_there(row)
     keys = {(p, e): tuple(told[p][c] for c in tree.columns(p, e)) for p, e in tree.ways}
     known = {at: None if None in key else key for at, key in keys.items()}
-    return fast(tabled.estimate(known, there))
+    held_of = [columns[at.table] for at in held.shape.positions]
+    rows = [tuple(told[p][c] for c in held_of[p]) if there[p] else None for p in range(len(told))]
+    return fast(tabled.estimate(known, rows))
 
 
 def _referring(lake: Tables, tables: Collection[str]) -> dict[str, TableRules]:

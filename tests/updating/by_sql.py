@@ -1,0 +1,116 @@
+"""Summaries of small cases built by SQL, in DuckDB, and told in words that two of them share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from belvedere.updating.base import Base
+from belvedere.updating.building import Built, Choose, Passes, Steps, columns_of, summary_of
+from belvedere.updating.choosing import Makers
+from belvedere.updating.classes import Candidates, Summary
+from belvedere.updating.graph import Graph
+from belvedere.updating.trees import Tree
+from updating.cases import Case
+
+Numbers = dict[int, dict[int, int]]
+"""Of each position the numbers of its rows that are candidates, with their numbers as such."""
+
+
+@dataclass(frozen=True)
+class Sql:
+    """A case in DuckDB, its base in memory beside it."""
+
+    case: Case
+    base: Base
+    connection: duckdb.DuckDBPyConnection
+
+    @staticmethod
+    def of(case: Case) -> Sql:
+        connection = duckdb.connect()
+        for table, rows in case.arrow(case.tables).items():
+            connection.register(f"arrow_{table}", rows)
+        return Sql(case, case.base(), connection)
+
+    def run(self, name: str, query: exp.Query) -> str:
+        # Spark's parser takes WHERE (x) for a table's alias and its only column.
+        assert not re.search(r"WHERE \(\w+\)", query.sql(dialect="spark"))
+        self.connection.execute(f"CREATE TEMP TABLE {name} AS {query.sql(dialect='duckdb')}")
+        return name
+
+    def read(self, name: str) -> pa.Table:
+        return self.ask(exp.select("*").from_(name))
+
+    def ask(self, query: exp.Query) -> pa.Table:
+        return self.connection.execute(query.sql(dialect="duckdb")).to_arrow_table()
+
+    def passes(self) -> Passes:
+        base = self.base
+        return Passes(
+            base.tree, base.held, self.case.keys, lambda t: exp.to_table(f"arrow_{t}"), self.run
+        )
+
+    def summary(self, made: Steps) -> Built:
+        return summary_of(self.base.tree, made, self.read)
+
+    def chosen(self, choose: Callable[[Makers], Choose]) -> tuple[Built, Numbers]:
+        """The summary with the candidates that are chosen, and which these are."""
+        passes = self.passes()
+        built = self.summary(passes.run_all(choose(Makers(self.run, self.run, self.ask))))
+        return built, {p: self._numbers(p, table) for p, table in passes.candidates.items()}
+
+    def _numbers(self, p: int, table: str) -> dict[int, int]:
+        at = self.base.shape.positions[p].table
+        held = self.base.held[at]
+        rows = {tuple(self.base.values(at, r).values()): n for n, r in self._rows(at)}
+        found = self.read(table).to_pylist()
+        return {rows[tuple(row[v] for v in columns_of(held))]: row["own"] for row in found}
+
+    def _rows(self, table: str) -> list[tuple[int, tuple[int, ...]]]:
+        rows = self.base.tables[table]
+        return [(n, rows.row(n)) for n in range(rows.size)]
+
+
+def in_words(tree: Tree, built: Built) -> tuple[Any, Any]:
+    """Sizes and links by what stands for classes."""
+    names = {(p, i): (p, int(n)) for p, some in enumerate(built.names) for i, n in enumerate(some)}
+    sizes = {names[p, i]: int(n) for p, some in enumerate(built.sizes) for i, n in enumerate(some)}
+    links = {
+        (names[tree.parent(e), a], names[tree.child(e), b]): w
+        for e, found in enumerate(built.links)
+        for b, a, w in zip(*(some.tolist() for some in found), strict=True)
+    }
+    return sizes, links
+
+
+def arrays_in_words(
+    base: Base, graph: Graph, summary: Summary, own: Numbers | None = None
+) -> tuple[Any, Any]:
+    """The same of a summary in arrays, whose candidates have these numbers."""
+    names, tree = {}, base.tree
+    for p, of_row in enumerate(summary.of_row):
+        for n in np.flatnonzero(of_row >= 0):
+            known = int(graph.jcard[p][n]) << 24 | int(graph.joined[p][n])
+            number = (own or {}).get(p, {}).get(int(n))
+            names[p, int(of_row[n])] = (p, known if number is None else -number)
+    sizes = {names[p, c]: int(summary.sizes[p][c]) for p, c in names}
+    links = {
+        (names[tree.parent(e), a], names[tree.child(e), b]): w
+        for e, found in summary.links.items()
+        for b, a, w in zip(*(some.tolist() for some in found.entries()), strict=True)
+    }
+    return sizes, links
+
+
+def rows_of(base: Base, own: Numbers) -> Candidates:
+    """The numbers of the candidates among each position's rows."""
+    return [
+        np.array(sorted(own.get(p, {})), dtype=np.int64) for p in range(len(base.shape.positions))
+    ]
