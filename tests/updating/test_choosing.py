@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from belvedere.updating import candidates, choosing
+from belvedere.updating.building import Choose
 from belvedere.updating.candidates import best_candidates, counted_candidates
 from belvedere.updating.choosing import counted, share_of
 from belvedere.updating.classes import summarized
@@ -100,6 +102,16 @@ def test_a_join_of_many_keys_costs_more() -> None:
     sql.chosen(lambda makers: share_of(1.0, makers))
     costs = sql.connection.execute("SELECT cost FROM f_0").fetchall()
     assert costs == [(pytest.approx(2000 + math.log(6) + math.log(4)),)]
+
+
+@pytest.mark.parametrize("choose", [lambda m: share_of(1.0, m), lambda m: counted(3, m)])
+def test_rows_with_null_are_none(choose: Callable[[choosing.Makers], Choose]) -> None:
+    query = "SELECT x.a, x.b, y.a AS c FROM t AS x, u AS y WHERE x.a = y.a"
+    tables = {"t": [(1, None), (None, 2)], "u": [(None,)]}
+    sql = Sql.of(Case(query, {"t": ("a", "b"), "u": ("a",)}, tables))
+    found, own = sql.chosen(choose)
+    assert not any(own.values())
+    assert [int(s.sum()) for s in found.sizes] == [2, 1]
 
 
 def test_at_most_so_many_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,10 +74,9 @@ class _Choosing:
             self._once(at_key("g", p, e), self._best_by_key(p, e))
         for p in self.positions:
             self._once(f"e_{p}", self._embeddings(p, count * len(self.positions)))
-        chosen = self._taken(count)
-        found = {}
-        for q in self.positions:
-            parts = [self._rows_of(p, q, numbers) for p, numbers in chosen.items() if numbers]
+        chosen, found = self._taken(count), {}
+        for q in self.positions if chosen else ():
+            parts = [self._rows_of(p, q, numbers) for p, numbers in chosen.items()]
             rows = exp.union(*parts, distinct=True) if len(parts) > 1 else parts[0].distinct()
             found[q] = self._kept(q, exp.select("*").from_(rows.subquery("u")))
         return found
@@ -225,12 +224,12 @@ class _Choosing:
             for row in self.makers.read(self._from(f"e_{p}").select("*")).to_pylist():
                 at = [tuple(row[_at(q, v)] for v in self._columns(q)) for q in self.positions]
                 every.append((row["cost"], p, row["number"], at))
-        chosen: dict[int, list[int]] = {p: [] for p in self.positions}
+        chosen: dict[int, list[int]] = {}
         taken: set[tuple[int, Any]] = set()
         for _, p, number, at in sorted(every, key=lambda known: known[:3]):
             if count and (p, at[p]) not in taken:
                 count -= 1
-                chosen[p].append(number)
+                chosen.setdefault(p, []).append(number)
                 taken.update(enumerate(at))
         return chosen
 
