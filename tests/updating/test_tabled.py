@@ -11,7 +11,7 @@ import pytest
 
 import belvedere as bv
 from belvedere.errors import Invalid
-from belvedere.updating import tabled
+from belvedere.updating import pieces
 from belvedere.updating.building import columns_of
 from belvedere.updating.checks import Mode
 from belvedere.updating.filter import Filter, make_filter
@@ -172,7 +172,7 @@ def test_a_summary_is_there_whole_or_not_at_all(
         lake.sql(CREATE.format(2))
     assert not lake.sql("SHOW MATERIALIZED VIEWS").collect()
     assert not lake.sql("SHOW TABLES LIKE 'v_summary_k_0'").collect()
-    monkeypatch.setattr(tabled, "drop", lambda *_: None)  # as if it had been killed
+    monkeypatch.setattr(pieces, "drop", lambda *_: None)  # as if it had been killed
     with pytest.raises(Invalid, match="v_summary_k_1"):
         lake.sql(CREATE.format(2))
     monkeypatch.undo()

@@ -28,6 +28,7 @@ from belvedere.updating.applying import Applying
 from belvedere.updating.building import Built
 from belvedere.updating.checks import Check
 from belvedere.updating.engines import built_on, pinned
+from belvedere.updating.pieces import belongs
 from belvedere.updating.state import (
     KIND,
     Brought,
@@ -44,7 +45,6 @@ from belvedere.updating.state import (
     shown_columns,
     usual_lookups,
 )
-from belvedere.updating.tabled import belongs
 from belvedere.updating.trees import Tree, join_tree
 from belvedere.updating.updates import Update, done_through, run_check
 from belvedere.views.catalog import canonical_name, is_view

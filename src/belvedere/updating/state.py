@@ -15,7 +15,7 @@ from belvedere.lake.shelf import Tables
 from belvedere.lake.stamps import Vector
 from belvedere.lake.tables import Table
 from belvedere.sql.bind import Bound, bind
-from belvedere.updating import tabled
+from belvedere.updating import pieces
 from belvedere.updating.base import held_columns
 from belvedere.updating.building import Choose
 from belvedere.updating.candidates import counted_candidates
@@ -178,9 +178,9 @@ def _summarized(held: Held, known: Tabled) -> Held:
     def choose(makers: Makers) -> Choose:
         return share_of(share, makers) if count is None else counted(count, makers)
 
-    pieces = tabled.create(known.door, asked["name"], held.tree, columns, held.keys, choose)
-    kept = replace(known, pieces=pieces)
-    return replace(held, definition={**asked, "pieces": pieces}, tabled=kept)
+    made = pieces.create(known.door, asked["name"], held.tree, columns, held.keys, choose)
+    kept = replace(known, pieces=made)
+    return replace(held, definition={**asked, "pieces": made}, tabled=kept)
 
 
 def _told(made: Filter, choice: Choice | None) -> dict[str, Any]:
@@ -282,9 +282,9 @@ def load(lake: Tables, name: str) -> Held:
 
 def forget(lake: Tables, name: str) -> None:
     """Take a saved view away."""
-    pieces = the_saves(lake).head(KIND, name).definition.get("pieces")
-    if pieces:
-        tabled.drop(lake, name, pieces)  # type: ignore[arg-type]
+    made = the_saves(lake).head(KIND, name).definition.get("pieces")
+    if made:
+        pieces.drop(lake, name, made)  # type: ignore[arg-type]
     the_saves(lake).drop(MOVED, name)
     the_saves(lake).drop(KIND, name)
 
@@ -294,7 +294,7 @@ def bring(lake: Tables, held: Held, only: Collection[str] | None = None) -> tupl
     name = held.definition["name"]
     some = held.shape.tables if only is None else only
     if held.tabled is not None:
-        if not tabled.is_whole(held.tabled.door, name, held.definition["pieces"]):
+        if not pieces.is_whole(held.tabled.door, name, held.definition["pieces"]):
             reason = "a part of its summary was gone"
             return built(lake, held.definition), Brought(name, "rebuild", reason)
         moved, rows = _with_summary(held, only)
@@ -315,7 +315,7 @@ def _with_summary(held: Held, only: Collection[str] | None) -> tuple[Held, int]:
     """A view with its summary at newer versions, and how many rows of that changed."""
     assert held.tabled is not None
     known, name = held.tabled, held.definition["name"]
-    vector, rows = tabled.bring(known.door, name, held.shape.tables, only)
+    vector, rows = pieces.bring(known.door, name, held.shape.tables, only)
     if vector == held.vector:
         return held, rows
     return replace(held, vector=vector, tabled=replace(known)), rows

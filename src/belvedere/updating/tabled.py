@@ -1,15 +1,12 @@
-"""A summary that stays in tables: views of its own, filled and refreshed like any other.
+"""A summary that stays in tables, asked: what an estimate needs of it is looked up.
 
-What `building.py` makes for every edge becomes a materialized view, so that the summary is built by
-jobs of Spark and kept current from the change feeds: rows that leave a class or enter one are
-changes of these views. Candidates are tables that nothing changes. In memory are only the classes
-and their links, as arrays. An estimate looks up what it needs of the others by the keys of the view
+In memory are only the classes and their links, as arrays. The rest is found by the keys of the view
 row that is asked for: those of one row agree on every edge, so that each edge has one key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,25 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
 
 from belvedere.algebra.relations import Change, Scan
-from belvedere.errors import Invalid
-from belvedere.lake import catalog as lake_catalog
 from belvedere.lake.lookup import look_up, read_whole
-from belvedere.lake.names import parts
-from belvedere.lake.stamps import Position, Vector
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory
-from belvedere.sql.cursor import dotted
-from belvedere.sql.statements import CreateView
 from belvedere.updating.base import Mask
 from belvedere.updating.building import (
     CLASS,
     Built,
-    Choose,
-    Passes,
     Steps,
     at_key,
     class_codes,
@@ -45,20 +33,13 @@ from belvedere.updating.building import (
     summary_of,
     whole_numbers,
 )
-from belvedere.updating.choosing import Makers
 from belvedere.updating.classes import NONE, Summary, propagate
 from belvedere.updating.domains import Codes
 from belvedere.updating.estimate import Estimate, Segment, estimate_side_effects
 from belvedere.updating.graph import MOST
-from belvedere.updating.trees import Keys, Tree
-from belvedere.views.catalog import (
-    all_views,
-    canonical_name,
-    is_view,
-    sound_and_broken,
-    the_view,
-)
-from belvedere.views.definition import View
+from belvedere.updating.pieces import called
+from belvedere.updating.trees import Tree
+from belvedere.views.catalog import canonical_name, the_view
 
 if TYPE_CHECKING:
     from belvedere.kernels.lists import Lists
@@ -70,140 +51,6 @@ MOST_READ = 10_000_000
 Key = tuple[Any, ...]
 SegmentKeys = Mapping[tuple[int, int], Key | None]
 """For a position and an edge at it, the segment's key; None if a part of it is NULL."""
-SUMMARY_PROPERTY = "belvedere.summary"
-"""On a table of candidates: the view that it belongs to."""
-
-
-def create(
-    door: Door,
-    name: str,
-    tree: Tree,
-    held: Mapping[str, tuple[str, ...]],
-    keys: Keys,
-    choose: Callable[[Makers], Choose],
-) -> list[str]:
-    """Make the views of a summary and its candidates, all of them or none; their names."""
-    from belvedere.views.create import fill_view, plan_view
-
-    candidates = [called(name, f"k_{p}") for p in range(len(tree.shape.positions))]
-    drop(door, name, candidates)  # what a creation that was cut off left
-    made: list[str] = []
-
-    def run(piece: str, query: exp.Query) -> str:
-        own = _free(door, called(name, piece))
-        statement = CreateView(own, query.sql(dialect="spark"), comment=_comment(name))
-        fill_view(door, plan_view(door, statement))
-        made.append(own)
-        return own
-
-    with door.work() as w:
-
-        def once(_: str, query: exp.Query) -> str:
-            return w.register("choosing", w.keep(w.query(query.sql(dialect="spark"))))
-
-        def kept(piece: str, query: exp.Query) -> str:
-            own = _free(door, called(name, piece))
-            of = {SUMMARY_PROPERTY: name}
-            lake_catalog.create_table(w, own, query.sql(dialect="spark"), of)
-            made.append(own)
-            return own
-
-        def read(query: exp.Query) -> pa.Table:
-            return w.query(query.sql(dialect="spark")).toArrow()
-
-        try:
-            passes = Passes(tree, held, keys, lambda t: exp.to_table(t, dialect="spark"), run)
-            passes.run_all(choose(Makers(once, kept, read)))
-        except BaseException:
-            drop(door, name, candidates)
-            raise
-    return made
-
-
-def _free(door: Door, own: str) -> str:
-    """The name of a part of a summary, if nothing else has it."""
-    canonical = canonical_name(door, own)
-    if door.exists(canonical) or is_view(door, canonical):
-        raise Invalid(
-            f"{own!r} exists already: a part of the summary would have this name",
-            hint="rename the table",
-            reason="NAME_TAKEN",
-        )
-    return own
-
-
-def is_whole(door: Door, name: str, pieces: Collection[str]) -> bool:
-    """Whether all parts of a summary are there."""
-    there = {view.name for view in _views(door, name)}
-    return {*there, *_candidates(door, name, pieces)} == set(pieces)
-
-
-def belongs(view: str, name: str) -> bool:
-    """Whether a view is, by its name, one of a summary."""
-    *space, last = parts(view)
-    *own, mine = parts(name)
-    return space == own and last.startswith(f"{mine}_summary_")
-
-
-def drop(door: Door, name: str, pieces: Collection[str] = ()) -> None:
-    """Take the views of a summary away; among `pieces` also broken ones, and candidates."""
-    from belvedere.views.create import drop_view
-
-    broken = [view.name for view in sound_and_broken(door)[1] if view.name in pieces]
-    for view in [*(v.name for v in reversed(_views(door, name))), *reversed(broken)]:
-        drop_view(door, view)
-    for table in list(_candidates(door, name, pieces)):
-        lake_catalog.drop_table(door, canonical_name(door, table))
-
-
-def _candidates(door: Door, name: str, pieces: Collection[str]) -> Iterator[str]:
-    """The tables of candidates among some parts of a summary, as far as they are there."""
-    for piece in pieces:
-        canonical = canonical_name(door, piece)
-        plain = not is_view(door, canonical) and door.exists(canonical)
-        if plain and door.table(canonical).properties.get(SUMMARY_PROPERTY) == name:
-            yield piece
-
-
-def bring(
-    door: Door, name: str, tables: Collection[str], only: Collection[str] | None = None
-) -> tuple[Vector, int]:
-    """The views of a summary at their tables' newest versions, or some tables': where, and rows changed."""
-    from belvedere.views.calls import Calls
-
-    views = _views(door, name)
-    done = Calls(door, after=lambda: None).together(views, only)
-    return _vector(door, views, tables), sum(each.rows_changed or 0 for each in done)
-
-
-def called(name: str, piece: str) -> str:
-    """The name of a view of a summary."""
-    *space, last = parts(name)
-    return dotted([*space, f"{last}_summary_{piece}"])
-
-
-def _comment(name: str) -> str:
-    return f"a part of the summary of {name}"
-
-
-def _views(door: Door, name: str) -> list[View]:
-    """The views of a summary, those that others read first."""
-    return [v for v in all_views(door) if v.definition.comment == _comment(name)]
-
-
-def _vector(door: Door, views: Sequence[View], tables: Collection[str]) -> Vector:
-    """The versions of some tables that all views of a summary are at."""
-    found: dict[str, Position] = {}
-    for view in views:
-        stamp = door.stamp(door.table(view.stored)).stamp
-        for table, at in (stamp.vector if stamp else {}).items():
-            if table in tables and found.setdefault(table, at) != at:
-                raise Invalid(
-                    f"another process refreshes {view.name!r}",
-                    hint="try again",
-                    reason="CONCURRENT_REFRESH",
-                )
-    return found
 
 
 @dataclass
