@@ -33,7 +33,7 @@ from belvedere.lake.smallwrites import (
     stamped,
     takes,
 )
-from belvedere.lake.stamps import VECTOR_PROPERTY, Stamp, StampState
+from belvedere.lake.stamps import FOREIGN_WRITE, VECTOR_PROPERTY, Stamp, StampState
 from belvedere.lake.tables import CHANGE_FEED, Table
 from belvedere.lake.trouble import as_invalid, is_conflict
 from belvedere.lake.work import Work
@@ -189,6 +189,12 @@ def _check_fence(door: Door, name: str, stamp: Stamp) -> None:
 
 def _read_back(door: Door, name: str, stamp: Stamp) -> None:
     found = read_stamp(door, name)
+    if found.reason == FOREIGN_WRITE:
+        raise Conflict(
+            f"{name} was written by someone else meanwhile",
+            hint="refresh again",
+            reason=FOREIGN_WRITE,
+        )
     if found.stamp != stamp:
         raise Internal(
             f"a write of {name} did not record its vector",

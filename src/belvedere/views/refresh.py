@@ -136,9 +136,8 @@ class _Refresh:
             problem = problem or self._unreadable(before, target, own)
         reason = reason or problem
         moving = [t for t in self.view.tables if target[t] != before.get(t)]
-        number = (found.stamp.refresh if found.stamp else 0) + 1
         holding = found.stamp.holding if found.stamp else frozenset[str]()
-        stamp = Stamp(self.view.definition.id, number, target, holding=holding)
+        stamp = Stamp(self.view.definition.id, found.next, target, holding=holding)
         choice, rows = Choice(Strategy.REBUILD, reason), None
         with self.meter.counting(self.door, self.view):
             if not reason:
