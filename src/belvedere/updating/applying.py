@@ -7,7 +7,8 @@
 
 Whoever finds an intent settles it: if every table it still lacks is at the version it was meant
 for, it is finished; otherwise what was made is undone by commits of its own. Readers of the view
-read the versions of its vector, which moves only after that.
+read the versions of its vector, which moves only after that. A commit is made on the version it was
+meant for, so that Delta refuses it where someone else changed the same rows in between.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
 
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import log
@@ -36,6 +38,8 @@ from belvedere.lake.tables import Table
 from belvedere.updating.constraints import BaseRow
 
 OP = "__op"
+MOST_TRIES = 10
+"""How often what was made is taken back while others commit in between."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +112,15 @@ class Applying:
                 self._undo(intent)
                 raise
 
+    def is_pending(self, view: str) -> bool:
+        """Whether an update began and was not settled."""
+        return self.path(view).exists()
+
     def settle(self, view: str) -> bool:
         """Finish or undo what a killed update left; whether there was something."""
-        path = self.path(view)
-        if not path.exists():
+        if not self.is_pending(view):
             return False
-        intent = Intent.from_json(path.read_text())
+        intent = Intent.from_json(self.path(view).read_text())
         tables = {p.table: self._writable(p.table) for p in intent.parts}
         with self._locked(tables):
             missing = [p for p in intent.parts if not self._made(intent, p)]
@@ -145,16 +152,31 @@ class Applying:
 
     def commit(self, intent: Intent, part: Part) -> bool:
         """Make one table's changes, in one commit; False if someone else came between."""
-        _merge(self._writable(part.table), part, intent.app, intent.number)
+        try:
+            _merge(self._writable(part.table), part, intent.app, intent.number)
+        except CommitFailedError:
+            if self._lake.table(part.table).version == part.version:
+                raise
+            return False
         return self._lake.table(part.table).version == part.version + 1
 
     def _undo(self, intent: Intent) -> None:
         """Take back what was made, newest first, under the number after; then nothing is left."""
         for part in reversed(intent.parts):
             if self._made(intent, part):
-                table = self._writable(part.table)
-                _merge(table, part.undone(table.version), intent.app + ".undo", intent.number)
+                self._take_back(intent, part)
         self.forget(intent.view)
+
+    def _take_back(self, intent: Intent, part: Part) -> None:
+        """Reverse one table's changes, on whatever version it has by then."""
+        for left in reversed(range(MOST_TRIES)):
+            table = self._writable(part.table)
+            try:
+                _merge(table, part.undone(table.version), intent.app + ".undo", intent.number)
+                return
+            except CommitFailedError:
+                if not left:
+                    raise
 
     def _made(self, intent: Intent, part: Part) -> bool:
         """Whether a table has an update's changes, and they were not taken back."""
@@ -198,7 +220,7 @@ def _merge(table: Table, part: Part, app: str, number: int) -> None:
     rows += [{**dict.fromkeys(names), **r, OP: "insert"} for r in part.insert]
     same = [f't."{c}" IS NOT DISTINCT FROM s."{c}"' for c in compared] or ["false"]
     on = " AND ".join([f"s.\"{OP}\" = 'delete'", *(f"({s})" for s in same)])
-    DeltaTable(str(table.root)).merge(
+    DeltaTable(str(table.root), version=part.version).merge(
         source=pa.Table.from_pylist(rows, schema=schema),
         predicate=on,
         source_alias="s",

@@ -99,10 +99,12 @@ class UpdatableViews:
     def advance(self, name: str, tables: Sequence[str]) -> Brought:
         """Apply only some tables' pending changes to a view's summary."""
         with the_saves(self._lake).locked(KIND, name):
+            self._settle(name)
             return self._bring(name, tables)
 
     def explain(self, name: str) -> str:
         """How a view's summary looks."""
+        self._settle(name)
         held = self._loaded(name)
         first = f"Updatable view {name}: {held.definition['query'].strip()}"
         if held.rows is None:
@@ -173,6 +175,7 @@ class UpdatableViews:
     ) -> Check:
         """Whether rows can be inserted, deleted or replaced as asked."""
         with the_saves(self._lake).locked(KIND, name):
+            self._settle(name)
             self._bring(name, None)
             return run_check(self._lake, self._held[name], Update.of(insert, delete, update), mode)
 
@@ -294,8 +297,11 @@ class UpdatableViews:
         self._show(name, held)
 
     def _settle(self, name: str) -> None:
-        """Finish or undo what a killed update left."""
-        self._applying.settle(name)
+        """Finish or undo what a killed update left; one that is being made is waited for."""
+        applying = self._applying
+        if applying.is_pending(name):
+            with the_saves(self._lake).locked(KIND, name):
+                applying.settle(name)
 
     def _show(self, name: str, held: Held) -> None:
         """Put the view under its name, in the lake's session: its rows at its vector's versions."""
