@@ -70,6 +70,7 @@ def test_an_insertion_by_name_goes_by_the_names_of_its_query() -> None:
             "WITH q AS (SELECT 1) SELECT * FROM (SELECT * FROM q)",
         ),
         ("INSERT INTO v (item, line) VALUES ('a', 1)", "SELECT * FROM (VALUES ('a', 1))"),
+        ("INSERT INTO v VALUES (1, 'it''s')", "SELECT * FROM (VALUES (1, 'it\\'s'))"),
         ("INSERT INTO v TABLE x", "SELECT * FROM (TABLE x)"),
         (
             "DELETE FROM v AS c WHERE c.line = 1",
@@ -83,7 +84,7 @@ def test_an_insertion_by_name_goes_by_the_names_of_its_query() -> None:
     ],
 )
 def test_all_that_a_statement_says_is_asked(text: str, asked: str) -> None:
-    rows = [] if text.startswith(("DELETE", "UPDATE")) else [("a", 1)]
+    rows = [] if text.startswith(("DELETE", "UPDATE")) else [(1, "a")]
     assert ask(text, ["a", "b"], *rows)[1] == asked
 
 

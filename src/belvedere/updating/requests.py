@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.names import quote
+from belvedere.sql.dialect import SparkAsWritten
 from belvedere.sql.statements import WriteKind
 from belvedere.updating.updates import Update
 
@@ -33,7 +34,7 @@ _UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
 
 def requested(door: Door, name: str, columns: Columns, kind: WriteKind, text: str) -> Update:
     """The update that a statement asks for."""
-    tree = sqlglot.parse_one(text, dialect="spark")
+    tree = sqlglot.parse_one(text, dialect=SparkAsWritten)
     match tree, kind:
         case exp.Insert(), WriteKind.INSERT:
             _understood(tree)
