@@ -20,10 +20,10 @@ class Frame:
     def __init__(self, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
         self.columns, self.rows = columns, rows
 
-    def toDF(self, *names: str) -> Frame:  # noqa: N802
+    def toDF(self, *names: str) -> Frame:
         return Frame(list(names), self.rows)
 
-    def selectExpr(self, *_: str) -> Frame:  # noqa: N802
+    def selectExpr(self, *_: str) -> Frame:
         return self
 
     def limit(self, _: int) -> Frame:

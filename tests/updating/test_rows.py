@@ -98,9 +98,13 @@ def test_what_is_no_row_is_refused(
     view: tuple[Shelf, Held], asked: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
-        wanted = Update.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
-        run_check(*view, wanted, "AUTO")
+        check(view, **asked)
     assert refused.value.reason == reason
+
+
+def check(view: tuple[Shelf, Held], **asked: Any) -> None:
+    wanted = Update.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
+    run_check(*view, wanted, "AUTO")
 
 
 def test_a_mode_that_is_none_is_refused(view: tuple[Shelf, Held]) -> None:

@@ -19,7 +19,7 @@ from belvedere.updating.base import Base, held_columns
 from belvedere.updating.checks import Check, Checker, Mode, already_there, fast
 from belvedere.updating.constraints import TableRules, rules_of
 from belvedere.updating.domains import plain
-from belvedere.updating.engines import engine_of
+from belvedere.updating.engines import checks_by, engine_of
 from belvedere.updating.exact import TooMuch
 from belvedere.updating.filter import Lookups
 from belvedere.updating.near import is_there, near
@@ -130,7 +130,7 @@ def _rules(lake: Tables, name: str) -> TableRules:
     if table.root is not None:
         fields = DeltaTable(str(table.root)).schema().fields
         required = frozenset(f.name for f in fields if not f.nullable)
-    return rules_of(table, required)
+    return rules_of(table, required, checks_by(lake, table))
 
 
 def typed_rows(held: Held, rows: Sequence[Mapping[str, Any]]) -> list[ViewRow]:
