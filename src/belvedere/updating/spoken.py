@@ -116,6 +116,8 @@ def _text(text: str, kind: str) -> Normal:
 def spoken(condition: Scalar, kind: str) -> Iterator[Normal]:
     """Values of a type that a condition speaks of."""
     for literal in condition.expr.find_all(exp.Literal):
+        if isinstance(literal.parent, exp.Like):
+            continue
         whole = literal.parent if isinstance(literal.parent, exp.Neg) else literal
         found = constant(whole, kind)
         if found is not None:
