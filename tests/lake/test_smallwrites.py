@@ -7,10 +7,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
+from sqlglot import exp
 
+from belvedere.algebra.scalars import Scalar, call
 from belvedere.lake import smallwrites, tables
-from belvedere.lake.smallwrites import MOST_REPLACED, can_replace
+from belvedere.lake.merges import Merge
+from belvedere.lake.smallwrites import MOST_REPLACED, can_replace, merge_rows
+from belvedere.lake.stamps import Stamp
 
 
 @pytest.mark.parametrize(("rows", "can"), [(0, True), (MOST_REPLACED // 2, True), (MOST_REPLACED // 2 + 1, False)])  # fmt: skip
@@ -31,3 +35,40 @@ def test_few_rows_of_many_bytes_are_left_to_spark(
 def test_partitions_are_left_to_spark(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1], "b": [2]}), partition_by=["b"])
     assert not can_replace(tables.read("t", tmp_path))
+
+
+NAN, SIGNED = (np.array([bits]).view(np.float64)[0] for bits in (0x7FF8 << 48, -(8 << 48)))
+
+
+def column(table: str, name: str) -> Scalar:
+    return Scalar(exp.column(name, table=table, quoted=True))
+
+
+def place(value: float) -> tuple[bool, float]:
+    """Where a number stands among others, for Spark."""
+    return (True, 0.0) if np.isnan(value) else (False, value)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_nan_is_the_greatest_number_whatever_its_bits(tmp_path: Path, kind: pa.DataType) -> None:
+    some = [None, -np.inf, 5.0, np.inf, NAN, SIGNED]
+    pairs = [(a, b) for a in some for b in some]
+    numbers = pa.array(range(len(pairs)))
+    stored, new = (
+        pa.table({"k": numbers, "low": values, "high": values})
+        for values in (pa.array(side, kind) for side in zip(*pairs, strict=True))
+    )
+    write_deltalake(tmp_path, stored)
+    update = {
+        c: call(f, column("t", c), column("s", c))
+        for c, f in (("low", "least"), ("high", "greatest"))
+    }
+    merge = Merge(("k",), {c: column("s", c) for c in stored.column_names}, update=update)
+    merge_rows(tables.read("t", tmp_path), new, merge, Stamp("v", 1, {}))
+    found = DeltaTable(tmp_path).to_pyarrow_table().sort_by("k").to_pylist()
+    for pair, row in zip(pairs, found, strict=True):
+        there = sorted(place(v) for v in pair if v is not None)
+        if there:
+            assert (place(row["low"]), place(row["high"])) == (there[0], there[-1]), pair
+        else:
+            assert row["low"] is row["high"] is None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from belvedere.lake import stamps, tables, upkeep
 from belvedere.lake.files import files
+from belvedere.lake.locks import LOCK_DIRECTORY, lock
 from belvedere.lake.smallwrites import stamped
 from belvedere.lake.stamps import Position, Stamp
 
@@ -69,6 +73,38 @@ def test_what_no_recent_version_uses_is_removed_and_what_a_cut_off_write_left(
     ]
     assert rows(tmp_path / "t") == before
     assert stamps.read_local(tmp_path / "t").stamp == stamp(upkeep.MANY + 3)
+
+
+def test_checksums_without_their_file_and_old_drafts_are_removed(tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    stored(root, "interval 7 days")
+    (kept, *_) = root.glob("*.parquet")
+    old, new = (root / "_delta_log" / f"_commit_{n}.json.tmp" for n in range(2))
+    orphans = [root / ".part-gone.parquet.crc", root / "_delta_log" / ".gone.json.crc", old]
+    there = [kept.with_name(f".{kept.name}.crc"), new]
+    for path in (*orphans, *there):
+        path.write_bytes(b"")
+    before = time.time() - upkeep.ABANDONED - 1
+    os.utime(old, (before, before))
+    kept_up(root)
+    assert [p.exists() for p in orphans] == [False] * 3
+    assert [p.exists() for p in there] == [True] * 2
+
+
+def test_what_a_killed_creation_left_is_swept_but_not_what_one_is_at(tmp_path: Path) -> None:
+    rows = pa.table({"k": [1]})
+    for name in ("__bv_whole", "__bvp_whole_1", "__bvp_left_1", "__bvp_left_2", "__bvp_made_1"):
+        write_deltalake(str(tmp_path / name), rows)
+    for name in ("__bv_cut", "__bv_made", "not_ours"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part.parquet").write_bytes(b"half")
+    with ThreadPoolExecutor(1) as other, lock(tmp_path / "__bv_made"):
+        other.submit(upkeep.sweep, tmp_path).result()
+    left = {path.name for path in tmp_path.iterdir() if path.name != LOCK_DIRECTORY}
+    assert left == {"__bv_whole", "__bvp_whole_1", "__bv_made", "__bvp_made_1", "not_ours"}
+    upkeep.sweep(tmp_path)
+    assert not (tmp_path / "__bv_made").exists()
+    assert not (tmp_path / "__bvp_made_1").exists()
 
 
 def test_within_the_retention_nothing_is_removed(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ i IS NULL | NOT i IS NULL | i IN (7, 0) | NOT s IN ('', 'Forest') | d IN (12.34,
 b AND i > 0 | b OR i > 0 | NOT b | b AND NOT b | (b OR s = '') AND d IS NULL
 i + 1 | i - 1 | y * 2 | y + i | -i | -d | l - 1 | d + 1 | 1 - e | d * e | d * (1 - e) | d * (1 - e) * (1 + e) | d - e | d + w | w + 0.5 | w * d
 d / 3 | d / 7.5 | d / CASE WHEN i = 0 THEN 3 ELSE i END | 1 / (e * e + 1) | i / (e * e + 1) | (d + 1) / 7.5 | w / CASE WHEN y = 0 THEN 7 ELSE y END | e / -1.5 | e / 0.0003 | d * i | d + y | 0.5 * d | l * e | 2 * w
+d / -3 | d * -1 | d + -1 | d - -20 | -3 * e | d / (-3) | d * -(3) | d * -0.5 | -2147483648 | -2147483649 | i > -8 | l IN (-1, 0) | -0.05 | d = -0.01
 CASE WHEN i > 0 THEN 1 ELSE 0 END | CASE WHEN b THEN d * (1 - e) ELSE 0 END | CASE WHEN b THEN d END | CASE WHEN b THEN NULL ELSE s END
 CASE WHEN i > 0 THEN 'p' WHEN i < 0 THEN 'm' ELSE s END | CASE WHEN b THEN i ELSE l END | CASE WHEN b THEN e ELSE w END
 coalesce(i, 0) | coalesce(d, 0) | coalesce(s, u, '-') | coalesce(d, e) | coalesce(i, l)

@@ -32,6 +32,9 @@ Row = tuple[Any, ...]
 FACTS = Scan("facts", (Field("k", "k", "bigint"), Field("v", "v", "bigint")))
 NAMES = Scan("names", (Field("j", "j", "bigint"), Field("w", "w", "bigint")))
 TYPES = dict.fromkeys(("k", "v", "j", "w", "low", "high", "total", "total()"), "bigint")
+SUMMED = pa.decimal128(38, 0)
+VALUES = {"__a1": "bigint", "__a2": "bigint", "__a3": "decimal(38,0)"}
+"""What the parts are computed from."""
 
 
 def state() -> Grouped:
@@ -202,10 +205,32 @@ def test_what_came_and_went_again_is_no_minimum() -> None:
 def test_what_was_not_stored_is_not_replaced_by_a_next_one() -> None:
     """A minimum went that is less than the stored one: the row is not what its vector says."""
     shape = state()
-    change = pa.table({"__a1": [4], "__a2": [1], "__a3": pa.array([4], pa.decimal128(38, 0))})
-    types = {"__a1": "bigint", "__a2": "bigint", "__a3": "decimal(38,0)"}
-    rows = Rows(change.append_column(SIGN, [[-1]]), types)
+    change = pa.table({"__a1": [4], "__a2": [1], "__a3": pa.array([4], SUMMED)})
+    rows = Rows(change.append_column(SIGN, [[-1]]), VALUES)
     names = physical(shape).values()
     for held, found in ((5, False), (4, True)):
         before = pa.table({name: pa.array([held], pa.int64()) for name in names})
         assert (kept(shape, rows, before, lambda _part, _lost: 6) is not None) is found
+
+
+def test_a_change_without_signs_counts_every_row() -> None:
+    """Where no row can have gone, what came is told without signs: equal rows are several."""
+    shape = state()
+    change = pa.table({"__a1": [4, 4], "__a2": [1, 1], "__a3": pa.array([4, 4], SUMMED)})
+    names = physical(shape)
+    before = pa.table({name: pa.array([9], pa.int64()) for name in names.values()})
+    found = kept(shape, Rows(change, VALUES), before, lambda _part, _lost: None)
+    assert found is not None
+    assert found.row[COUNT].to_pylist() == [2]
+    total = next(p.agg.name for p in shape.parts if p.agg.function == "sum")
+    assert found.row[names[total]].to_pylist() == [8]
+
+
+def test_days_that_python_has_no_name_for_are_left_to_a_look_at_all_rows() -> None:
+    days, kinds = Scan("days", (Field("d", "d", "date"),)), {"d": "date", "last": "date"}
+    shape = state_of(Aggregate(days, (), (Agg("last", "max", (col("d"),)),)), kinds)
+    assert isinstance(shape, Grouped)
+    far, first = (pa.array([day], pa.int32()).cast(pa.date32()) for day in (2_932_897, 0))
+    change = Rows(pa.table({"__a1": first, SIGN: [-1]}), {"__a1": "date"})
+    before = pa.table(dict.fromkeys(physical(shape).values(), far))
+    assert kept(shape, change, before, lambda _part, _lost: None) is None

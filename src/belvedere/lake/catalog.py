@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from deltalake import Schema
 
 from belvedere.errors import Invalid
-from belvedere.lake import tables
+from belvedere.lake import tables, upkeep
 from belvedere.lake.journal import JOURNAL, SCHEMA_NAME, local_journal
+from belvedere.lake.locks import lock
 from belvedere.lake.names import (
     STORED_PREFIX,
     admissible,
@@ -40,6 +41,7 @@ def register(door: Door) -> None:
     """Make every Delta table of the lake's directory known to Spark by its name."""
     if door.directory is None:
         return
+    upkeep.sweep(door.directory)
     known = {row["tableName"].lower() for row in door.spark.sql("SHOW TABLES").collect()}
     for name, root in tables.table_directories(door.directory).items():
         door.registered.add(name)
@@ -92,12 +94,13 @@ def drop_table(door: Door, name: str) -> None:
             raise door.unknown(name)
         door.sql(f"DROP TABLE {dotted(name)}")
         return
-    if admissible(root.name):
-        door.sql(f"DROP TABLE IF EXISTS {quote(root.name)}")
-    else:
-        door.spark.catalog.dropTempView(root.name)
-    shutil.rmtree(root, ignore_errors=True)
-    door.registered.discard(root.name)
+    with lock(root):
+        if admissible(root.name):
+            door.sql(f"DROP TABLE IF EXISTS {quote(root.name)}")
+        else:
+            door.spark.catalog.dropTempView(root.name)
+        shutil.rmtree(root, ignore_errors=True)
+        door.registered.discard(root.name)
 
 
 def stored(door: Door) -> list[str]:

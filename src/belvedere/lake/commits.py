@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ from belvedere.lake.smallwrites import (
     stamped,
     takes,
 )
-from belvedere.lake.stamps import VECTOR_PROPERTY, Stamp, StampState
+from belvedere.lake.stamps import FOREIGN_WRITE, VECTOR_PROPERTY, Stamp, StampState
 from belvedere.lake.tables import CHANGE_FEED, Table
 from belvedere.lake.trouble import as_invalid, is_conflict
 from belvedere.lake.work import Work
@@ -60,12 +60,17 @@ def create(
     near: str | None = None,
 ) -> None:
     """A new stored table with a query's rows and columns, stamped; a large one laid out by `near`."""
-    home = w.door.directory / name.lower() if w.door.directory is not None else None
-    with lock(home) if home is not None else nullcontext():
+    home = home_of(w.door, name)
+    with holding(w.door, name):
         if home is not None:
             _sweep(home)
-        with _stamping(w, stamp):
-            w.query(f"CREATE TABLE {_made(name, query_sql, stamp, properties)}")
+        try:
+            with _stamping(w, stamp):
+                w.query(f"CREATE TABLE {_made(name, query_sql, stamp, properties)}")
+        except BaseException:
+            if home is not None:
+                _sweep(home)
+            raise
         if home is not None:
             w.door.registered.add(home.name)
         _read_back(w.door, name, stamp)
@@ -74,10 +79,30 @@ def create(
 
 
 def replace(
-    w: Work, name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str]
+    w: Work,
+    name: str,
+    query_sql: str,
+    stamp: Stamp,
+    properties: Mapping[str, str],
+    near: str | None = None,
 ) -> None:
-    """Another table in place of a stored one, in one commit: its columns have other types."""
-    _write(w, name, stamp, f"CREATE OR REPLACE TABLE {_made(name, query_sql, stamp, properties)}")
+    """Another table in place of a stored one, in one commit: its columns are others."""
+    with holding(w.door, name):
+        made = _made(name, query_sql, stamp, properties)
+        _write(w, name, stamp, f"CREATE OR REPLACE TABLE {made}")
+        if near is not None:
+            upkeep.lay_out(w.door.table(name), near)
+
+
+def home_of(door: Door, name: str) -> Path | None:
+    """The directory that a stored table of an embedded lake has, or will have."""
+    return door.directory / name.lower() if door.directory is not None else None
+
+
+def holding(door: Door, name: str) -> AbstractContextManager[None]:
+    """Hold the lock of a stored table that may not be there yet."""
+    home = home_of(door, name)
+    return lock(home) if home is not None else nullcontext()
 
 
 def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
@@ -189,6 +214,12 @@ def _check_fence(door: Door, name: str, stamp: Stamp) -> None:
 
 def _read_back(door: Door, name: str, stamp: Stamp) -> None:
     found = read_stamp(door, name)
+    if found.reason == FOREIGN_WRITE:
+        raise Conflict(
+            f"{name} was written by someone else meanwhile",
+            hint="refresh again",
+            reason=FOREIGN_WRITE,
+        )
     if found.stamp != stamp:
         raise Internal(
             f"a write of {name} did not record its vector",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from belvedere.lake import catalog, events, log, ranges, remote, stamps, tables
 from belvedere.lake.catalog_journal import CatalogJournal
 from belvedere.lake.events import Event
 from belvedere.lake.journal import Journal, local_journal
-from belvedere.lake.names import admissible, dotted, hidden, literal, quote
+from belvedere.lake.locks import lock
+from belvedere.lake.names import admissible, dotted, hidden, literal, parts, quote
 from belvedere.lake.saved import Saves, local_saves
 from belvedere.lake.session import lake_session
 from belvedere.lake.shelf import unknown_among
@@ -170,7 +171,9 @@ class Door:
     def set_properties(self, table: Table, properties: Mapping[str, str]) -> None:
         """Set properties of a table, whatever characters they hold."""
         pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())
-        self.sql(f"ALTER TABLE {table.reference} SET TBLPROPERTIES ({pairs})")
+        ours = table.root if hidden(parts(table.name)[-1]) else None
+        with lock(ours) if ours is not None else nullcontext():
+            self.sql(f"ALTER TABLE {table.reference} SET TBLPROPERTIES ({pairs})")
 
     def types(
         self,

@@ -138,7 +138,7 @@ class Feed:
             return rows
         try:
             return rows.filter(true(self._where, rows, kinds))
-        except Declined:
+        except (Declined, pa.ArrowInvalid):  # what overflows is for Spark, too
             return rows
 
     def _registered(self, work: Work, kinds: dict[str, str]) -> str:

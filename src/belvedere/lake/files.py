@@ -123,14 +123,17 @@ def _applied(root: Path, start: Files, versions: Iterable[int]) -> Files:
 
 
 def _checkpoint(root: Path, version: int) -> Files | None:
-    """The files in a checkpoint of one file; None if there is none."""
+    """The files in a checkpoint of one file; None if there is none, or some stand in others."""
     import pyarrow.parquet as pq
 
     path = log.checkpoint_file(root, version)
     if not path.exists():
         return None
-    rows = pq.read_table(path, columns=["add"]).column("add")
-    actions = [a for a in rows.to_pylist() if a is not None]
+    beside = {"add", "sidecar"} & set(pq.read_schema(path).names)
+    rows = pq.read_table(path, columns=sorted(beside))
+    if "sidecar" in beside and rows.column("sidecar").null_count < rows.num_rows:
+        return None
+    actions = [a for a in rows.column("add").to_pylist() if a is not None]
     return {log.identity(a): _file(root, a) for a in actions}
 
 

@@ -94,7 +94,7 @@ def compact(table: DeltaTable) -> None:
     with suppress(DeltaError):
         table.optimize.compact(target_size=_WHOLE_FILE)
         table.create_checkpoint()
-        table.vacuum(dry_run=False)
+        table.vacuum(dry_run=False, full=True)  # also what an append left that was killed
 
 
 def as_arrow(rows: Sequence[Row], schema: Schema) -> pa.Table:

@@ -59,6 +59,28 @@ def datafusion(scalar: Scalar) -> str:
     return scalar.expr.transform(_spelled).sql(dialect="postgres")
 
 
+def nan_greatest(scalar: Scalar) -> Scalar:
+    """LEAST and GREATEST of two floating point numbers as Spark has them: NaN is the greatest.
+
+    DataFusion goes by the bits, and NaNs with a sign come before all numbers.
+    """
+    return Scalar(scalar.expr.transform(_nan_greatest))
+
+
+def _nan_greatest(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node, exp.Least | exp.Greatest):
+        return node
+    one, other = node.this, node.expressions[0]
+    if isinstance(node, exp.Greatest):
+        ifs = [(one, one), (other, other)]
+    else:
+        ifs = [(one, exp.func("coalesce", other, one)), (other, exp.func("coalesce", one, other))]
+    found = exp.Case(default=node.copy())
+    for value, then in ifs:
+        found = found.when(exp.Anonymous(this="isnan", expressions=[value.copy()]), then.copy())
+    return exp.Paren(this=found)
+
+
 def _spelled(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.NullSafeEQ) and not isinstance(node.parent, exp.Paren):
         return exp.Paren(this=node.copy())

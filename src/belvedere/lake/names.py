@@ -106,6 +106,15 @@ def part_name(stored: str, number: int) -> str:
     return f"{PART_PREFIX}{stored.removeprefix(STORED_PREFIX)}_{number}"
 
 
+def whole_name(part: str) -> str:
+    """The name of the table of the view that a part is of.
+
+    >>> whole_name("__bvp_visits_1")
+    '__bv_visits'
+    """
+    return STORED_PREFIX + part.removeprefix(PART_PREFIX).rpartition("_")[0]
+
+
 def is_part(name: str) -> bool:
     """Whether a possibly qualified name is that of a part's table."""
     return parts(name)[-1].startswith(PART_PREFIX)

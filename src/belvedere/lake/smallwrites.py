@@ -20,7 +20,7 @@ from deltalake import (
 )
 
 from belvedere.lake.files import files
-from belvedere.lake.merges import Merge, datafusion
+from belvedere.lake.merges import Merge, datafusion, nan_greatest
 from belvedere.lake.reach import reach
 from belvedere.lake.stamps import Stamp
 from belvedere.lake.tables import Table
@@ -33,6 +33,7 @@ MOST_REPLACED, MOST_BYTES = 1_000_000, 32_000_000
 
 _PLAIN = ("tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "binary")
 _PLAIN_FAMILIES = ("decimal", "timestamp")
+_FLOATS = ("float", "double")
 
 
 CHECKPOINTS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
@@ -94,7 +95,11 @@ def merge_rows(table: Table, rows: pa.Table, merge: Merge, stamp: Stamp) -> int:
     if merge.delete_when is not None:
         merger = merger.when_matched_delete(datafusion(merge.delete_when))
     if merge.update:
-        updates = {f'"{c}"': datafusion(v) for c, v in merge.update.items()}
+        kinds = dict(table.columns)
+        updates = {
+            f'"{c}"': datafusion(nan_greatest(v) if kinds.get(c) in _FLOATS else v)
+            for c, v in merge.update.items()
+        }
         merger = merger.when_matched_update(updates, _text(merge.update_when))
     inserts = {f'"{c}"': datafusion(v) for c, v in merge.insert.items()}
     metrics: dict[str, Any] = merger.when_not_matched_insert(

@@ -1,13 +1,15 @@
 """Stamps: which state of its tables a stored table was computed from, and how that is found.
 
 A stamp is the user metadata of the commit that wrote the rows. The newest stamp is in force
-unless a later commit changed rows without one. Checkpoints forget commits' metadata, so the
-first stamp also stands in a table property, in force as long as no refresh followed it.
+unless a commit changed rows without one, later or between it and the stamp before: rows of someone
+else's stay under a merge. Checkpoints forget commits' metadata, so the first stamp also stands in
+a table property, in force as long as no refresh followed it and no other commit was forgotten.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,6 +121,14 @@ class StampState:
     version: int
     reason: str | None = None
 
+    @property
+    def next(self) -> int:
+        """The number of the next refresh: one that no refresh had, also if the last is not known.
+
+        Spark leaves out, without a word, a write under a number that the table has had.
+        """
+        return int(time.time() * 1000) if self.stamp is None else self.stamp.refresh + 1
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -127,17 +137,21 @@ class Entry:
     version: int
     user_metadata: str | None
     harmless: bool
+    anew: bool
+    """Whether it replaced all rows, so that those before do not matter."""
 
 
 def in_force(entries: Iterable[Entry], newest: int) -> StampState:
     """The stamp in force, from commits newest first."""
+    found: Stamp | None = None
     for entry in entries:
         stamp = Stamp.from_json(entry.user_metadata)
-        if stamp is not None:
-            return StampState(stamp, newest)
-        if not entry.harmless:
+        if stamp is None and not entry.harmless:
             return StampState(None, newest, FOREIGN_WRITE)
-    return StampState(None, newest, VECTOR_LOST)
+        if stamp is not None and (found is not None or entry.anew):
+            return StampState(found or stamp, newest)
+        found = found or stamp
+    return StampState(found, newest) if found else StampState(None, newest, VECTOR_LOST)
 
 
 def read_local(root: Path) -> StampState:
@@ -150,8 +164,9 @@ def read_local(root: Path) -> StampState:
 def history_entries(rows: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
     """Commits as DESCRIBE HISTORY shows them, newest first."""
     for row in rows:
-        harmless = row["operation"] in _HARMLESS
-        yield Entry(int(row["version"]), row["userMetadata"], harmless)
+        operation, how = row["operation"], row["operationParameters"]
+        anew = _replaces(operation, how)
+        yield Entry(int(row["version"]), row["userMetadata"], operation in _HARMLESS, anew)
 
 
 def _local_entries(root: Path) -> Iterator[Entry]:
@@ -159,11 +174,27 @@ def _local_entries(root: Path) -> Iterator[Entry]:
         commit = log.commit(root, version)
         keeps_columns = commit.metadata is None or commit.operation in _HARMLESS
         harmless = not commit.changes_data and keeps_columns
-        yield Entry(version, commit.info.get("userMetadata"), harmless)
+        anew = _replaces(commit.operation, commit.info.get("operationParameters"))
+        yield Entry(version, commit.info.get("userMetadata"), harmless, anew)
+
+
+def _replaces(operation: str, how: Mapping[str, Any] | None) -> bool:
+    """Whether an operation replaces all rows of a table.
+
+    >>> _replaces("WRITE", {"mode": "Overwrite"}), _replaces("WRITE", {"mode": "Append"})
+    (True, False)
+    """
+    overwrites = operation == "WRITE" and str((how or {}).get("mode")).lower() == "overwrite"
+    return overwrites or operation.endswith("TABLE AS SELECT")
 
 
 def _remembered(root: Path, newest: int) -> StampState | None:
-    """The stamp in the table's properties, if the fence says that no refresh followed it."""
+    """The stamp in the table's properties, if the fence says that no refresh followed it.
+
+    Of the commits that are forgotten only the one that made the table may have changed rows.
+    """
+    if min(log.commit_versions(root), default=newest) > 1:
+        return None
     table = DeltaTable(str(root))
     stamp = Stamp.from_json(table.metadata().configuration.get(VECTOR_PROPERTY))
     if stamp is None or table.transaction_version(stamp.view_id) != stamp.refresh:

@@ -2,8 +2,9 @@
 
 Small files are put together, which changes no row. Files that no version within the table's
 retention uses are removed (`delta.deletedFileRetentionDuration`, 7 days by default), and with
-them what a write left that was cut off or ran out of space; commits older than
-`delta.logRetentionDuration` too. What fails is left to the next time: the rows are there.
+them what a write left that was cut off or ran out of space: Spark's checksums of files that are
+gone, drafts of commits; commits older than `delta.logRetentionDuration` too. What fails is left to
+the next time: the rows are there. What a creation left that was killed goes when a lake opens.
 
 A large table is laid out by a key when it is new: Spark leaves every key's rows in any file, and a
 merge writes the files anew that it touches. Keys that change together are often near each other, so
@@ -12,13 +13,19 @@ that of a table in some pieces a small merge writes one or two. Upkeep leaves pi
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Collection
 from contextlib import suppress
+from pathlib import Path
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from belvedere.lake import log
 from belvedere.lake.files import File, count, files
+from belvedere.lake.locks import Conflict, lock
+from belvedere.lake.names import PART_PREFIX, STORED_PREFIX, whole_name
 from belvedere.lake.smallwrites import CHECKPOINTS, passes_arrow
 from belvedere.lake.tables import Table
 
@@ -37,6 +44,8 @@ LARGE = 500_000
 """Rows of a table that is laid out."""
 MEMORY = 1 << 30
 """Bytes that sorting it may take, before it goes to disk."""
+ABANDONED = 3600.0
+"""Seconds after which nobody goes on with the draft of a commit."""
 
 
 def keep_up(table: Table, version: int) -> None:
@@ -51,6 +60,32 @@ def keep_up(table: Table, version: int) -> None:
             opened.optimize.compact(target_size=crumb, post_commithook_properties=CHECKPOINTS)
         opened.vacuum(dry_run=False, full=True, post_commithook_properties=CHECKPOINTS)
         opened.cleanup_metadata()
+        _tidy(table.root)
+
+
+def sweep(directory: Path) -> None:
+    """Take away what creations left that were killed: tables without a version, parts without a view."""
+    for root in directory.glob(f"{STORED_PREFIX}*"):
+        _sweep(root, root)
+    for root in directory.glob(f"{PART_PREFIX}*"):
+        _sweep(root, directory / whole_name(root.name))
+
+
+def _sweep(root: Path, whole: Path) -> None:
+    # Whoever creates a view holds its lock.
+    with suppress(Conflict, OSError), lock(whole, timeout=0):
+        if not log.is_table(whole):
+            shutil.rmtree(root)
+
+
+def _tidy(root: Path) -> None:
+    """Remove checksums of files that are gone, which nothing else does, and drafts of old commits."""
+    for checksum in (*root.glob(".*.crc"), *(root / "_delta_log").glob(".*.crc")):
+        if not checksum.with_name(checksum.name[1 : -len(".crc")]).exists():
+            checksum.unlink(missing_ok=True)
+    for draft in (root / "_delta_log").glob("*.tmp"):
+        if time.time() - draft.stat().st_mtime > ABANDONED:
+            draft.unlink(missing_ok=True)
 
 
 def lay_out(table: Table, column: str) -> None:

@@ -31,6 +31,9 @@ _OURS = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.sources.partitionOverwriteMode": "static",
+    # A file that went is noticed, not left out.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
     # Delta reads no changes across renamed, dropped or widened columns. We read only columns
     # that stayed as they were, which is checked before.

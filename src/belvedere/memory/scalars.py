@@ -137,6 +137,8 @@ class Over:
                 return self.arithmetic(e)
             case exp.Div():
                 return self.division(self.value(e.this), self.value(e.expression))
+            case exp.Neg(this=exp.Literal(is_string=False)):
+                return _literal(e.this, "-")
             case exp.Neg():
                 found = self.value(e.this)
                 return Value(exact(pc.negate_checked, found), found.kind)
@@ -361,21 +363,22 @@ def _constant(what: Any, kind: str) -> Value:
     return Value(pa.scalar(what, kinds.arrow(kind)), kind)
 
 
-def _literal(e: exp.Literal) -> Value:
+def _literal(e: exp.Literal, sign: str = "") -> Value:
+    """A constant; a sign before a number belongs to it, as in Spark's grammar."""
     if e.is_string:
         return _constant(e.this, "string")
     whole, _, part = e.this.partition(".")
     if not (whole + part).isdigit():
         raise Declined(f"the number {e.this}")
     if "." not in e.this:
-        number = int(whole)
-        if number >= 2**63:
-            raise Declined(f"the number {e.this}")
-        kind = "int" if number < 2**31 else "bigint"
+        number = int(sign + whole)
+        if not -(2**63) <= number < 2**63:
+            raise Declined(f"the number {number}")
+        kind = "int" if -(2**31) <= number < 2**31 else "bigint"
         return Value(pa.scalar(number, kinds.arrow(kind)), kind, literal=True)
     digits = len(whole.lstrip("0")) + len(part)
     kind = kinds.decimal(max(digits, len(part), 1), len(part))
-    text = pa.scalar(f"{whole or '0'}.{part or '0'}")
+    text = pa.scalar(f"{sign}{whole or '0'}.{part or '0'}")
     return Value(
         pc.cast(text, pa.decimal128(kinds.MOST_DIGITS, len(part))).cast(kinds.arrow(kind)), kind
     )
@@ -384,7 +387,7 @@ def _literal(e: exp.Literal) -> Value:
 def _as_decimal(given: Value) -> Value:
     """A number as a decimal; a constant has only the digits that it shows."""
     if given.literal:
-        return as_kind(given, kinds.decimal(len(str(given.data.as_py())), 0))
+        return as_kind(given, kinds.decimal(len(str(abs(given.data.as_py()))), 0))
     return as_kind(given, kinds.decimal(*kinds.digits(given.kind)))
 
 

@@ -110,15 +110,24 @@ def create_view(door: Door, statement: CreateView) -> View | None:
     if existing:
         # What reads it was compiled against the columns and the state it has now.
         refuse_if_needed(statement.name, view_readers(door, view.stored))
-        _drop(door, name)
     fill_view(door, view)
     return view
 
 
 def fill_view(door: Door, view: View) -> None:
-    """Compute a view that was planned, and show it under its name."""
-    _drop_parts(door, canonical_name(door, view.name))  # left by a creation that was cut off
-    _fill(door, view)
+    """Compute a view that was planned, and show it under its name.
+
+    A view that it replaces has its rows until the new ones are there.
+    """
+    name = canonical_name(door, view.name)
+    with commits.holding(door, view.stored):
+        try:
+            _fill(door, view)
+        except BaseException:
+            if not door.exists(view.stored):
+                _drop_parts(door, name)
+            raise
+        _drop_parts(door, name, len(view.every_part))  # of the view before
     show(door, view)
 
 
@@ -182,7 +191,8 @@ def _filled(door: Door, view: View, pins: Pins) -> Record | None:
     with meter.counting(door, view):
         stamp = replace(stamp, holding=verified(work, pins, view, newest))
         near = telling_key(view.state, view.definition.types, known)
-        commits.create(work, view.stored, query, stamp, view.properties, near)
+        make = commits.replace if door.exists(view.stored) else commits.create
+        make(work, view.stored, query, stamp, view.properties, near)
     return meter.record(door, view, stamp, {}, None, pins.table)
 
 
@@ -192,8 +202,9 @@ def _drop(door: Door, name: str) -> None:
     lake_catalog.drop_table(door, stored_of(name))
 
 
-def _drop_parts(door: Door, name: str) -> None:
-    stored, number = stored_of(name), 1
+def _drop_parts(door: Door, name: str, after: int = 0) -> None:
+    """Drop a view's parts, those after some number."""
+    stored, number = stored_of(name), after + 1
     while door.exists(part := part_of(stored, number)):
         lake_catalog.drop_table(door, part)
         number += 1

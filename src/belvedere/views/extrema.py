@@ -80,14 +80,17 @@ class Kept:
 def kept(state: Grouped, change: Rows, stored: pa.Table, find_next: FindNext) -> Kept | None:
     """What to merge; None if an extremum may be lost, and no other one was found."""
     try:
-        net, counts = netted(change, tuple(change.types))
-        rows = net.with_signs(None)
-        came, gone = (
-            _of(state, rows.where(pa.array(some)), None) for some in (counts > 0, counts < 0)
-        )
-        gained = _of(state, rows, counts)
+        return _kept(state, change, stored, find_next)
     except Declined:
         return None
+
+
+def _kept(state: Grouped, change: Rows, stored: pa.Table, find_next: FindNext) -> Kept | None:
+    # Rows without signs all came, each as often as it is there.
+    net, counts = netted(change.with_signs(change.signs), tuple(change.types))
+    rows = net.with_signs(None)
+    came, gone = (_of(state, rows.where(pa.array(some)), None) for some in (counts > 0, counts < 0))
+    gained = _of(state, rows, counts)
     names, row, anew = physical(state), dict[str, pa.ChunkedArray](), set[str]()
     for part in state.parts:
         name = part.agg.name
@@ -95,8 +98,8 @@ def kept(state: Grouped, change: Rows, stored: pa.Table, find_next: FindNext) ->
             row[names[name]] = gained.table[name]
             continue
         kind = stored.schema.field(names[name]).type
-        held = stored[names[name]][0].as_py()
-        new, old = (side.table[name].cast(kind)[0].as_py() for side in (came, gone))
+        held = _named(stored[names[name]][0])
+        new, old = (_named(side.table[name].cast(kind)[0]) for side in (came, gone))
         if _lost(part.combine, held, new, old):
             # What went was never beyond it, unless the stored row is not what its vector says.
             new = find_next(part, held) if held is not None and old == held else None
@@ -105,6 +108,14 @@ def kept(state: Grouped, change: Rows, stored: pa.Table, find_next: FindNext) ->
             anew.add(names[name])
         row[names[name]] = pa.chunked_array([pa.array([new], kind)])
     return Kept(pa.table(row), frozenset(anew))
+
+
+def _named(value: pa.Scalar) -> Any:
+    """A value in Python, which has no name for days after the year 9999."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError) as error:
+        raise Declined(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -128,7 +139,7 @@ class Next:
         leaf, source = at
         for rows in self._first(leaf, source, lost, least=least):
             values = self._values(child, column, leaf, rows)
-            found = None if values is None else (pc.min if least else pc.max)(values).as_py()
+            found = None if values is None else _named((pc.min if least else pc.max)(values))
             if found is not None or values is None:
                 return found
         return None

@@ -21,7 +21,7 @@ from belvedere.algebra.scalars import col
 from belvedere.algebra.walks import children, each_once, nodes, tables, with_children
 from belvedere.analyses.sizes import Sizes
 from belvedere.errors import Invalid
-from belvedere.lake.names import PART_PREFIX, STORED_PREFIX, part_name, parts, quote
+from belvedere.lake.names import part_name, parts, quote, whole_name
 from belvedere.sql.bind import Bound
 from belvedere.sql.freshen import rename
 from belvedere.views.choice import blocked
@@ -119,8 +119,7 @@ def part_of(stored: str, number: int) -> str:
 def stored_whole(part: str) -> str:
     """The table of the view whose part is stored there."""
     *space, last = parts(part)
-    name = STORED_PREFIX + last.removeprefix(PART_PREFIX).rpartition("_")[0]
-    return ".".join([*(quote(other) for other in space), name])
+    return ".".join([*(quote(other) for other in space), whole_name(last)])
 
 
 def _part(owner: Definition, number: int, node: Rel) -> Definition:

@@ -46,7 +46,7 @@ from belvedere.views.pins import Pins
 from belvedere.views.references import references
 from belvedere.views.retype import retyped
 from belvedere.views.sources import Versions
-from belvedere.views.state import Grouped, physical
+from belvedere.views.state import ROW, Grouped, physical
 from belvedere.views.steps import Steps
 
 ATTEMPTS = 5
@@ -136,9 +136,8 @@ class _Refresh:
             problem = problem or self._unreadable(before, target, own)
         reason = reason or problem
         moving = [t for t in self.view.tables if target[t] != before.get(t)]
-        number = (found.stamp.refresh if found.stamp else 0) + 1
         holding = found.stamp.holding if found.stamp else frozenset[str]()
-        stamp = Stamp(self.view.definition.id, number, target, holding=holding)
+        stamp = Stamp(self.view.definition.id, found.next, target, holding=holding)
         choice, rows = Choice(Strategy.REBUILD, reason), None
         with self.meter.counting(self.door, self.view):
             if not reason:
@@ -267,12 +266,17 @@ class _Refresh:
             cheaper_so = stamp.note.get("reason") == "CHEAPER"
             holding = frozenset() if cheaper_so else verified(work, self.pins, view, versions.new)
             stamp = replace(stamp, holding=holding)
-            if view is self.view:
+            if view is self.view and self._has_its_columns():
                 commits.overwrite(work, view.stored, query, stamp)
                 return
             commits.replace(work, view.stored, query, stamp, view.properties)
             if not view.definition.part:
                 show(self.door, view)
+
+    def _has_its_columns(self) -> bool:
+        """Whether the stored table is of the view's shape, not of one that a replacement began."""
+        there = {c.lower() for c, _ in self.pins.table(self.view.stored).columns}
+        return there - {ROW} == {c.lower() for c in physical(self.view.state).values()}
 
     def _advance_or_not(
         self, before: Vector, stamp: Stamp, moving: list[str]
