@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from belvedere.derived import the_saves
-from belvedere.errors import Invalid
+from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.keys import FOREIGN_KEYS_PROPERTY
 from belvedere.lake.shelf import Shelf
 from belvedere.updating import applying as module
@@ -242,6 +243,29 @@ def test_what_someone_appends_while_a_commit_is_made_stays_and_the_update_is_mad
     assert view(lake) - before == {NEW, (1, "ann", 10, 5, 7, "s")}
     assert before - view(lake) == {tuple(OLD.values())}
     assert sorted(r["id"] for r in rows(lake)["customer"]) == [1, 2, 3, 4, 8]
+
+
+def test_what_cannot_be_written_is_said_and_nothing_of_the_update_is_left(lake: Path) -> None:
+    put_property(lake / "item", "delta.constraints.now", "year(current_date()) > 2000")
+    before, shelf = rows(lake), Shelf(lake)
+    parts = (
+        Part(
+            "customer", shelf.table("customer").version, (), ({"id": 4, "name": "d", "note": None},)
+        ),
+        Part("item", shelf.table("item").version, (), ({"line": 8, "orders": 10, "item": "x"},)),
+    )
+    intent, applying = Intent("contacts", 1, parts), shelf_lake.applying(shelf)
+    with pytest.raises(Unsupported) as refused:
+        applying.apply(intent)
+    assert refused.value.reason == "UNWRITABLE_TABLE"
+    assert rows(lake) == before
+    again = Intent(
+        "contacts", 2, (replace(parts[0], version=shelf.table("customer").version), parts[1])
+    )
+    applying.write_intent(again)
+    applying.commit(again, again.parts[0])
+    assert applying.settle("contacts")
+    assert rows(lake) == before
 
 
 @pytest.mark.parametrize("call", ["check", "advance", "explain"])

@@ -26,11 +26,12 @@ from urllib.parse import quote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
-from belvedere.errors import Invalid, Unsupported
+from belvedere.errors import BelvedereError, Invalid, Unsupported
 from belvedere.lake import log
 from belvedere.lake.locks import lock
+from belvedere.lake.machine import as_unable
 from belvedere.lake.shelf import Tables
 from belvedere.lake.smallfeed import arrow_schema
 from belvedere.lake.smallwrites import CHECKPOINTS, passes_arrow
@@ -127,13 +128,20 @@ class Applying:
             if len(missing) == len(intent.parts):
                 self.forget(view)
                 return True
-            if all(self._lake.table(p.table).version == p.version for p in missing) and all(
-                self.commit(intent, p) for p in missing
-            ):
+            if self._finished(intent, missing):
                 self.forget(view)
             else:
                 self._undo(intent)
         return True
+
+    def _finished(self, intent: Intent, missing: Sequence[Part]) -> bool:
+        """Make what is missing of an update, if that can be done as it was meant."""
+        try:
+            return all(self._lake.table(p.table).version == p.version for p in missing) and all(
+                self.commit(intent, p) for p in missing
+            )
+        except BelvedereError:
+            return False
 
     def write_intent(self, intent: Intent) -> None:
         """Record what is about to be done, all at once."""
@@ -158,6 +166,8 @@ class Applying:
             if self._lake.table(part.table).version == part.version:
                 raise
             return False
+        except DeltaError as why:
+            raise as_unable(why) or _unwritable(part.table, str(why)) from why
         return self._lake.table(part.table).version == part.version + 1
 
     def _undo(self, intent: Intent) -> None:
@@ -190,10 +200,8 @@ class Applying:
     def _writable(self, name: str) -> Table:
         table = self._lake.table(name)
         if table.root is None or not passes_arrow(table):
-            raise Unsupported(
-                f"{name!r} is not on a local disk, or has columns that only Spark can write",
-                hint="updates through views write tables of a lake on local disk",
-                reason="UNWRITABLE_TABLE",
+            raise _unwritable(
+                name, "it is not on a local disk, or has columns that only Spark writes"
             )
         return table
 
@@ -242,6 +250,15 @@ def next_number(lake: Tables, view: str, tables: Sequence[str]) -> int:
             used = [known.transaction_version(a) or 0 for a in (app, app + ".undo")]
             highest = max(highest, *used)
     return highest + 1
+
+
+def _unwritable(table: str, why: str) -> Unsupported:
+    return Unsupported(
+        f"{table!r} cannot be written without Spark",
+        detail=why,
+        hint="updates through views write tables of a lake on local disk, with CHECKs that delta-rs knows",
+        reason="UNWRITABLE_TABLE",
+    )
 
 
 def _overtaken(table: str) -> Overtaken:
