@@ -117,8 +117,8 @@ def feasible(
     values = dict.fromkeys(v for v in [*held, *meeting] if v not in left_out)
     if h[0] == "class" or (len(values) > 1 and None not in meeting):
         values.pop(None, None)
-    # A column that nothing fits still has a value to choose: rows that are there need none.
-    return list(values) or ([None] if h[0] == "place" else []), not complete
+    # What nothing fits still has a value to choose, which joins with nothing and meets no WHERE.
+    return list(values) or [None], not complete
 
 
 def spot_of(coder: Coder, p: int, h: Hidden, o: Options, rules: Mapping[str, TableRules]) -> Spot:
