@@ -44,6 +44,15 @@ def test_rows_are_read_by_a_value(journal: LocalJournal) -> None:
     assert DeltaTable(str(journal.root)).version() == 2
 
 
+def test_the_newest_rows_are_read_by_themselves(journal: LocalJournal) -> None:
+    assert journal.newest("n", 3) == []
+    for n in (5, 1, 4, 2, 3):
+        journal.append([row("ab"[n % 2], n)], SCHEMA)
+    assert sorted(r["n"] for r in journal.newest("n", 3)) == [3, 4, 5]
+    assert sorted(r["n"] for r in journal.newest("n", 2, "who", "a")) == [2, 4]
+    assert journal.newest("n", 2, "who", "c") == []
+
+
 def test_a_lake_without_a_journal_has_no_rows_and_gets_none(journal: LocalJournal) -> None:
     assert journal.read("who", "a") == []
     assert not journal.root.exists()

@@ -17,8 +17,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import belvedere as bv
-from belvedere.lake import commits
+from belvedere.lake import commits, upkeep
 from belvedere.views import costs, pins
+from belvedere.views.ledger import Ledger
+from belvedere.views.refresh import _Refresh
 
 STEPS: dict[str, tuple[Any, str]] = {
     "open a version": (pins, "open_version"),
@@ -29,6 +31,9 @@ STEPS: dict[str, tuple[Any, str]] = {
     "write by Spark": (commits, "_retried"),
     "move the vector": (commits, "_move_local"),
     "read back": (commits, "_read_back"),
+    "go on from parts to their view": (_Refresh, "_with_parts"),
+    "look after a table": (upkeep, "keep_up"),
+    "note it in the ledger": (Ledger, "__exit__"),
 }
 
 
@@ -36,6 +41,8 @@ def main(where: str, step: str = "", when: str = "") -> None:
     lake = bv.connect(_session(where) if "://" in where else where)
     # As in conftest.py: every step is come to, however long refreshes take.
     costs.WORTH_IT = 0.0
+    if step == "look after a table":
+        upkeep.EVERY = 1
     if step:
         module, name = STEPS[step]
         setattr(module, name, _deadly(getattr(module, name), when))

@@ -28,7 +28,7 @@ NOT_KEPT = "TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 se
 def test_many_small_refreshes(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seconds, memory, files = [], [], []
+    seconds, memory, files, heap = [], [], [], []
     with bv.connect(tmp_path / "lake") as lake:
         lake.sql("CREATE TABLE t (k BIGINT, x DOUBLE)")
         lake.sql("INSERT INTO t SELECT id, id / 7 FROM range(10000)")
@@ -47,6 +47,7 @@ def test_many_small_refreshes(
             memory.append(_resident_mb(os.getpid()))
             if number % 50 == 0:
                 files.append(sum(1 for _ in (tmp_path / "lake").glob("__bv_*/*.parquet")))
+                heap.append(_heap_mb(spark))
         for name, query in VIEWS.items():
             assert_fresh(lake, name, query)
         shown = lake.spark.sql("SHOW TABLES").collect()
@@ -55,11 +56,13 @@ def test_many_small_refreshes(
     with capsys.disabled():
         sys.stdout.write(
             f"\n{REFRESHES} refreshes, medians of each tenth: {_listed(took, '.2f')} s; "
-            f"{_listed(held, '.0f')} MB; {max(files)} files at most\n"
+            f"{_listed(held, '.0f')} MB; Spark's heap {_listed(heap, '.0f')} MB;"
+            f" {max(files)} files at most\n"
         )
     assert took[-1] <= 1.5 * took[1]
     # Caches fill at first; what grows on after half of the refreshes would grow for ever.
     assert held[-1] <= 1.03 * held[5]
+    assert max(heap[-3:]) <= 1.15 * max(heap[len(heap) // 2 :][:3])
     assert leftovers == []
     assert max(files) <= 500
 
@@ -76,3 +79,11 @@ def _listed(values: list[float], how: str) -> str:
 def _resident_mb(process: int) -> float:
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _heap_mb(spark: SparkSession) -> float:
+    """What Spark's heap holds once its garbage is collected."""
+    java = spark._jvm.java.lang  # type: ignore[union-attr]
+    java.System.gc()
+    runtime = java.Runtime.getRuntime()
+    return float(runtime.totalMemory() - runtime.freeMemory()) / 2**20

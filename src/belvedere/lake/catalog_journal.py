@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import Schema
 from pyspark.errors import PySparkException
 
+from belvedere.errors import Invalid
 from belvedere.lake import log
 from belvedere.lake.journal import JOURNAL, SCHEMA_NAME, LocalJournal, Row, as_arrow
 from belvedere.lake.names import literal, quote
@@ -55,11 +56,20 @@ class CatalogJournal:
         local = self._made.get(catalog)
         if local is not None:
             return local.read(column, value)
-        only = f"{quote(column)} = {literal(value)}" if column else "true"
+        return self._rows(catalog, _only(column, value))
+
+    def newest(self, by: str, most: int, column: str = "", value: str = "") -> list[dict[str, Any]]:
+        catalog = self._door.spark.catalog.currentCatalog()
+        local = self._made.get(catalog)
+        if local is not None:
+            return local.newest(by, most, column, value)
+        return self._rows(catalog, f"{_only(column, value)} ORDER BY {quote(by)} DESC LIMIT {most}")
+
+    def _rows(self, catalog: str, which: str) -> list[dict[str, Any]]:
         try:
-            frame = self._door.spark.table(_name(catalog)).where(only)
+            frame = self._door.sql(f"SELECT * FROM {_name(catalog)} WHERE {which}")
             rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
-        except PySparkException:
+        except (Invalid, PySparkException):
             return []
         return rows
 
@@ -85,6 +95,10 @@ class CatalogJournal:
             f"CREATE TABLE IF NOT EXISTS {_name(catalog)} ({columns}) "
             f"USING delta TBLPROPERTIES ({pairs})"
         )
+
+
+def _only(column: str, value: str) -> str:
+    return f"{quote(column)} = {literal(value)}" if column else "true"
 
 
 def _name(catalog: str) -> str:

@@ -50,6 +50,9 @@ class Journal(Protocol):
     def read(self, column: str = "", value: str = "") -> list[dict[str, Any]]:
         """The rows with that value, or all, in no order; none where there is no journal."""
 
+    def newest(self, by: str, most: int, column: str = "", value: str = "") -> list[dict[str, Any]]:
+        """Of these rows those with the greatest values of a column, about so many."""
+
 
 class LocalJournal:
     """A journal on local disk; starts no Spark."""
@@ -68,10 +71,22 @@ class LocalJournal:
                 compact(table)
 
     def read(self, column: str = "", value: str = "") -> list[dict[str, Any]]:
+        return self._rows(_equal(column, value)) if log.is_table(self.root) else []
+
+    def newest(self, by: str, most: int, column: str = "", value: str = "") -> list[dict[str, Any]]:
+        import pyarrow.compute as pc
+
         if not log.is_table(self.root):
             return []
-        only = [(column, "=", value)] if column else None
-        found = DeltaTable(str(self.root)).to_pyarrow_table(filters=only)
+        only = _equal(column, value)
+        # One column tells where the newest begin: a journal of years is not read for them.
+        times = DeltaTable(str(self.root)).to_pyarrow_table(columns=[by], filters=only or None)
+        places = pc.select_k_unstable(times, most, [(by, "descending")])
+        first = pc.min(times.take(places)[by])
+        return self._rows([*only, (by, ">=", first.as_py())]) if first.is_valid else []
+
+    def _rows(self, filters: list[tuple[str, str, Any]]) -> list[dict[str, Any]]:
+        found = DeltaTable(str(self.root)).to_pyarrow_table(filters=filters or None)
         rows: list[dict[str, Any]] = found.to_pylist()
         return rows
 
@@ -81,6 +96,10 @@ class LocalJournal:
             return
         with lock(self.root, _PATIENCE):
             DeltaTable.create(str(self.root), schema, mode="ignore", configuration=_PROPERTIES)
+
+
+def _equal(column: str, value: str) -> list[tuple[str, str, Any]]:
+    return [(column, "=", value)] if column else []
 
 
 def local_journal(directory: Path) -> LocalJournal:

@@ -14,8 +14,8 @@ seconds, counts as one refresh of a view that was never rebuilt. What is not tri
 so of what this view did not do in its newest ten refreshes half is expected: it is tried again
 where it would not take twice as long, at most every eleventh time.
 
-All are read from the ledger at once, and those of this process are added as they end. Refreshes
-that ran no Spark job tell nothing of those that do.
+The newest are read from the ledger at once, of the lake and of the view, and those of this process
+are added as they end. Refreshes that ran no Spark job tell nothing of those that do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from weakref import WeakKeyDictionary
 
 from belvedere.lake.shelf import Tables
 from belvedere.views.choice import Strategy
-from belvedere.views.ledger import Candidate, Record, records
+from belvedere.views.ledger import Candidate, Record, newest
 
 WORTH_IT = 0.9
 """Everything is computed again only if that is predicted to take this part of the time, or less."""
@@ -41,6 +41,8 @@ _FIXED = {"merge": 0.4, "replace keys": 0.4, "rebuild": 0.6}
 _ALIKE = 4
 _TELLING = 3
 _LATELY = 10
+_OF_LAKE, _OF_VIEW = 1000, 100
+"""Refreshes that are read from the ledger: it is kept for ever."""
 _COLD, _COLD_SECONDS = 2.5, 5.0
 """How many times as long a creation takes as a rebuild does later, and by how much at most: two to
 three times on TPC-H at scale 1, as long at scale 10."""
@@ -108,8 +110,9 @@ def past(lake: Tables, view_id: str) -> Past:
     with _learning:
         known = _learned.setdefault(lake, {})
         if view_id not in known:
-            recorded = [r for r in records(lake) if r.view_id not in known]
-            for record in sorted(recorded, key=lambda r: r.started, reverse=True):
+            some = (*newest(lake, _OF_LAKE), *newest(lake, _OF_VIEW, view_id))
+            recorded = {(r.view_id, r.refresh): r for r in some if r.view_id not in known}
+            for record in sorted(recorded.values(), key=lambda r: r.started, reverse=True):
                 known.setdefault(record.view_id, []).extend(_told(record))
             known.update({view: _kept(took) for view, took in known.items()})
         every = [took for view in known.values() for took in view[:_LATELY]]

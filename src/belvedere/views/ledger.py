@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -152,9 +152,21 @@ class Ledger:
 
 def records(lake: Tables, view_id: str = "") -> list[Record]:
     """What is recorded about a view, or about all; nothing where it cannot be read."""
-    of_it = ("view_id", view_id) if view_id else ()
+    return _records(lambda: lake.journal.read(*_of(view_id)))
+
+
+def newest(lake: Tables, most: int, view_id: str = "") -> list[Record]:
+    """The newest of these, about so many."""
+    return _records(lambda: lake.journal.newest("started", most, *_of(view_id)))
+
+
+def _of(view_id: str) -> tuple[str, str]:
+    return ("view_id", view_id) if view_id else ("", "")
+
+
+def _records(read: Callable[[], Sequence[Row]]) -> list[Record]:
     try:
-        rows = lake.journal.read(*of_it)
+        rows = read()
     except (DeltaError, OSError):
         return []
     # Anyone can write there: a row without a time is none of ours.
