@@ -123,8 +123,9 @@ class Unused:
         top, bottom = max([0, *taken[-1:].tolist()]), min([0, *taken[:1].tolist()])
         beyond = [*self._walk(top, 1, most), *self._walk(bottom, -1, most)]
         yield from beyond
-        for at in np.flatnonzero(np.diff(taken) > 1)[: most if len(beyond) < most else 0].tolist():
-            yield from self._walk(int(taken[at]), 1, most)
+        if len(beyond) < most:
+            for at in np.flatnonzero(np.diff(taken) > 1)[:most].tolist():
+                yield from self._walk(int(taken[at]), 1, most)
 
     def _taken(self) -> npt.NDArray[np.int64]:
         """The numbers that rows have, in order."""

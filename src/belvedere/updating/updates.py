@@ -45,7 +45,8 @@ class Update:
         old, new = _pair(update) if update is not None else ((), ())
         found = Update((*_rows(delete), *_rows(old)), (*_rows(insert), *_rows(new)))
         if not found.delete and not found.insert:
-            raise Invalid("nothing was asked for", hint="give insert=, delete= or update=")
+            hint = "give insert=, delete= or update="
+            raise Invalid("nothing was asked for", hint=hint, reason="ROWS")
         return found
 
 
@@ -63,7 +64,8 @@ def run_check(lake: Tables, held: Held, update: Update, mode: str) -> Check:
         chosen = Mode(str(mode).upper())
     except ValueError:
         listed = ", ".join(m.value for m in Mode)
-        raise Invalid(f"no mode {mode!r}", hint=f"the modes are {listed}") from None
+        hint = f"the modes are {listed}"
+        raise Invalid(f"no mode {mode!r}", hint=hint, reason="MODE") from None
     return checked(lake, held, update, chosen)[0]
 
 
