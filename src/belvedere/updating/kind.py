@@ -30,11 +30,11 @@ from belvedere.updating.engines import built_on, pinned
 from belvedere.updating.explained import described, in_memory, in_tables
 from belvedere.updating.making import noted, take_away
 from belvedere.updating.pieces import belongs, candidate_tables
+from belvedere.updating.roots import best_root
 from belvedere.updating.state import (
     KIND,
     Brought,
     Held,
-    best_root,
     bring,
     built,
     compiled,
