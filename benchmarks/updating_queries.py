@@ -15,8 +15,7 @@ from belvedere.updating.estimate import THETA
 from belvedere.updating.evaluation import errors
 from belvedere.updating.filter import Filter, make_filter
 from belvedere.updating.full import FullPropagation, everything
-from belvedere.updating.roots import choose_root
-from belvedere.updating.state import best_root
+from belvedere.updating.roots import best_root, choose_root
 from benchmarks.updating_data import COLUMNS, KEYS, Tpch, shape_of
 from benchmarks.updating_insertions import Row, has_side_effects, labelled, timed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from belvedere.updating.filter import make_filter
 from belvedere.updating.full import FullPropagation
-from belvedere.updating.state import best_root
+from belvedere.updating.roots import best_root
 from benchmarks.updating_data import KEYS, Tpch, shape_of
 from benchmarks.updating_insertions import labelled, timed
 from benchmarks.updating_maintenance import maintained

@@ -1,6 +1,6 @@
-"""The victim of the kill tests: inserts a row through the view and dies at a step.
+"""The victim of the kill tests: inserts or replaces a row through the view and dies at a step.
 
-kill_script.py DIRECTORY STEP before|after
+kill_script.py DIRECTORY STEP before|after insert|update
 """
 
 from __future__ import annotations
@@ -19,19 +19,23 @@ STEPS: dict[str, tuple[Any, str]] = {
     "write the intent": (applying.Applying, "write_intent"),
     "first commit": (applying, "_merge"),
     "second commit": (applying, "_merge"),
+    "third commit": (applying, "_merge"),
     "forget": (applying.Applying, "forget"),
     "check": (updates, "checked"),
     "undo": (applying.Applying, "_undo"),
 }
 ROW = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 200, "item": "q"}
+OLD = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+ASKED: dict[str, Any] = {"insert": ROW, "update": (OLD, ROW)}
+COMMITS = {"second commit": 2, "third commit": 3}
 
 
-def main(directory: str, step: str, when: str) -> None:
+def main(directory: str, step: str, when: str, what: str) -> None:
     owner, name = STEPS[step]
     setattr(owner, name, _deadly(getattr(owner, name), step, when))
     if step == "undo":
         setattr(applying.Applying, "commit", lambda *_: False)  # noqa: B010
-    shelf_lake.update(Path(directory), insert=ROW)
+    shelf_lake.update(Path(directory), **{what: ASKED[what]})
 
 
 def _deadly(run: Callable[..., Any], step: str, when: str) -> Callable[..., Any]:
@@ -39,7 +43,7 @@ def _deadly(run: Callable[..., Any], step: str, when: str) -> Callable[..., Any]
 
     def wrapped(*args: Any, **named: Any) -> Any:
         calls[0] += 1
-        if calls[0] < (2 if step == "second commit" else 1):
+        if calls[0] < COMMITS.get(step, 1):
             return run(*args, **named)
         if when == "after":
             run(*args, **named)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,17 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from belvedere.derived import the_saves
-from belvedere.errors import Invalid
+from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.keys import FOREIGN_KEYS_PROPERTY
 from belvedere.lake.shelf import Shelf
 from belvedere.updating import applying as module
 from belvedere.updating.applying import Intent, Overtaken, Part
 from belvedere.updating.checks import Check
-from belvedere.updating.state import KIND, built, save
+from belvedere.updating.kind import UpdatableViews
+from belvedere.updating.state import KIND, built, save, saved_vector
 from belvedere.updating.updates import Update, run_check
 from updating import shelf_lake
-from updating.kill_script import ROW
+from updating.kill_script import ASKED, OLD, ROW
 from updating.shelf_lake import make, put_property, rows, update, view
 
 SCRIPT = Path(__file__).with_name("kill_script.py")
@@ -200,50 +202,156 @@ def test_a_commit_that_someone_came_before_is_undone(
     assert not shelf_lake.applying(Shelf(lake)).path("contacts").exists()
 
 
+def test_a_row_that_someone_deletes_meanwhile_stays_deleted(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge, calls = module._merge, [0]
+
+    def overtaken(table: Any, part: Part, app: str, number: int) -> None:
+        calls[0] += 1
+        if calls[0] == 1:
+            DeltaTable(str(lake / "item")).delete("line = 100")
+        merge(table, part, app, number)
+
+    monkeypatch.setattr(module, "_merge", overtaken)
+    with pytest.raises(Invalid) as refused:
+        update(lake, update=(OLD, {**OLD, "item": "z"}))
+    assert refused.value.reason == "NO_SUCH_ROW"
+    assert [r["line"] for r in rows(lake)["item"]] == [101, 102, 103]
+
+
+def test_what_someone_appends_while_a_commit_is_made_stays_and_the_update_is_made_on_it(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = pa.table({"line": [7], "orders": [10], "item": ["s"]})
+    customer = pa.table({"id": [8], "name": ["eve"], "note": [None]})
+    others, calls = {2: ("item", line), 3: ("customer", customer)}, [0]
+
+    class Late(DeltaTable):
+        """A table that someone else writes once it was opened, for a commit and for its undoing."""
+
+        def merge(self, *args: Any, **named: Any) -> Any:
+            calls[0] += 1
+            if calls[0] in others:
+                name, new = others[calls[0]]
+                write_deltalake(str(lake / name), new, mode="append")
+            return super().merge(*args, **named)
+
+    before = view(lake)
+    monkeypatch.setattr(module, "DeltaTable", Late)
+    update(lake, update=(OLD, ROW))
+    assert view(lake) - before == {NEW, (1, "ann", 10, 5, 7, "s")}
+    assert before - view(lake) == {tuple(OLD.values())}
+    assert sorted(r["id"] for r in rows(lake)["customer"]) == [1, 2, 3, 4, 8]
+
+
+def test_what_cannot_be_written_is_said_and_nothing_of_the_update_is_left(lake: Path) -> None:
+    put_property(lake / "item", "delta.constraints.now", "year(current_date()) > 2000")
+    before, shelf = rows(lake), Shelf(lake)
+    parts = (
+        Part(
+            "customer", shelf.table("customer").version, (), ({"id": 4, "name": "d", "note": None},)
+        ),
+        Part("item", shelf.table("item").version, (), ({"line": 8, "orders": 10, "item": "x"},)),
+    )
+    intent, applying = Intent("contacts", 1, parts), shelf_lake.applying(shelf)
+    with pytest.raises(Unsupported) as refused:
+        applying.apply(intent)
+    assert refused.value.reason == "UNWRITABLE_TABLE"
+    assert rows(lake) == before
+    again = Intent(
+        "contacts", 2, (replace(parts[0], version=shelf.table("customer").version), parts[1])
+    )
+    applying.write_intent(again)
+    applying.commit(again, again.parts[0])
+    assert applying.settle("contacts")
+    assert rows(lake) == before
+
+
+@pytest.mark.parametrize("call", ["check", "advance", "explain"])
+def test_a_process_that_was_connected_before_settles_a_killed_update_first(
+    lake: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views, merge, calls = UpdatableViews(Shelf(lake)), module._merge, [0]
+
+    def killed(table: Any, part: Part, app: str, number: int) -> None:
+        calls[0] += 1
+        if calls[0] == 3:
+            raise KeyboardInterrupt
+        merge(table, part, app, number)
+
+    before = view(lake)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_merge", killed)
+        with pytest.raises(KeyboardInterrupt):
+            update(lake, update=(OLD, ROW))
+    match call:
+        case "check":
+            views.check("contacts", insert={**ROW, "line": 300})
+        case "advance":
+            views.advance("contacts", list(shelf_lake.TABLES))
+        case _:
+            views.explain("contacts")
+    assert not shelf_lake.applying(Shelf(lake)).path("contacts").exists()
+    assert view(lake) == before - {tuple(OLD.values())} | {NEW}
+    seen = saved_vector(Shelf(lake), "contacts")
+    now = {t: Shelf(lake).table(t).position for t in shelf_lake.TABLES}
+    assert call == "explain" or seen == now
+
+
 KILLS = [
-    ("check", "after"),
-    ("write the intent", "before"),
-    ("write the intent", "after"),
-    ("first commit", "before"),
-    ("first commit", "after"),
-    ("second commit", "after"),
-    ("forget", "before"),
-    ("undo", "before"),
+    ("check", "after", "insert"),
+    ("write the intent", "before", "insert"),
+    ("write the intent", "after", "insert"),
+    ("first commit", "before", "insert"),
+    ("first commit", "after", "insert"),
+    ("second commit", "after", "insert"),
+    ("forget", "before", "insert"),
+    ("undo", "before", "insert"),
+    ("write the intent", "after", "update"),
+    ("first commit", "after", "update"),
+    ("second commit", "after", "update"),
+    ("third commit", "before", "update"),
+    ("third commit", "after", "update"),
+    ("forget", "before", "update"),
+    ("undo", "before", "update"),
 ]
 
 
-@pytest.mark.parametrize(("step", "when"), KILLS[4:5])
+@pytest.mark.parametrize(("step", "when", "what"), [("second commit", "after", "update")])
 def test_killed_an_update_is_made_in_all_tables_or_in_none(
-    lake: Path, step: str, when: str
+    lake: Path, step: str, when: str, what: str
 ) -> None:
-    kill(lake, step, when)
+    kill(lake, step, when, what)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("step", "when"), KILLS)
+@pytest.mark.parametrize(("step", "when", "what"), KILLS)
 def test_killed_anywhere_an_update_is_made_in_all_tables_or_in_none(
-    lake: Path, step: str, when: str
+    lake: Path, step: str, when: str, what: str
 ) -> None:
-    kill(lake, step, when)
+    kill(lake, step, when, what)
 
 
-def kill(lake: Path, step: str, when: str) -> None:
+def kill(lake: Path, step: str, when: str, what: str) -> None:
     before = view(lake), rows(lake)
     ended = subprocess.run(
-        [sys.executable, str(SCRIPT), str(lake), step, when],
+        [sys.executable, str(SCRIPT), str(lake), step, when, what],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=False,
         capture_output=True,
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
     shelf_lake.applying(Shelf(lake)).settle("contacts")
+    gone = {tuple(OLD.values())} if what == "update" else set()
     whole = {n: len(r) for n, r in rows(lake).items()}
+    made = {"customer": 4, "orders": 4, "item": 5 - len(gone)}
     assert (view(lake), rows(lake)) == before or (
-        view(lake) == before[0] | {NEW} and whole == {"customer": 4, "orders": 4, "item": 5}
+        view(lake) == before[0] - gone | {NEW} and whole == made
     )
     assert not shelf_lake.applying(Shelf(lake)).path("contacts").exists()
     if NEW not in view(lake):
-        update(lake, insert=ROW)
+        update(lake, **{what: ASKED[what]})
         assert NEW in view(lake)
     row = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 201, "item": "r"}
     update(lake, insert=row)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
+from belvedere.errors import Unsupported
 from belvedere.lake.keys import ForeignKey
+from belvedere.lake.shelf import Shelf
 from belvedere.updating.asked import Coder, options_of
 from belvedere.updating.checks import Check, Checker, Mode
-from belvedere.updating.constraints import TableRules, check
+from belvedere.updating.constraints import TableRules, check, rules_of
 from belvedere.updating.fillings import Order, fillings
 from updating.cases import Case
+from updating.shelf_lake import put_property
 from updating.test_estimate import estimated
 from updating.test_filter import filter_of
 from updating.test_search import Lists, view_row
+
+DAY = datetime.date(2021, 1, 1)
 
 
 def courses(course: list[int]) -> Case:
@@ -86,6 +96,45 @@ def test_a_check_is_broken_by_false_not_by_null(
 ) -> None:
     rules = TableRules({"n": "int"}, checks={"positive": check(text)})
     assert (rules.broken(row) is not None) == broken
+
+
+@pytest.mark.parametrize(("text", "kind", "values"), [
+    ("x IN (3, NULL, -4) AND k > 0", "int", [3, -4]),
+    ("x = 3 OR 4 = x", "int", [3, 4]),
+    ("x BETWEEN 3 AND 5", "int", [3, 4, 5]),
+    ("x IN (3, 4) AND (x = 4 OR x = 5)", "int", [4]),
+    ("x IN (DATE '2021-01-01', '2021-01-02')", "date", [DAY, DAY + datetime.timedelta(1)]),
+    ("x IN (1.5, 2)", "decimal(5,2)", [Decimal("1.50"), Decimal("2.00")]),
+    ("x = 'it''s'", "string", ["it's"]),
+    ("x > 3", "int", None),
+    ("x IN (1, k)", "int", None),
+    ("x = 3 OR k = 4", "int", None),
+    ("x IN ('monday')", "date", None),
+])  # fmt: skip
+def test_a_check_may_list_the_values_that_it_leaves(
+    text: str, kind: str, values: list[Any] | None
+) -> None:
+    rules = TableRules({"x": kind, "k": "int"}, checks={"listed": check(text)})
+    assert rules.finite("x") == values
+
+
+def test_a_check_may_spell_columns_as_it_likes(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "t"), pa.table({"V": pa.array([1], pa.int32())}))
+    put_property(tmp_path / "t", "delta.constraints.few", "v > 0 AND v IN (1, 2)")
+    rules = rules_of(Shelf(tmp_path).table("t"))
+    assert rules.finite("V") == [1, 2]
+    assert rules.broken({"V": 1}) is None
+    assert "few" in str(rules.broken({"V": 3}))
+
+
+def test_a_check_that_memory_does_not_compute_is_asked_of_who_does() -> None:
+    checks = {"long": check("length(s) > 2")}
+    with pytest.raises(Unsupported) as refused:
+        TableRules({"s": "string"}, checks=checks).broken({"s": "ab"})
+    assert refused.value.reason == "CHECK_EXPRESSION"
+    asked = TableRules({"s": "string"}, checks=checks, asked=lambda _, row: len(row["s"]) <= 2)
+    assert "long" in str(asked.broken({"s": "ab"}))
+    assert asked.broken({"s": "abc"}) is None
 
 
 def test_fillings_with_few_joining_rows_come_first() -> None:

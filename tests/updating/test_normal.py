@@ -25,7 +25,7 @@ from belvedere.updating.trees import join_tree
 COLUMNS = {
     "a": (("x", "int"), ("y", "string"), ("f", "double")),
     "b": (("x", "bigint"), ("y", "string"), ("z", "int")),
-    "c": (("z", "int"), ("w", "date")),
+    "c": (("z", "int"), ("w", "date"), ("at", "timestamp")),
 }
 
 
@@ -49,12 +49,27 @@ def shape(query: str) -> Shape:
         ("SELECT a.x FROM a, c", "CARTESIAN_PRODUCT"),
         ("SELECT a.x FROM a JOIN b ON a.y = b.y WHERE f > 1", "UNCOMPARABLE_TYPE"),
         ("SELECT w FROM a JOIN c ON a.y = c.w", "JOIN_TYPES"),
+        ("SELECT z FROM c WHERE z % 7 = 3", "SELECTION"),
+        ("SELECT y FROM a WHERE upper(y) = 'AB'", "SELECTION"),
+        ("SELECT w FROM c WHERE w > '2021-01-01'", "SELECTION"),
+        ("SELECT z FROM c WHERE at > TIMESTAMP '2021-01-01 00:00:00'", "SELECTION"),
+        ("SELECT z FROM c WHERE z > 1 AND 1 = 2", "SELECTION"),
     ],
 )
 def test_what_is_no_spj_view_is_refused_with_a_reason(query: str, reason: str) -> None:
     with pytest.raises(Unsupported) as refused:
         shape(query)
     assert refused.value.reason == reason
+
+
+def test_conditions_that_memory_computes_are_selections_and_what_is_always_true_says_nothing() -> (
+    None
+):
+    computed = shape("SELECT z FROM c WHERE year(w) = 2020 AND w > DATE '2020-02-01' AND z <> 3")
+    assert len(computed.positions[0].selection.conjuncts) == 3
+    assert not shape("SELECT z FROM c WHERE 1 = 1").positions[0].selection.conjuncts
+    joined = shape("SELECT a.x FROM a JOIN b ON 1 = 1 WHERE a.x = b.x AND TRUE")
+    assert len(joined.classes) == 1
 
 
 def test_joins_on_several_columns_are_one_edge_and_filters_selections() -> None:

@@ -36,7 +36,8 @@ def fill(lake: bv.Lake) -> None:
     for table, key in (("customer", "id"), ("orders", "id"), ("item", "line")):
         lake.declare_key(table, [key])
     lake.declare_foreign_key("item", ["orders"], "orders", ["id"])
-    lake.sql("ALTER TABLE item ADD CONSTRAINT short CHECK (item IN ('a', 'b', 'c', 'd', 'e'))")
+    lake.sql("ALTER TABLE item ADD CONSTRAINT short CHECK (Item IN ('a', 'b', 'c', 'd', 'e'))")
+    lake.sql("ALTER TABLE customer ADD CONSTRAINT named CHECK (length(NAME) > 1)")
 
 
 def rows(lake: bv.Lake) -> set[tuple[object, ...]]:
@@ -69,11 +70,14 @@ def test_a_view_is_created_checked_written_through_and_reopened(
         assert "possible: yes (found by schema)" in plan
         assert "insert into item" in plan
         assert rows(lake) == before
-        lake.sql("INSERT INTO contacts VALUES (2, 'bob', 11, DATE '2021-01-02', 110, 'e')")
+        lake.sql(
+            "WITH q AS (SELECT 'e' AS item, 110 AS line) INSERT INTO contacts BY NAME"
+            " SELECT item, line, 2 AS customer, 'bob' AS name, 11 AS orders, DATE '2021-01-02' AS day FROM q"
+        )
         assert rows(lake) == before | {(110, "e", "bob")}
-        lake.sql("UPDATE contacts SET item = 'd' WHERE line = 110")
+        lake.sql("UPDATE contacts AS c SET c.item = 'd' WHERE c.line = 110")
         assert rows(lake) == before | {(110, "d", "bob")}
-        lake.sql("DELETE FROM contacts WHERE line = 110")
+        lake.sql("DELETE FROM contacts c WHERE c.line = 110")
         assert rows(lake) == before
         assert lake.sql("SELECT * FROM orders WHERE id = 11").count() == 1
         found = lake.sql(
@@ -105,6 +109,7 @@ def _refuses(lake: bv.Lake) -> None:
         "INSERT INTO contacts VALUES (9, 'new', 12, DATE '2021-01-03', 102, 'c')": "does not name",
         "INSERT INTO contacts VALUES (1, 'ann', 10, DATE '2021-01-01', 100, 'a')": "already",
         "INSERT INTO contacts VALUES (2, 'bob', 11, DATE '2021-01-02', 110, 'z')": "short",
+        "INSERT INTO contacts VALUES (9, 'x', 40, DATE '2021-01-02', 110, 'a')": "named",
         "INSERT INTO contacts VALUES (1, 'ann', 13, DATE '2019-01-01', 110, 'a')": "WHERE",
         "INSERT INTO contacts VALUES (2, 'bobby', 11, DATE '2021-01-02', 110, 'a')": "key of 'customer'",
         "INSERT INTO contacts (customer) VALUES (2)": "needs a value",

@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 
 import belvedere as bv
+from belvedere.derived import the_saves
 from belvedere.errors import Invalid
+from belvedere.lake.saved import Saves
 from belvedere.updating import pieces
 from belvedere.updating.building import columns_of
 from belvedere.updating.checks import Mode
 from belvedere.updating.filter import Filter, make_filter
+from belvedere.updating.kind import UpdatableViews
+from belvedere.updating.making import MAKING
 from belvedere.updating.reading import whole
 from belvedere.updating.state import Held
 from belvedere.updating.updates import Update, checked
@@ -164,6 +168,17 @@ def test_a_summary_in_tables_is_kept_from_changes_and_estimates_as_one_in_memory
     assert not lake.sql("SHOW MATERIALIZED VIEWS").collect()
 
 
+def killed_while_made(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A creation that ends without taking back what it made, as if it had been killed."""
+    with monkeypatch.context() as patch:
+        patch.setattr(pieces, "drop", lambda *_: None)
+        patch.setattr(Saves, "drop", lambda *_: None)
+        with pytest.raises(Invalid, match="v_summary_k_1"):
+            lake.sql(CREATE.format(2))
+    assert lake.sql("SHOW MATERIALIZED VIEWS").collect()
+    assert the_saves(lake._door).names(MAKING) == ["v"]
+
+
 def test_a_summary_is_there_whole_or_not_at_all(
     lake: bv.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,11 +187,13 @@ def test_a_summary_is_there_whole_or_not_at_all(
         lake.sql(CREATE.format(2))
     assert not lake.sql("SHOW MATERIALIZED VIEWS").collect()
     assert not lake.sql("SHOW TABLES LIKE 'v_summary_k_0'").collect()
-    monkeypatch.setattr(pieces, "drop", lambda *_: None)  # as if it had been killed
-    with pytest.raises(Invalid, match="v_summary_k_1"):
-        lake.sql(CREATE.format(2))
-    monkeypatch.undo()
-    assert lake.sql("SHOW MATERIALIZED VIEWS").collect()
+    killed_while_made(lake, monkeypatch)
+    UpdatableViews(lake._door)  # as the next connection does
+    assert not lake.sql("SHOW MATERIALIZED VIEWS").collect()
+    assert not lake.sql("SHOW TABLES LIKE 'v_summary_k_0'").collect()
+    assert lake.sql("SHOW TABLES LIKE 'v_summary_k_1'").collect()
+    assert not the_saves(lake._door).names(MAKING)
+    killed_while_made(lake, monkeypatch)
     lake.sql("DROP TABLE v_summary_k_1")
     lake.sql(CREATE.format(2))
     agrees(lake)

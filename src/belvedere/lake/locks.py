@@ -17,6 +17,8 @@ from pathlib import Path
 from belvedere.errors import BelvedereError
 
 LOCK_DIRECTORY = ".belvedere"
+LONGEST = 300.0
+"""Seconds that a lock is waited for, unless someone says otherwise."""
 _PAUSE = 0.02
 
 _held = threading.local()
@@ -27,7 +29,7 @@ class Conflict(BelvedereError):
 
 
 @contextmanager
-def lock(root: Path, timeout: float = 300.0) -> Iterator[None]:
+def lock(root: Path, timeout: float = LONGEST) -> Iterator[None]:
     """Hold the lock of the table in a directory; the same thread may take it again inside."""
     mine: set[Path] = _held.__dict__.setdefault("roots", set())
     if root in mine:

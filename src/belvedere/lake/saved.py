@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belvedere.errors import BelvedereError
-from belvedere.lake.locks import LOCK_DIRECTORY, lock
+from belvedere.lake.locks import LOCK_DIRECTORY, LONGEST, lock
 from belvedere.lake.stamps import Vector, vector_of, vector_record
 
 FORMAT = 1
@@ -136,9 +136,11 @@ class Saves:
             path.unlink(missing_ok=True)
             path.with_suffix(".draft").unlink(missing_ok=True)
 
-    def locked(self, kind: str, name: str) -> AbstractContextManager[None]:
+    def locked(
+        self, kind: str, name: str, timeout: float = LONGEST
+    ) -> AbstractContextManager[None]:
         """Hold the lock of a state: whoever loads it to change it holds it from load to save."""
-        return lock(self.home / f"{kind}-{quote(name, safe='')}")
+        return lock(self.home / f"{kind}-{quote(name, safe='')}", timeout)
 
     def _path(self, kind: str, name: str) -> Path:
         return self.home / kind / f"{quote(name, safe='')}{_ENDING}"

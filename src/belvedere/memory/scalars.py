@@ -251,7 +251,7 @@ class Over:
         return Value(pc.utf8_slice_codeunits(text.data, begin, end), "string")
 
     def called(self, name: str, arguments: list[exp.Expr]) -> Value:
-        """md5 and concat of text, and zeros cut off its end, as the hash of a sample's key has it."""
+        """Years, md5 and concat of text, and zeros cut off its end, as the hash of a sample's key has it."""
         if name == "regexp_replace" and [a.name for a in arguments[1:]] in _CUT:
             pattern = arguments[1].name
             found = pc.replace_substring_regex(self.text(arguments[0]), pattern, "")
@@ -259,6 +259,8 @@ class Over:
         if name == "concat":
             parts = [self.text(a) for a in arguments]
             return Value(pc.binary_join_element_wise(*parts, ""), "string")
+        if name == "year" and len(arguments) == 1:
+            return self.year(arguments[0])
         if name == "md5" and len(arguments) == 1:
             return Value(_digested(self.text(arguments[0])), "string")
         raise Declined(name)

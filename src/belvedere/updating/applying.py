@@ -7,7 +7,8 @@
 
 Whoever finds an intent settles it: if every table it still lacks is at the version it was meant
 for, it is finished; otherwise what was made is undone by commits of its own. Readers of the view
-read the versions of its vector, which moves only after that.
+read the versions of its vector, which moves only after that. A commit is made on the version it was
+meant for, so that Delta refuses it where someone else changed the same rows in between.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from urllib.parse import quote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
 
-from belvedere.errors import Invalid, Unsupported
+from belvedere.errors import BelvedereError, Invalid, Unsupported
 from belvedere.lake import log
 from belvedere.lake.locks import lock
+from belvedere.lake.machine import as_unable
 from belvedere.lake.shelf import Tables
 from belvedere.lake.smallfeed import arrow_schema
 from belvedere.lake.smallwrites import CHECKPOINTS, passes_arrow
@@ -36,6 +39,8 @@ from belvedere.lake.tables import Table
 from belvedere.updating.constraints import BaseRow
 
 OP = "__op"
+MOST_TRIES = 10
+"""How often what was made is taken back while others commit in between."""
 
 
 @dataclass(frozen=True)
@@ -108,25 +113,35 @@ class Applying:
                 self._undo(intent)
                 raise
 
+    def is_pending(self, view: str) -> bool:
+        """Whether an update began and was not settled."""
+        return self.path(view).exists()
+
     def settle(self, view: str) -> bool:
         """Finish or undo what a killed update left; whether there was something."""
-        path = self.path(view)
-        if not path.exists():
+        if not self.is_pending(view):
             return False
-        intent = Intent.from_json(path.read_text())
+        intent = Intent.from_json(self.path(view).read_text())
         tables = {p.table: self._writable(p.table) for p in intent.parts}
         with self._locked(tables):
             missing = [p for p in intent.parts if not self._made(intent, p)]
             if len(missing) == len(intent.parts):
                 self.forget(view)
                 return True
-            if all(self._lake.table(p.table).version == p.version for p in missing) and all(
-                self.commit(intent, p) for p in missing
-            ):
+            if self._finished(intent, missing):
                 self.forget(view)
             else:
                 self._undo(intent)
         return True
+
+    def _finished(self, intent: Intent, missing: Sequence[Part]) -> bool:
+        """Make what is missing of an update, if that can be done as it was meant."""
+        try:
+            return all(self._lake.table(p.table).version == p.version for p in missing) and all(
+                self.commit(intent, p) for p in missing
+            )
+        except BelvedereError:
+            return False
 
     def write_intent(self, intent: Intent) -> None:
         """Record what is about to be done, all at once."""
@@ -145,16 +160,33 @@ class Applying:
 
     def commit(self, intent: Intent, part: Part) -> bool:
         """Make one table's changes, in one commit; False if someone else came between."""
-        _merge(self._writable(part.table), part, intent.app, intent.number)
+        try:
+            _merge(self._writable(part.table), part, intent.app, intent.number)
+        except CommitFailedError:
+            if self._lake.table(part.table).version == part.version:
+                raise
+            return False
+        except DeltaError as why:
+            raise as_unable(why) or _unwritable(part.table, str(why)) from why
         return self._lake.table(part.table).version == part.version + 1
 
     def _undo(self, intent: Intent) -> None:
         """Take back what was made, newest first, under the number after; then nothing is left."""
         for part in reversed(intent.parts):
             if self._made(intent, part):
-                table = self._writable(part.table)
-                _merge(table, part.undone(table.version), intent.app + ".undo", intent.number)
+                self._take_back(intent, part)
         self.forget(intent.view)
+
+    def _take_back(self, intent: Intent, part: Part) -> None:
+        """Reverse one table's changes, on whatever version it has by then."""
+        for left in reversed(range(MOST_TRIES)):
+            table = self._writable(part.table)
+            try:
+                _merge(table, part.undone(table.version), intent.app + ".undo", intent.number)
+                return
+            except CommitFailedError:
+                if not left:
+                    raise
 
     def _made(self, intent: Intent, part: Part) -> bool:
         """Whether a table has an update's changes, and they were not taken back."""
@@ -168,10 +200,8 @@ class Applying:
     def _writable(self, name: str) -> Table:
         table = self._lake.table(name)
         if table.root is None or not passes_arrow(table):
-            raise Unsupported(
-                f"{name!r} is not on a local disk, or has columns that only Spark can write",
-                hint="updates through views write tables of a lake on local disk",
-                reason="UNWRITABLE_TABLE",
+            raise _unwritable(
+                name, "it is not on a local disk, or has columns that only Spark writes"
             )
         return table
 
@@ -198,7 +228,7 @@ def _merge(table: Table, part: Part, app: str, number: int) -> None:
     rows += [{**dict.fromkeys(names), **r, OP: "insert"} for r in part.insert]
     same = [f't."{c}" IS NOT DISTINCT FROM s."{c}"' for c in compared] or ["false"]
     on = " AND ".join([f"s.\"{OP}\" = 'delete'", *(f"({s})" for s in same)])
-    DeltaTable(str(table.root)).merge(
+    DeltaTable(str(table.root), version=part.version).merge(
         source=pa.Table.from_pylist(rows, schema=schema),
         predicate=on,
         source_alias="s",
@@ -220,6 +250,15 @@ def next_number(lake: Tables, view: str, tables: Sequence[str]) -> int:
             used = [known.transaction_version(a) or 0 for a in (app, app + ".undo")]
             highest = max(highest, *used)
     return highest + 1
+
+
+def _unwritable(table: str, why: str) -> Unsupported:
+    return Unsupported(
+        f"{table!r} cannot be written without Spark",
+        detail=why,
+        hint="updates through views write tables of a lake on local disk, with CHECKs that delta-rs knows",
+        reason="UNWRITABLE_TABLE",
+    )
 
 
 def _overtaken(table: str) -> Overtaken:

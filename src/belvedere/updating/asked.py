@@ -2,14 +2,12 @@
 
 What the view does not show of a position but uses (columns it joins on or selects by) is hidden: a
 value of a join class, which its positions share, or of one column. Each hidden value has a list of
-feasible values: those of existing rows that agree with what is shown, those that a CHECK … IN
-or a foreign key leaves, and, where neither restricts it, values that no table has yet.
+values that it may take (`hidden.py`), beside those of existing rows that agree with what is shown.
 """
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,15 +18,15 @@ from belvedere.memory import kinds
 from belvedere.updating.base import Base
 from belvedere.updating.constraints import BaseRow, Source, TableRules
 from belvedere.updating.domains import NULL, Domain, Value, normal, plain
+from belvedere.updating.domains import Normal as Normal
 from belvedere.updating.exact import NewRow, Signature, beyond, tagged, told
+from belvedere.updating.hidden import MOST_EXISTING, feasible
 from belvedere.updating.loading import members_of
 from belvedere.updating.normal import Shape
+from belvedere.updating.unused import fits
 
-Normal = int | str | None
 Hidden = tuple[str, int, str]
 """A value that a view row does not tell: ("class", its number, "") or ("place", position, column)."""
-
-MOST_EXISTING = 200
 
 
 @dataclass(frozen=True)
@@ -202,8 +200,9 @@ def options_of(
         existing = _consistent(coder, p, o)
         capped |= bool(o.hidden) and len(existing) > MOST_EXISTING
         o.existing = [n for n in existing[:MOST_EXISTING] if _agrees(coder, p, o, n)]
-    for h in dict.fromkeys(h for o in found for h in o.hidden):
-        values, cut = _feasible(coder, h, found, rules, source, rows)
+    all_hidden = dict.fromkeys(h for o in found for h in o.hidden)
+    for h in all_hidden:
+        values, cut = feasible(coder, h, found, rules, source, rows * len(all_hidden))
         capped |= cut
         for o in found:
             if h in o.hidden:
@@ -237,8 +236,14 @@ def _consistent(coder: Coder, p: int, o: Options) -> list[int]:
 
 
 def _joins(coder: Coder, p: int, number: int, h: Hidden) -> bool:
-    """NULL joins with nothing."""
-    return h[0] == "place" or coder.hidden_code(p, number, h) is not None
+    """NULL joins with nothing, and no value with a column that cannot have it."""
+    if h[0] == "place":
+        return True
+    value = coder.hidden_code(p, number, h)
+    shape = coder.shape
+    return value is not None and fits(
+        value, {shape.positions[q].types[c] for q, c in shape.classes[h[1]]}
+    )
 
 
 def _partners(base: Base, p: int, number: int) -> int:
@@ -256,92 +261,3 @@ def _agrees(coder: Coder, p: int, o: Options, number: int) -> bool:
     if stored is None:
         return True
     return any(coder.shows(p, r) == tuple(o.known[c] for c in shown) for r in stored)
-
-
-def _feasible(
-    coder: Coder,
-    h: Hidden,
-    options: Sequence[Options],
-    rules: Mapping[str, TableRules],
-    source: Source,
-    rows: int,
-) -> tuple[list[Normal], bool]:
-    """The values that a hidden value may take, and whether others were left out."""
-    places = [(p, c) for p, o in enumerate(options) if h in o.hidden for c in coder.columns(p, h)]
-    values: dict[Normal, None] = {}
-    for p, o in enumerate(options):
-        if h in o.hidden:
-            values.update(dict.fromkeys(coder.hidden_code(p, n, h) for n in o.existing))
-    values.pop(None, None)
-    finite, cut = None, False
-    for p, c in places:
-        table = coder.shape.positions[p].table
-        kind = coder.shape.used[table][c]
-        some = rules[table].finite(c)
-        if some is not None:
-            listed = [normal(v, kind) for v in some]
-            finite = listed if finite is None else [v for v in finite if v in listed]
-    if finite is not None:
-        return list(dict.fromkeys([*(v for v in values if v in finite), *finite])), cut
-    p, c = places[0]
-    table = coder.shape.positions[p].table
-    values.update(dict.fromkeys(_fresh(coder, table, c, rows, coder.shape.positions[p].selection)))
-    for p, c in places:
-        some, more = _parents(coder, p, c, rules, source)
-        values.update(dict.fromkeys(some))
-        cut |= more
-    return list(values), cut
-
-
-def _parents(
-    coder: Coder, p: int, c: str, rules: Mapping[str, TableRules], source: Source
-) -> tuple[list[Normal], bool]:
-    """Values that a foreign key to a table leaves to a column, the first of them."""
-    table = coder.shape.positions[p].table
-    kind = coder.shape.used[table][c]
-    for key in rules[table].foreign:
-        if key.columns == (c,):
-            found = source.first(key.parent, key.parent_columns[0], MOST_EXISTING + 1)
-            return [normal(v, kind) for v in found[:MOST_EXISTING]], len(found) > MOST_EXISTING
-    return [], False
-
-
-def _fresh(coder: Coder, table: str, column: str, how_many: int, selection: Any) -> list[Normal]:
-    """Values that no table has, and those that a selection speaks of."""
-    kind = coder.shape.used[table][column]
-    domain = coder.base.domains.get((table, column))
-    spoken = _spoken(selection, kind)
-    if (domain is not None and not domain.numeric) or not _counts(kind):
-        return [*spoken, *(f"new {i}" for i in range(how_many) if _text(kind))]
-    known = (
-        [int(v) for v in [*domain.base[-1:], *domain.base[:1], *domain.later]] if domain else [0]
-    )
-    known += [int(v) for v in spoken if isinstance(v, int)]
-    top, low = max([0, *known]), min([0, *known])
-    new: list[Normal] = [top + 1 + i for i in range(how_many)]
-    return [*spoken, *new, low - 1]
-
-
-def _counts(kind: str) -> bool:
-    return kind in ("int", "bigint", "smallint", "tinyint", "date", "timestamp", "timestamp_ntz")
-
-
-def _text(kind: str) -> bool:
-    return kind == "string"
-
-
-def _spoken(selection: Any, kind: str) -> list[Normal]:
-    """Constants of a selection and, of numbers, their neighbours."""
-    from sqlglot import exp
-
-    found: list[Normal] = []
-    for literal in selection.expr.find_all(exp.Literal):
-        if literal.is_string and kind == "string":
-            found.append(literal.this)
-        elif literal.is_string and kind == "date":
-            day = normal(datetime.date.fromisoformat(literal.this), kind)
-            assert isinstance(day, int)
-            found += [day, day - 1, day + 1]
-        elif literal.is_int and _counts(kind):
-            found += [int(literal.this), int(literal.this) - 1, int(literal.this) + 1]
-    return found

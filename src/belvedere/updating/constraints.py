@@ -6,7 +6,7 @@ declared keys and foreign keys it does not know. All are checked before anything
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,6 +21,9 @@ from belvedere.lake.tables import Table
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import true
+from belvedere.sql.dialect import SparkAsWritten
+from belvedere.updating.domains import plain
+from belvedere.updating.spoken import left
 
 CHECK_PROPERTY = "delta.constraints."
 
@@ -50,14 +53,17 @@ class TableRules:
     foreign: tuple[ForeignKey, ...] = ()
     checks: Mapping[str, Scalar] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
+    asked: Callable[[str, BaseRow], bool] | None = None
+    """Whether a row breaks a CHECK that memory does not compute, if there is someone to ask."""
 
     def finite(self, column: str) -> list[Any] | None:
-        """The values that a CHECK … IN leaves to a column; None if none does."""
-        for check in self.checks.values():
-            match check.expr:
-                case exp.In(this=exp.Column() as c, expressions=listed) if c.name == column:
-                    return [_constant(e) for e in listed]
-        return None
+        """The values that CHECKs leave to a column; None if they list none."""
+        kind = self.columns[column]
+        lists = [left(check, [column], kind) for check in self.checks.values()]
+        listed = [some for some in lists if some is not None]
+        if not listed:
+            return None
+        return [plain(v, kind) for v in listed[0] if all(v in some for some in listed[1:])]
 
     def broken(self, row: BaseRow) -> str | None:
         """Which CHECK or NOT NULL a row breaks; None if none."""
@@ -71,47 +77,56 @@ class TableRules:
             for c, k in self.columns.items()
             if kinds.is_exact(k)
         }
+        rows = pa.table(arrays)
         for name, check in self.checks.items():
-            try:
-                holds = true(
-                    Scalar(exp.not_(exp.paren(check.expr.copy()))), pa.table(arrays), self.columns
-                )
-            except (Declined, KeyError) as why:
-                raise Unsupported(
-                    f"the constraint {name} ({check}) cannot be checked before a row is written",
-                    detail=str(why),
-                    reason="CHECK_EXPRESSION",
-                ) from why
-            if holds[0].as_py():
+            if self._is_broken(name, check, row, rows):
                 return f"the constraint {name}: CHECK ({check})"
         return None
 
+    def _is_broken(self, name: str, check: Scalar, row: BaseRow, rows: pa.Table) -> bool:
+        """Whether one CHECK is false of a row: in memory, or as whoever can be asked says."""
+        try:
+            never = true(Scalar(exp.not_(exp.paren(check.expr.copy()))), rows, self.columns)
+            return bool(never[0].as_py())
+        except (Declined, KeyError, pa.ArrowInvalid) as why:
+            if self.asked is not None:
+                return self.asked(name, row)
+            raise Unsupported(
+                f"the constraint {name} ({check}) cannot be checked before a row is written",
+                detail=str(why),
+                hint="change the tables themselves, or use the view from a lake that has Spark",
+                reason="CHECK_EXPRESSION",
+            ) from why
 
-def rules_of(table: Table, required: frozenset[str] = frozenset()) -> TableRules:
+
+def rules_of(
+    table: Table,
+    required: frozenset[str] = frozenset(),
+    asked: Callable[[str, BaseRow], bool] | None = None,
+) -> TableRules:
     """The rules that a table declares."""
-    checks = {
-        name.removeprefix(CHECK_PROPERTY): _parsed(text)
+    spelled = {name.lower(): name for name, _ in table.columns}
+    checks = {name: check(text, spelled) for name, text in checks_of(table).items()}
+    key, foreign = key_of(table), foreign_keys(table)
+    return TableRules(dict(table.columns), key, foreign, checks, required, asked)
+
+
+def checks_of(table: Table) -> dict[str, str]:
+    """The text of each CHECK that a table has, by its name."""
+    return {
+        name.removeprefix(CHECK_PROPERTY): text
         for name, text in table.properties.items()
         if name.startswith(CHECK_PROPERTY)
     }
-    return TableRules(dict(table.columns), key_of(table), foreign_keys(table), checks, required)
 
 
-def check(text: str) -> Scalar:
-    """A CHECK's condition."""
-    return _parsed(text)
+def check(text: str, spelled: Mapping[str, str] | None = None) -> Scalar:
+    """A CHECK's condition, its columns as their table spells them."""
+    names = spelled or {}
 
+    def quoted(e: exp.Expr) -> exp.Expr:
+        if not isinstance(e, exp.Column):
+            return e
+        return exp.Column(this=exp.to_identifier(names.get(e.name.lower(), e.name), quoted=True))
 
-def _parsed(text: str) -> Scalar:
-    tree = sqlglot.parse_one(text, dialect="spark")
-    for column in list(tree.find_all(exp.Column)):
-        column.replace(exp.Column(this=exp.to_identifier(column.name, quoted=True)))
-    return Scalar(tree)
-
-
-def _constant(e: exp.Expr) -> Any:
-    if isinstance(e, exp.Literal):
-        return e.this if e.is_string else (int(e.this) if e.is_int else e.this)
-    if isinstance(e, exp.Neg):
-        return -_constant(e.this)
-    raise Unsupported(f"{e.sql()} in a CHECK … IN", reason="CHECK_EXPRESSION")
+    return Scalar(sqlglot.parse_one(text, dialect=SparkAsWritten).transform(quoted))

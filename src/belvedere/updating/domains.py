@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Codes = npt.NDArray[np.int64]
+Normal = int | str | None
+"""A value as its domain knows it: an integer or a text."""
 Value = int | str | bytes | Decimal | bool | datetime.date | datetime.datetime | None
 
 NULL = -1

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from sqlglot import exp
 
+from belvedere.errors import BelvedereError, Unsupported
 from belvedere.lake.shelf import Tables
 from belvedere.lake.stamps import Vector
 from belvedere.lake.tables import Table
+from belvedere.memory import kinds
 from belvedere.updating.base import held_columns
 from belvedere.updating.building import Built, Passes, summary_of
+from belvedere.updating.constraints import BaseRow, checks_of
 from belvedere.updating.restricted import Engine
 from belvedere.updating.trees import Keys, Tree
 
@@ -38,6 +42,35 @@ def engine_of(lake: Tables, vector: Vector) -> Engine | None:
             return _rows(w, query)
 
     return Engine(lambda t: pinned(lake.table(t), vector[t].version), fetch)
+
+
+def checks_by(lake: Tables, table: Table) -> Callable[[str, BaseRow], bool] | None:
+    """Spark, asked whether a row breaks a CHECK of a table; None of a lake that has no Spark."""
+    work = getattr(lake, "work", None)
+    if work is None:
+        return None
+    texts, known = checks_of(table), dict[tuple[Any, ...], bool]()
+    types = {c: kind for c, kind in table.columns if kinds.is_exact(kind)}
+
+    def asked(name: str, row: BaseRow) -> bool:
+        key = name, *(row.get(c) for c in types)
+        if key not in known:
+            one = {c: pa.array([row.get(c)], kinds.arrow(kind)) for c, kind in types.items()}
+            try:
+                with work() as w:
+                    held = w.hold("checked", pa.table(one), types)
+                    found = w.query(f"SELECT NOT ({texts[name]}) AS broken FROM {held}").toArrow()
+            except BelvedereError as why:
+                raise Unsupported(
+                    f"the constraint {name} ({texts[name]}) cannot be checked of one row alone",
+                    detail=why.message,
+                    hint="change the tables themselves",
+                    reason="CHECK_EXPRESSION",
+                ) from why
+            known[key] = bool(found["broken"][0].as_py())
+        return known[key]
+
+    return asked
 
 
 def built_on(lake: Tables, tree: Tree, keys: Keys, vector: Vector) -> Built:

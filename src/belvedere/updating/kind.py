@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +25,16 @@ from belvedere.sql.updating_statements import (
     ExplainUpdatable,
 )
 from belvedere.updating.applying import Applying
-from belvedere.updating.building import Built
 from belvedere.updating.checks import Check
 from belvedere.updating.engines import built_on, pinned
-from belvedere.updating.pieces import belongs
+from belvedere.updating.explained import described, in_memory, in_tables
+from belvedere.updating.making import noted, take_away
+from belvedere.updating.pieces import belongs, candidate_tables
+from belvedere.updating.roots import best_root
 from belvedere.updating.state import (
     KIND,
     Brought,
     Held,
-    best_root,
     bring,
     built,
     compiled,
@@ -45,7 +46,7 @@ from belvedere.updating.state import (
     shown_columns,
     usual_lookups,
 )
-from belvedere.updating.trees import Tree, join_tree
+from belvedere.updating.trees import join_tree
 from belvedere.updating.updates import Update, done_through, run_check
 from belvedere.views.catalog import canonical_name, is_view
 from belvedere.views.status import Pending, Status
@@ -67,6 +68,7 @@ class UpdatableViews:
         self._lake = lake
         self._held: dict[str, Held] = {}
         if hasattr(lake, "spark"):
+            take_away(lake)
             for name in self.names():
                 # A view whose tables are gone must not keep the lake from opening.
                 with suppress(BelvedereError):
@@ -99,33 +101,17 @@ class UpdatableViews:
     def advance(self, name: str, tables: Sequence[str]) -> Brought:
         """Apply only some tables' pending changes to a view's summary."""
         with the_saves(self._lake).locked(KIND, name):
+            self._settle(name)
             return self._bring(name, tables)
 
     def explain(self, name: str) -> str:
         """How a view's summary looks."""
+        self._settle(name)
         held = self._loaded(name)
-        first = f"Updatable view {name}: {held.definition['query'].strip()}"
-        if held.rows is None:
-            kept = held.tabled and held.tabled.built
-            found = kept or built_on(self._lake, held.tree, held.keys, held.vector)
-            rest = ", as is the summary" if kept else ""
-            told = described(held.tree, found)
-            return f"{first}\n{told}\nRows stay in the tables and are looked up there{rest}"
-        tree, summary = held.tree, held.rows.summary
-        lines = [first, "Join tree:"]
-        for p in tree.down:
-            at, rows = held.shape.positions[p], held.rows.base.present(p)
-            graph = held.rows.graph
-            lines.append(
-                f"  {at.table}: {int(rows.sum())} rows, {int(graph.whole[p].sum())} in view rows,"
-                f" {int(graph.extended[p].sum())} extended dangling in"
-                f" {int((summary.sizes[p] > 0).sum())} classes"
-            )
-        if tree.dropped:
-            lines.append("  cyclic: the estimate leaves out a join, the exact check does not")
-        lines += chosen_root(held.definition.get("chosen"))
-        lines.append(f"Summary: {summary.bytes} bytes; lookups: {held.rows.base.bytes} bytes")
-        return "\n".join(lines)
+        if held.rows is not None:
+            return in_memory(held, held.rows)
+        kept = held.tabled and held.tabled.built
+        return in_tables(held, kept or built_on(self._lake, held.tree, held.keys, held.vector))
 
     def status(self) -> list[Status]:
         """Where each view stands."""
@@ -173,6 +159,7 @@ class UpdatableViews:
     ) -> Check:
         """Whether rows can be inserted, deleted or replaced as asked."""
         with the_saves(self._lake).locked(KIND, name):
+            self._settle(name)
             self._bring(name, None)
             return run_check(self._lake, self._held[name], Update.of(insert, delete, update), mode)
 
@@ -214,14 +201,19 @@ class UpdatableViews:
         return Applying(self._lake, the_saves(self._lake).home)
 
     def _create(self, statement: CreateUpdatable) -> DataFrame:
-        the_saves(self._lake)
         name = canonical_name(self._lake, statement.name)
-        if name in self.names() or is_view(self._lake, name) or self._door.exists(name):
-            raise Invalid(
-                f"{statement.name!r} exists already",
-                hint="choose another name",
-                reason="NAME_TAKEN",
-            )
+        # Of two that create one name at once, the second finds it taken.
+        with the_saves(self._lake).locked(KIND, name):
+            if name in self.names() or is_view(self._lake, name) or self._door.exists(name):
+                raise Invalid(
+                    f"{statement.name!r} exists already",
+                    hint="choose another name",
+                    reason="NAME_TAKEN",
+                )
+            self._make(name, statement)
+        return self._nothing()
+
+    def _make(self, name: str, statement: CreateUpdatable) -> None:
         _, shape = compiled(self._lake, statement.lead + statement.query, name)
         root = None if statement.root is None else canonical_name(self._lake, statement.root)
         definition = {
@@ -233,8 +225,9 @@ class UpdatableViews:
             "lookups": statement.lookups or usual_lookups(self._lake, shape).value,
             "summary": statement.summary,
         }
-        self._keep(name, built(self._lake, definition))
-        return self._nothing()
+        tables = candidate_tables(name, shape)
+        with noted(self._lake, name, tables) if statement.summary else nullcontext():
+            self._keep(name, built(self._lake, definition))
 
     def _explain_create(self, statement: ExplainUpdatable) -> DataFrame:
         """What the summary of a view would be, by aggregations on Spark; no rows come here."""
@@ -255,10 +248,11 @@ class UpdatableViews:
             if statement.if_exists:
                 return self._nothing()
             raise Invalid(f"no updatable view {statement.name!r}", reason="UNKNOWN_VIEW")
-        self._settle(name)
-        self._door.spark.catalog.dropTempView(parts(name)[-1])
-        self._held.pop(name, None)
-        forget(self._lake, name)
+        with the_saves(self._lake).locked(KIND, name):
+            self._settle(name)
+            self._door.spark.catalog.dropTempView(parts(name)[-1])
+            self._held.pop(name, None)
+            forget(self._lake, name)
         return self._nothing()
 
     def _nothing(self) -> DataFrame:
@@ -294,8 +288,11 @@ class UpdatableViews:
         self._show(name, held)
 
     def _settle(self, name: str) -> None:
-        """Finish or undo what a killed update left."""
-        self._applying.settle(name)
+        """Finish or undo what a killed update left; one that is being made is waited for."""
+        applying = self._applying
+        if applying.is_pending(name):
+            with the_saves(self._lake).locked(KIND, name):
+                applying.settle(name)
 
     def _show(self, name: str, held: Held) -> None:
         """Put the view under its name, in the lake's session: its rows at its vector's versions."""
@@ -307,33 +304,6 @@ class UpdatableViews:
 def shown_as(name: str) -> str:
     """The name of a view in the lake's session, as SQL writes it."""
     return quote(parts(name)[-1])
-
-
-def described(tree: Tree, found: Built) -> str:
-    """What a summary would be, as text."""
-    lines = ["Join tree:"]
-    for p in tree.down:
-        counts = [f"{rows} rows, {whole} in view rows" for rows, whole in found.rows[p : p + 1]]
-        names, own = found.names[p], int((found.names[p] < 0).sum())
-        candidates = f", {own} of them candidates" if own else ""
-        rows = f"{int(found.sizes[p].sum())} extended dangling in {len(names)} classes{candidates}"
-        lines.append(f"  {tree.shape.positions[p].table}: {', '.join([*counts, rows])}")
-    if tree.dropped:
-        lines.append("  cyclic: the estimate leaves out a join, the exact check does not")
-    without = "" if any((some < 0).any() for some in found.names) else " without candidates"
-    lines.append(f"Summary{without}: {found.bytes} bytes")
-    return "\n".join(lines)
-
-
-def chosen_root(chosen: Mapping[str, Any] | None) -> list[str]:
-    """How a root was chosen, as text; nothing if it was given or the only one."""
-    if chosen is None:
-        return []
-    errors = ", ".join(f"{table} {error:.1%}" for table, error in chosen["errors"])
-    return [
-        f"Root by {chosen['sample']} sampled insertions, wrong estimates: {errors}"
-        f" (each known to {chosen['bound']:.1%})"
-    ]
 
 
 def read_sql(lake: Tables, held: Held) -> str:

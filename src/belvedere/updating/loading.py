@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import true
 from belvedere.updating.base import Base, Mask, Rows
 from belvedere.updating.domains import NULL, Codes, Domain, is_numeric, normal_column
-from belvedere.updating.normal import Shape
+from belvedere.updating.normal import Shape, uncomputed
 from belvedere.updating.trees import Tree
 
 
@@ -76,7 +77,10 @@ def members_of(shape: Shape, position: int, rows: pa.Table) -> Mask:
     at = shape.positions[position]
     if not at.selection.conjuncts:
         return np.ones(rows.num_rows, dtype=bool)
-    found: Mask = true(at.selection, rows, at.types).to_numpy(zero_copy_only=False).astype(bool)
+    try:
+        found: Mask = true(at.selection, rows, at.types).to_numpy(zero_copy_only=False).astype(bool)
+    except (Declined, pa.ArrowInvalid) as why:
+        raise uncomputed(at.table, at.selection, str(why)) from why
     return found
 
 

@@ -12,12 +12,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import pyarrow as pa
 from sqlglot import exp
 
 from belvedere.algebra.relations import Distinct, Filter, Join, Kind, Project, Rel, Scan
 from belvedere.algebra.scalars import Scalar, col, every
 from belvedere.errors import Unsupported
 from belvedere.memory import kinds
+from belvedere.memory.declined import Declined
+from belvedere.memory.scalars import true
 from belvedere.sql.bind import Bound
 
 Place = tuple[int, str]
@@ -141,6 +144,8 @@ class _Walk:
             if pair is not None:
                 one, other = (_bare(columns[c], c) for c in pair)
                 self.equalities.append((one, other))
+            elif not positions:
+                _require_truth(part)
             elif len(positions) == 1:
                 named = {c: _bare(columns[c], c)[1] for c in part.columns}
                 self.selections.append((positions.pop(), part.rename(named)))
@@ -164,6 +169,40 @@ def _bare(value: Scalar | Place, shown: str) -> Place:
             reason="COMPUTED_COLUMN",
         )
     return value
+
+
+def _require_truth(part: Scalar) -> None:
+    """Refuse a condition without columns, unless it is always true."""
+    try:
+        holds = true(part, pa.table({"one": [1]}), {})[0].as_py()
+    except (Declined, pa.ArrowInvalid) as why:
+        raise uncomputed("the view", part, str(why)) from why
+    if not holds:
+        raise Unsupported(
+            f"an updatable view that has no rows: {part} is never true",
+            hint="leave the condition out",
+            reason="SELECTION",
+        )
+
+
+def uncomputed(table: str, selection: Scalar, why: str) -> Unsupported:
+    """The error for a condition that only Spark computes."""
+    return Unsupported(
+        f"the condition {selection} on {table} in an updatable view is not computed in memory",
+        detail=why,
+        hint="compare columns with constants of their own types (DATE '2021-01-01'), without functions",
+        reason="SELECTION",
+    )
+
+
+def _computed(at: Position) -> None:
+    """Refuse a selection that memory does not compute, before there are rows."""
+    none = pa.table({c: pa.array([], kinds.arrow(kind)) for c, kind in at.columns})
+    for part in at.selection.conjuncts:
+        try:
+            true(part, none, at.types)
+        except (Declined, pa.ArrowInvalid) as why:
+            raise uncomputed(repr(at.table), part, str(why)) from why
 
 
 def _equated(part: Scalar) -> tuple[str, str] | None:
@@ -215,6 +254,7 @@ def _check(shape: Shape) -> None:
                     hint="rows of an updatable view are compared: leave it out",
                     reason="UNCOMPARABLE_TYPE",
                 )
+        _computed(position)
     for members in shape.classes:
         types = {shape.positions[p].types[c] for p, c in members}
         if len(types) > 1 and not all(map(kinds.is_integer, types)):

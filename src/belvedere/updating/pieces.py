@@ -21,6 +21,7 @@ from belvedere.sql.cursor import dotted
 from belvedere.sql.statements import CreateView
 from belvedere.updating.building import Choose, Passes
 from belvedere.updating.choosing import Makers
+from belvedere.updating.normal import Shape
 from belvedere.updating.trees import Keys, Tree
 from belvedere.views.catalog import all_views, canonical_name, is_view, sound_and_broken
 from belvedere.views.definition import View
@@ -42,7 +43,7 @@ def create(
     choose: Callable[[Makers], Choose],
 ) -> list[str]:
     """Make the views of a summary and its candidates, all of them or none; their names."""
-    candidates = [called(name, f"k_{p}") for p in range(len(tree.shape.positions))]
+    candidates = candidate_tables(name, tree.shape)
     drop(door, name, candidates)  # what a creation that was cut off left
     try:
         with door.work() as w:
@@ -128,6 +129,11 @@ def drop(door: Door, name: str, pieces: Collection[str] = ()) -> None:
         drop_view(door, view)
     for table in list(_candidates(door, name, pieces)):
         lake_catalog.drop_table(door, canonical_name(door, table))
+
+
+def candidate_tables(name: str, shape: Shape) -> list[str]:
+    """The names of the tables that a summary may have its candidates in."""
+    return [called(name, f"k_{p}") for p in range(len(shape.positions))]
 
 
 def _candidates(door: Door, name: str, pieces: Collection[str]) -> Iterator[str]:

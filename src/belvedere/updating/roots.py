@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from belvedere.updating.estimate import THETA
 from belvedere.updating.filter import Filter
+from belvedere.updating.normal import Shape
+from belvedere.updating.trees import join_tree
 
 Insertion = Any
 """A view row, or its segments."""
@@ -61,3 +63,18 @@ def choose_root(
         errors[root] = wrong / len(sample)
     best = min(roots, key=errors.__getitem__)
     return Choice(best, errors[best], error_bound(len(sample)), errors, len(sample))
+
+
+def best_root(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> int:
+    """The position from which most joins lead to a key.
+
+    What a new row of it refers to is then unique, and what hangs on it is below, joined exactly.
+    """
+
+    def away(root: int) -> int:
+        tree = join_tree(shape, root, keys)
+        ends = [(tree.child(e), tree.columns(tree.child(e), e)) for e in range(len(tree.edges))]
+        tables = [(keys.get(shape.positions[p].table), columns) for p, columns in ends]
+        return sum(key is not None and set(key) <= set(columns) for key, columns in tables)
+
+    return max(range(len(shape.positions)), key=lambda p: (away(p), -p))

@@ -24,7 +24,7 @@ from belvedere.updating.filter import Filter, make_filter
 from belvedere.updating.near import unseen
 from belvedere.updating.normal import Shape, normal_form
 from belvedere.updating.reading import changes, row_count, signs_of, whole
-from belvedere.updating.roots import Choice
+from belvedere.updating.roots import Choice, best_root
 from belvedere.updating.sampling import sampled_root
 from belvedere.updating.storing import domain_groups, from_arrays, to_arrays
 from belvedere.updating.tabled import Tabled
@@ -193,21 +193,6 @@ def _told(made: Filter, choice: Choice | None) -> dict[str, Any]:
         if p in choice.errors
     ]
     return {"chosen": {"sample": choice.sample, "bound": choice.bound, "errors": errors}}
-
-
-def best_root(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> int:
-    """The position from which most joins lead to a key.
-
-    What a new row of it refers to is then unique, and what hangs on it is below, joined exactly.
-    """
-
-    def away(root: int) -> int:
-        tree = join_tree(shape, root, keys)
-        ends = [(tree.child(e), tree.columns(tree.child(e), e)) for e in range(len(tree.edges))]
-        tables = [(keys.get(shape.positions[p].table), columns) for p, columns in ends]
-        return sum(key is not None and set(key) <= set(columns) for key, columns in tables)
-
-    return max(range(len(shape.positions)), key=lambda p: (away(p), -p))
 
 
 def save(lake: Tables, name: str, held: Held) -> None:

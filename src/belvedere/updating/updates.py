@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import datetime
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.keys import foreign_keys
@@ -16,10 +19,11 @@ from belvedere.updating.base import Base, held_columns
 from belvedere.updating.checks import Check, Checker, Mode, already_there, fast
 from belvedere.updating.constraints import TableRules, rules_of
 from belvedere.updating.domains import plain
-from belvedere.updating.engines import engine_of
+from belvedere.updating.engines import checks_by, engine_of
 from belvedere.updating.exact import TooMuch
 from belvedere.updating.filter import Lookups
 from belvedere.updating.near import is_there, near
+from belvedere.updating.normal import Place, Shape
 from belvedere.updating.reading import LakeFinder, LakeSource
 from belvedere.updating.state import Held, shown_columns
 from belvedere.updating.tabled import Tabled
@@ -38,10 +42,11 @@ class Update:
     @staticmethod
     def of(insert: Any, delete: Any, update: Any) -> Update:
         """An update as a user gives it: rows, lists of rows, a pair of old and new."""
-        old, new = update if update is not None else ((), ())
+        old, new = _pair(update) if update is not None else ((), ())
         found = Update((*_rows(delete), *_rows(old)), (*_rows(insert), *_rows(new)))
         if not found.delete and not found.insert:
-            raise Invalid("nothing was asked for", hint="give insert=, delete= or update=")
+            hint = "give insert=, delete= or update="
+            raise Invalid("nothing was asked for", hint=hint, reason="ROWS")
         return found
 
 
@@ -56,10 +61,11 @@ class Done:
 def run_check(lake: Tables, held: Held, update: Update, mode: str) -> Check:
     """Whether an update can be done as asked."""
     try:
-        chosen = Mode(mode.upper())
+        chosen = Mode(str(mode).upper())
     except ValueError:
         listed = ", ".join(m.value for m in Mode)
-        raise Invalid(f"no mode {mode!r}", hint=f"the modes are {listed}") from None
+        hint = f"the modes are {listed}"
+        raise Invalid(f"no mode {mode!r}", hint=hint, reason="MODE") from None
     return checked(lake, held, update, chosen)[0]
 
 
@@ -126,13 +132,30 @@ def _rules(lake: Tables, name: str) -> TableRules:
     if table.root is not None:
         fields = DeltaTable(str(table.root)).schema().fields
         required = frozenset(f.name for f in fields if not f.nullable)
-    return rules_of(table, required)
+    return rules_of(table, required, checks_by(lake, table))
 
 
 def typed_rows(held: Held, rows: Sequence[Mapping[str, Any]]) -> list[ViewRow]:
     """Rows with all of the view's columns and values of their types; `Invalid` otherwise."""
     columns = shown_columns(held.shape)
-    return [ViewRow(_typed(dict(columns), row)) for row in rows]
+    typed = [_typed(dict(columns), row) for row in rows]
+    for row in typed:
+        _agreeing(held.shape, row)
+    return [ViewRow(row) for row in typed]
+
+
+def _agreeing(shape: Shape, row: Mapping[str, Any]) -> None:
+    """Columns of the view that show one column of a table have one value."""
+    first: dict[Place, str] = {}
+    for name, place in shape.outputs:
+        other = first.setdefault(place, name)
+        if row[other] != row[name]:
+            raise Invalid(
+                f"{other}={row[other]!r} and {name}={row[name]!r} cannot be in one row of the view",
+                detail=f"both show {shape.positions[place[0]].table}.{place[1]}",
+                hint="give them one value",
+                reason="CONTRADICTION",
+            )
 
 
 def _typed(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,8 +163,12 @@ def _typed(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]
     spelled = {name.lower(): name for name in columns}
     unknown = [name for name in row if name.lower() not in spelled]
     missing = [name for name in columns if name.lower() not in given]
+    wrong = ""
     if unknown or missing:
         wrong = f"has no column {unknown[0]!r}" if unknown else f"needs a value of {missing[0]!r}"
+    elif len(given) < len(row):
+        wrong = f"is given a column twice: {', '.join(row)}"
+    if wrong:
         raise Invalid(
             f"the view {wrong}", hint=f"its columns: {', '.join(columns)}", reason="COLUMNS"
         )
@@ -149,7 +176,7 @@ def _typed(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _value(name: str, value: Any, kind: str) -> Any:
-    """A value of a type; what Arrow does not take for one is refused."""
+    """A value of a type; what Arrow does not take for one, or only changed, is refused."""
     import pyarrow as pa
 
     from belvedere.memory import kinds
@@ -158,11 +185,30 @@ def _value(name: str, value: Any, kind: str) -> Any:
         return None
     try:
         found = pa.array([value], kinds.arrow(kind))[0].as_py()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as why:
-        raise Invalid(
-            f"{value!r} is not a value of column {name!r}, which has type {kind}", reason="TYPE"
-        ) from why
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as why:
+        raise _mistyped(name, value, kind, str(why)) from why
+    if not _is_same(value, found):
+        raise _mistyped(name, value, kind, f"it would become {found!r}")
     return found
+
+
+def _is_same(given: Any, found: Any) -> bool:
+    """Whether a value is what it became: not cut off, not of another kind."""
+    if isinstance(given, (bool, np.bool_)) != isinstance(found, bool):
+        return False
+    if isinstance(given, datetime.datetime) and isinstance(found, datetime.datetime):
+        # Without a zone it is taken for one of UTC.
+        found = found if given.tzinfo else found.replace(tzinfo=None)
+    return bool(given == found)
+
+
+def _mistyped(name: str, value: Any, kind: str, detail: str) -> Invalid:
+    return Invalid(
+        f"{value!r} is not a value of column {name!r}, which has type {kind}",
+        detail=detail,
+        hint=f"give a value of type {kind}, or NULL",
+        reason="TYPE",
+    )
 
 
 def done_through(
@@ -244,4 +290,29 @@ def _parts(lake: Tables, held: Held, base: Base, found: Check) -> tuple[Part, ..
 def _rows(given: Any) -> tuple[Mapping[str, Any], ...]:
     if given is None:
         return ()
-    return (given,) if isinstance(given, Mapping) else tuple(given)
+    rows = (given,) if isinstance(given, Mapping) else given
+    listed = isinstance(rows, Iterable) and not isinstance(rows, (str, bytes))
+    found = tuple(rows) if listed else (rows,)
+    wrong = [row for row in found if not isinstance(row, Mapping) or not _named(row)]
+    if wrong:
+        raise Invalid(
+            f"{wrong[0]!r} is not a row of a view",
+            hint="a row is a mapping from columns to values, several rows are a list of them",
+            reason="ROWS",
+        )
+    return found
+
+
+def _named(row: Mapping[Any, Any]) -> bool:
+    """Whether a row's columns are named by texts."""
+    return all(isinstance(name, str) for name in row)
+
+
+def _pair(update: Any) -> tuple[Any, Any]:
+    if isinstance(update, Sequence) and not isinstance(update, str) and len(update) == 2:
+        return update[0], update[1]
+    raise Invalid(
+        f"{update!r} is not a pair of old and new rows",
+        hint="update=(old, new), each a row or a list of rows",
+        reason="ROWS",
+    )
