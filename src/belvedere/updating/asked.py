@@ -149,17 +149,13 @@ class Coder:
         found: Normal = self.base.domains[table, column].value(int(rows.column(column)[number]))
         return found
 
-    def new_row(
-        self, p: int, o: Options, values: Mapping[Hidden, Normal]
-    ) -> tuple[NewRow, BaseRow]:
-        """The row to put in at a position, and what is known of the base row."""
-        table = self.shape.positions[p].table
+    def put_in(self, p: int, o: Options, values: Mapping[Hidden, Normal]) -> BaseRow:
+        """What is known of the row to put in at a position."""
         told_of = dict(o.known)
         for h in o.hidden:
             told_of.update(dict.fromkeys(self.columns(p, h), values[h]))
-        types = self.shape.used[table]
-        full = {c: plain(v, types[c]) for c, v in told_of.items()}
-        return self.coded(table, full), full
+        types = self.shape.used[self.shape.positions[p].table]
+        return {c: plain(v, types[c]) for c, v in told_of.items()}
 
     def coded(self, table: str, row: Mapping[str, Any]) -> NewRow:
         """A base row as numbers, and the positions whose selection it meets."""

@@ -171,8 +171,8 @@ class Checker:
             self.source,
             delete,
             insert,
-            self.steps,
-            self.engine,
+            steps=self.steps,
+            engine=self.engine,
         )
         how = hint or "exact check"
         try:

@@ -12,7 +12,7 @@ beyond the request, or against a constraint, comes back as a clause that forbids
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -21,25 +21,14 @@ from belvedere.errors import Invalid
 from belvedere.updating.asked import Coder, Hidden, Options, ViewRow, options_of
 from belvedere.updating.base import Base
 from belvedere.updating.constraints import BaseRow, Source, TableRules
-from belvedere.updating.exact import (
-    Changes,
-    Effect,
-    Embedding,
-    NewRow,
-    Signature,
-    State,
-    TooMuch,
-    effect,
-)
+from belvedere.updating.exact import Changes, Effect, Embedding, Signature, State, TooMuch, effect
+from belvedere.updating.puts import Choice, Literal, Put, keep, merged
 from belvedere.updating.restricted import Engine, Made, effect_by
 from belvedere.updating.writing import Broken, completed, referring
 
 ROUNDS = 300
 MOST_EMBEDDINGS = 5_000
 SHOWN = 5
-
-Literal = tuple[Any, ...]
-"""A choice: ("gone", table, number), ("make", row, position), ("value", row, hidden, value)…"""
 
 
 @dataclass(frozen=True)
@@ -81,6 +70,8 @@ class Request:
     source: Source
     delete: Sequence[ViewRow] = ()
     insert: Sequence[ViewRow] = ()
+    instead: Mapping[int, int] = field(default_factory=dict)
+    """For rows to insert that replace one: which of those to delete."""
     steps: int = 2_000_000
     engine: Engine | None = None
     """Who joins what is too much for memory."""
@@ -108,6 +99,7 @@ class _Search:
         self.literals: dict[Literal, Any] = {}
         self.cost: list[Any] = []
         self.capped = False
+        self.embeddings: list[list[Embedding]] = []
         self.inserts: list[list[Options]] = []
         self.deleted = [self.coder.signature(r) for r in request.delete]
         self.inserted = [self.coder.signature(r) for r in request.insert]
@@ -126,6 +118,7 @@ class _Search:
             if not found:
                 raise Invalid(f"the view has no row {row.text()}", reason="NO_SUCH_ROW")
             self.capped |= len(found) > MOST_EMBEDDINGS
+            self.embeddings.append(found)
             for embedding in found:
                 self.model.add_bool_or([self._gone(p, n) for p, n in enumerate(embedding)])
 
@@ -178,18 +171,20 @@ class _Search:
             if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
                 last.exhausted = not self.capped and status == cp_model.INFEASIBLE
                 return last
-            chosen = {k for k, v in self.literals.items() if self.solver.value(v)}
+            chosen = frozenset(k for k, v in self.literals.items() if self.solver.value(v))
             last = self._tried(chosen, last)
             if last.translation is not None:
                 return last
         return last
 
-    def _tried(self, chosen: set[Literal], last: Found) -> Found:
+    def _tried(self, chosen: frozenset[Literal], last: Found) -> Found:
         """A choice tried out: a translation, or one clause more."""
         try:
-            attempt, origin = self._attempt(chosen)
+            attempt, choice = self._attempt(chosen)
         except Broken as broken:
-            self._forbid(chosen, broken.literals)
+            self.capped |= not broken.certain
+            for unless in broken.unless:
+                self._forbid(chosen, broken.because, unless)
             return Found(None, False, last.effect, last.changes, last.attempt, str(broken))
         asked = [*self.deleted, *self.inserted]
         found = self._effect(attempt, asked)
@@ -200,7 +195,7 @@ class _Search:
             and found.removed.keys() >= self._unwanted()
         ):
             return Found(attempt, True, found, attempt.changes)
-        self._learn(chosen, attempt.changes, origin, found)
+        self._learn(choice, attempt.changes, found)
         return Found(None, False, found, attempt.changes, attempt, "")
 
     def _effect(self, attempt: Translation, asked: Sequence[Signature]) -> Effect:
@@ -232,17 +227,24 @@ class _Search:
         added = found.added.keys() - set(self.inserted)
         return added | (found.removed.keys() - self._unwanted())
 
-    def _attempt(
-        self, chosen: set[Literal]
-    ) -> tuple[Translation, dict[tuple[str, int], list[Literal]]]:
-        """The base changes of a choice, and which choices each new row comes from."""
-        gone: dict[str, set[int]] = {}
+    def _attempt(self, chosen: frozenset[Literal]) -> tuple[Translation, Choice]:
+        """The base changes of a choice, and what each new row comes from."""
+        taken: dict[str, set[int]] = {}
         for kind, *rest in chosen:
             if kind == "gone":
-                gone.setdefault(rest[0], set()).add(rest[1])
-        taken = {t: frozenset(n) for t, n in gone.items()}
-        new: dict[str, dict[NewRow, BaseRow]] = {}
-        origin: dict[tuple[str, int], list[Literal]] = {}
+                taken.setdefault(rest[0], set()).add(rest[1])
+        gone = {t: frozenset(n) for t, n in taken.items()}
+        puts = merged(self._made(chosen), self.request.rules)
+        choice = Choice(chosen, gone, puts, self.inserts, self.coder)
+        keep(self.request, choice)
+        new = {t: tuple(self.coder.coded(t, put.known) for put in some) for t, some in puts.items()}
+        changes = Changes(gone, new)
+        full = completed(self.request, changes, choice)
+        referring(self.request, choice, full)
+        return Translation(changes, full), choice
+
+    def _made(self, chosen: frozenset[Literal]) -> Iterator[Put]:
+        """A row for each segment that is to be made."""
         for i, options in enumerate(self.inserts):
             values: dict[Hidden, Any] = {c[2]: c[3] for c in chosen if c[:2] == ("value", i)}
             for p, o in enumerate(options):
@@ -253,31 +255,21 @@ class _Search:
                     *(("value", i, h, values[h]) for h in o.hidden),
                 ]
                 table = self.base.shape.positions[p].table
-                row, full = self.coder.new_row(p, o, values)
-                known = new.setdefault(table, {})
-                known.setdefault(row, full)
-                at = list(known).index(row)
-                origin[table, -1 - at] = why
-        changes = Changes(taken, {t: tuple(rows) for t, rows in new.items()})
-        full_rows = completed(
-            self.request, changes, {t: list(r.values()) for t, r in new.items()}, origin
-        )
-        referring(self.request, changes, full_rows)
-        return Translation(changes, full_rows), origin
+                known = self.coder.put_in(p, o, values)
+                yield Put(table, known, why, {p: why}, self._replaced(i, p))
 
-    def _learn(
-        self,
-        chosen: set[Literal],
-        changes: Changes,
-        origin: Mapping[tuple[str, int], list[Literal]],
-        found: Effect,
-    ) -> None:
+    def _replaced(self, i: int, p: int) -> list[int]:
+        """The rows at a position of the view row that a row to insert replaces."""
+        old = self.request.instead.get(i)
+        return [] if old is None else list(dict.fromkeys(e[p] for e in self.embeddings[old]))
+
+    def _learn(self, choice: Choice, changes: Changes, found: Effect) -> None:
         """Clauses that exclude what a choice did wrong."""
-        learned = False
+        learned, chosen = False, choice.chosen
         inserted, after = set(self.inserted), State(self.base, changes, [self.request.steps])
         for signature, embedding in found.added.items():
             if signature not in inserted:
-                self._never_together(embedding, origin)
+                self._never_together(embedding, choice)
                 learned = True
         values = [c for c in chosen if c[0] in ("value", "make", "use")]
         for signature in found.removed.keys() - self._unwanted():
@@ -292,23 +284,27 @@ class _Search:
         for signature in self._unwanted():
             left = after.shows(signature)
             if left is not None:
-                self._never_together(left, origin)
+                self._never_together(left, choice)
                 learned = True
         if not learned:
             self._forbid(chosen, list(chosen))
 
-    def _never_together(
-        self, embedding: Embedding, origin: Mapping[tuple[str, int], list[Literal]]
-    ) -> None:
+    def _never_together(self, embedding: Embedding, choice: Choice) -> None:
         """The rows of an embedding do not all stay or come: one is not made, or one goes."""
-        clause = []
+        because: list[Literal] = []
+        unless: list[Literal] = []
         for p, number in enumerate(embedding):
             table = self.base.shape.positions[p].table
             if number < 0:
-                clause += [self._literal(c).Not() for c in origin[table, number]]
-            elif ("gone", table, number) in self.literals:
-                clause.append(self._literal(("gone", table, number)))
-        self.model.add_bool_or(clause)
+                because += choice.puts[table][-1 - number].why
+            else:
+                unless.append(("gone", table, number))
+        self._forbid(choice.chosen, because, unless)
 
-    def _forbid(self, chosen: set[Literal], literals: Sequence[Literal]) -> None:
-        self.model.add_bool_or([self._literal(c).Not() for c in literals if c in chosen])
+    def _forbid(
+        self, chosen: Set[Literal], because: Iterable[Literal], unless: Iterable[Literal] = ()
+    ) -> None:
+        """One of some choices is not made, or one of some others is."""
+        heal = [c for c in unless if c in self.literals and c not in chosen]
+        clause = [self._literal(c).Not() for c in dict.fromkeys(because) if c in chosen]
+        self.model.add_bool_or([*clause, *(self._literal(c) for c in heal)])
