@@ -98,10 +98,20 @@ def _put_in(
             if not any(
                 dict(told).items() <= dict(zip(names, r, strict=True)).items() for r in kept[table]
             ):
-                fresh = dict.fromkeys(case.keys.get(table, ()), 90 + i)
-                after[table].append(tuple({**fresh, **dict(told)}.get(c) for c in names))
+                after[table].append(_row(case, table, dict(told), gone, 90 + i))
                 new += 1
         yield after, left + new
+
+
+def _row(
+    case: Case, table: str, told: dict[str, int | None], gone: set[tuple[str, Row]], fresh: int
+) -> Row:
+    """A new row: what is not told is kept from the row with its key, if that goes."""
+    names, key = case.columns[table], case.keys.get(table, ())
+    rows = [dict(zip(names, r, strict=True)) for t, r in gone if t == table]
+    same = [r for r in rows if key and all(r[c] == told.get(c, "none") for c in key)]
+    kept = same[0] if same else dict.fromkeys(key, fresh)
+    return tuple({**kept, **told}.get(c) for c in names)
 
 
 def _needed(case: Case, row: Row, domain: range) -> Iterator[tuple[Partial, ...]]:

@@ -75,6 +75,14 @@ class Coder:
             found = self._strange[id(domain), value] = -2 - len(self._strange)
         return found
 
+    def knows(self, table: str, column: str, value: Value) -> bool:
+        """Whether a value of a held column is in a table, or was asked for."""
+        domain: Domain | None = self.base.domains.get((table, column))
+        if domain is None:
+            return False
+        found = normal(value, self.shape.used[table][column])
+        return domain.code(found) is not None or (id(domain), found) in self._strange
+
     def value(self, table: str, column: str, code: int) -> Normal:
         """The value of a number, of a table or of the request."""
         if code >= NULL:

@@ -99,7 +99,7 @@ class Checker:
     ) -> Check:
         """Whether some rows can be deleted and some inserted, all together."""
         self._refuse_present(delete, insert, None if mode is Mode.FAST else self.source)
-        estimates = isinstance(self.filter, Filter)
+        estimates = isinstance(self.filter, Filter) and self.filter.tells_rows
         if mode is Mode.FAST and estimates and len(insert) == 1 and not delete:
             return fast(self.estimate(insert[0]), self.theta)
         hint = self._hint(delete, insert) if mode is Mode.AUTO else ""
@@ -141,7 +141,7 @@ class Checker:
 
     def _hint(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> str:
         """What the schema, or else the estimate, says of one insertion."""
-        if delete or len(insert) != 1:
+        if delete or len(insert) != 1 or not self.filter.tells_rows:
             return ""
         coder = Coder(self.filter.base)
         if any(coder.hidden(p) for p in range(len(self.filter.shape.positions))):

@@ -7,8 +7,8 @@ value, or a CHECK speaks of it: one that the CHECK lists, that a foreign key's p
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain, count, islice, product, takewhile
 from typing import Any
@@ -38,14 +38,20 @@ class NoValue(Exception):
         self.column, self.kind, self.certain = column, kind, certain
 
 
-def complete(rules: TableRules, source: Source, put: Put, others: Sequence[BaseRow]) -> BaseRow:
+Known = Callable[[str, str, Any], bool]
+"""Whether a column of a table, or one it is joined with, is known to have a value."""
+
+
+def complete(
+    rules: TableRules, source: Source, known: Known, put: Put, others: Sequence[BaseRow]
+) -> BaseRow:
     """A row with all its columns, one that breaks no CHECK and no NOT NULL if that is found."""
     full = {c: put.known.get(c) for c in rules.columns}
     at = {c: put.known[c] for c in rules.key or () if c in put.known}
     for column in rules.key or ():
         if column not in put.known:
-            taken = {o[column] for o in others}
-            full[column] = _unused(source, put.table, at, column, rules.columns[column], taken)
+            free = _Free(source, known, put.table, column, at, {o[column] for o in others})
+            full[column] = free.value(rules.columns[column])
             at[column] = full[column]
     if rules.broken(full) is None:
         return full
@@ -108,17 +114,32 @@ def _parents(rules: TableRules, source: Source, full: BaseRow, column: str) -> l
     return None
 
 
-def _unused(
-    source: Source, table: str, at: BaseRow, column: str, kind: str, taken: set[Any]
-) -> Any:
-    """A value of a key's column that no row has beside the rest of its key."""
-    largest = source.largest(table, column) if kind in _BITS else 0
-    values = _of_kind(kind, largest)
-    tried = list(islice(values, TRIED))
-    for value in tried:
-        if value not in taken and not source.where(table, {**at, column: value}):
-            return value
-    raise NoValue(column, kind, certain=bool(tried) and next(values, None) is None)
+@dataclass(frozen=True)
+class _Free:
+    """Values of a key's column that no row has beside the rest of its key; best, that no row joins with."""
+
+    source: Source
+    known: Known
+    table: str
+    column: str
+    at: BaseRow
+    taken: set[Any]
+
+    def value(self, kind: str) -> Any:
+        """The first of a type; `NoValue` if none is found."""
+        largest = self.source.largest(self.table, self.column) if kind in _BITS else 0
+        values = _of_kind(kind, largest)
+        tried = list(islice(values, TRIED))
+        free = [v for v in tried if not self.known(self.table, self.column, v)]
+        found = next(filter(self._is_free, [*free, *tried]), None)
+        if found is None:
+            raise NoValue(self.column, kind, certain=bool(tried) and next(values, None) is None)
+        return found
+
+    def _is_free(self, value: Any) -> bool:
+        return value not in self.taken and not self.source.where(
+            self.table, {**self.at, self.column: value}
+        )
 
 
 def _of_kind(kind: str, largest: int) -> Iterator[Any]:

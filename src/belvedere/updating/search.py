@@ -24,7 +24,7 @@ from belvedere.updating.constraints import BaseRow, Source, TableRules
 from belvedere.updating.exact import Changes, Effect, Embedding, Signature, State, TooMuch, effect
 from belvedere.updating.puts import Choice, Literal, Put, keep, merged
 from belvedere.updating.restricted import Engine, Made, effect_by
-from belvedere.updating.writing import Broken, completed, referring
+from belvedere.updating.writing import Broken, allowed, completed
 
 ROUNDS = 300
 MOST_EMBEDDINGS = 5_000
@@ -237,11 +237,17 @@ class _Search:
         puts = merged(self._made(chosen), self.request.rules)
         choice = Choice(chosen, gone, puts, self.inserts, self.coder)
         keep(self.request, choice)
-        new = {t: tuple(self.coder.coded(t, put.known) for put in some) for t, some in puts.items()}
+        full = completed(self.request, choice)
+        new = {t: tuple(self.coder.coded(t, row) for row in rows) for t, rows in full.items()}
         changes = Changes(gone, new)
-        full = completed(self.request, changes, choice)
-        referring(self.request, choice, full)
+        allowed(self.request, changes, choice, full)
+        # A new value of a key that the view joins on might do what another does not.
+        self.capped |= any(self._made_up(put) for some in puts.values() for put in some)
         return Translation(changes, full), choice
+
+    def _made_up(self, put: Put) -> bool:
+        key = self.request.rules[put.table].key or ()
+        return any(c in self.coder.shape.used[put.table] and c not in put.known for c in key)
 
     def _made(self, chosen: frozenset[Literal]) -> Iterator[Put]:
         """A row for each segment that is to be made."""

@@ -42,13 +42,18 @@ class Broken(Invalid):
         """Whether it is broken whatever is filled in."""
 
 
-def completed(request: Request, changes: Changes, choice: Choice) -> dict[str, list[BaseRow]]:
-    """New rows with all their columns; `Broken` if one is not allowed."""
+def completed(request: Request, choice: Choice) -> dict[str, list[BaseRow]]:
+    """New rows with all their columns."""
     full: dict[str, list[BaseRow]] = {}
     for table, puts in choice.puts.items():
         rows = full.setdefault(table, [])
         for put in puts:
             rows.append(_filled(request, put, rows))
+    return full
+
+
+def allowed(request: Request, changes: Changes, choice: Choice, full: Rows) -> None:
+    """`Broken` if a new row is not allowed, or one that goes is referred to by one that stays."""
     for table, puts in choice.puts.items():
         for i, put in enumerate(puts):
             _selected(changes, put, i)
@@ -56,12 +61,13 @@ def completed(request: Request, changes: Changes, choice: Choice) -> dict[str, l
             _checked(request, put, full[table][i])
             for key in request.rules[table].foreign:
                 _refers(request, choice, put, full[table][i], key, full)
-    return full
+    _referring(request, choice, full)
 
 
 def _filled(request: Request, put: Put, others: Sequence[BaseRow]) -> BaseRow:
     try:
-        return complete(request.rules[put.table], request.source, put, others)
+        known = request.coder.knows
+        return complete(request.rules[put.table], request.source, known, put, others)
     except NoValue as none:
         raise Broken(
             f"no new value of type {none.kind} was found for the key column"
@@ -133,7 +139,7 @@ def _refers(
     )
 
 
-def referring(request: Request, choice: Choice, full: Rows) -> None:
+def _referring(request: Request, choice: Choice, full: Rows) -> None:
     """`Broken` if a row that goes is referred to by one that stays."""
     for child, rules in request.rules.items():
         for key in rules.foreign:
