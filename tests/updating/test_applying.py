@@ -129,6 +129,22 @@ def test_a_replacement_changes_one_row(lake: Path) -> None:
     assert view(lake) == before - {tuple(old.values())} | {tuple(new.values())}
 
 
+def test_an_update_keeps_what_the_view_does_not_show(lake: Path) -> None:
+    one = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+    other = {**one, "line": 101, "item": "b"}
+    new = [{**r, "name": "anna"} for r in (one, other)]
+    assert update(lake, update=([one, other], new)).tables == (("customer", 1, 1),)
+    assert {"id": 1, "name": "anna", "note": "x"} in rows(lake)["customer"]
+
+
+def test_an_update_of_rows_to_each_other_changes_nothing(lake: Path) -> None:
+    one = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+    other = {**one, "line": 101, "item": "b"}
+    before = rows(lake)
+    assert update(lake, update=([one, other], [other, one])).tables == ()
+    assert rows(lake) == before
+
+
 def test_a_replacement_of_what_several_rows_show_is_refused(lake: Path) -> None:
     old = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
     assert check(lake, update=(old, {**old, "name": "anna"})).possible == "no"

@@ -24,6 +24,7 @@ from belvedere.updating.fillings import Order, fillings, known_with
 from belvedere.updating.filter import Filter, Lookups
 from belvedere.updating.restricted import Engine
 from belvedere.updating.search import Found, Request, Translation, search
+from belvedere.updating.staying import Asked, without_staying
 from belvedere.updating.trees import Keys, Tree
 
 SHOWN = 5
@@ -95,15 +96,36 @@ class Checker:
     steps: int = STEPS
 
     def check(
-        self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], mode: Mode = Mode.AUTO
+        self,
+        delete: Sequence[ViewRow],
+        insert: Sequence[ViewRow],
+        mode: Mode = Mode.AUTO,
+        instead: Mapping[int, int] | None = None,
     ) -> Check:
-        """Whether some rows can be deleted and some inserted, all together."""
+        """Whether some rows can be deleted and some inserted, all together.
+
+        Of a row to insert that replaces one, `instead` tells which of those to delete it is.
+        """
         self._refuse_present(delete, insert, None if mode is Mode.FAST else self.source)
         estimates = isinstance(self.filter, Filter) and self.filter.tells_rows
         if mode is Mode.FAST and estimates and len(insert) == 1 and not delete:
             return fast(self.estimate(insert[0]), self.theta)
         hint = self._hint(delete, insert) if mode is Mode.AUTO else ""
-        return self._exact(delete, insert, hint)
+        asked = self._left(Asked(delete, insert, instead or {}))
+        if not asked.delete and not asked.insert:
+            return Check("yes", 0, how="the request", translation=Translation(Changes(), {}))
+        return self._exact(asked, hint)
+
+    def _left(self, asked: Asked) -> Asked:
+        """What is left of a request without the rows that stay."""
+        if not asked.delete:
+            return asked
+        coder = Coder(self.filter.base, self.source)
+        old = State(self.filter.base, Changes(), [self.steps])
+        try:
+            return without_staying(coder, old, asked)
+        except TooMuch:
+            return asked
 
     def _refuse_present(
         self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], source: Source | None
@@ -164,15 +186,16 @@ class Checker:
         declared = self.filter.estimate(segments).declares(self.theta)
         return "estimate, then a side effect" if declared else "estimate, then the exact check"
 
-    def _exact(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], hint: str) -> Check:
+    def _exact(self, asked: Asked, hint: str) -> Check:
         request = Request(
             self.filter.base,
             self.rules,
             self.source,
-            delete,
-            insert,
-            steps=self.steps,
-            engine=self.engine,
+            asked.delete,
+            asked.insert,
+            asked.instead,
+            self.steps,
+            self.engine,
         )
         how = hint or "exact check"
         try:

@@ -34,6 +34,14 @@ class Update:
 
     delete: tuple[Mapping[str, Any], ...] = ()
     insert: tuple[Mapping[str, Any], ...] = ()
+    replaced: int = 0
+    """Of how many rows, the last of both, each to insert replaces the one to delete at its place."""
+
+    @property
+    def instead(self) -> dict[int, int]:
+        """For rows to insert that replace one: which of those to delete."""
+        first, last = len(self.insert) - self.replaced, len(self.delete) - self.replaced
+        return {first + i: last + i for i in range(self.replaced)}
 
     @staticmethod
     def of(insert: Any, delete: Any, update: Any) -> Update:
@@ -77,7 +85,7 @@ def checked(lake: Tables, held: Held, update: Update, mode: Mode) -> tuple[Check
         rules |= _referring(lake, held.shape.tables)
     engine = engine_of(lake, held.vector)
     checker = Checker(lookups, rules, LakeSource(lake), engine=engine)
-    return checker.check(delete, insert, mode), checker
+    return checker.check(delete, insert, mode, update.instead), checker
 
 
 def rows_beside(
@@ -183,6 +191,8 @@ def done_through(
         assert checker is not None
         extra = _extra(checker, found, update)
         parts = _parts(lake, held, checker.filter.base, found)
+        if not parts:
+            return Done((), extra)
         intent = Intent(name, next_number(lake, name, held.shape.tables), parts)
         try:
             applying.apply(intent)
