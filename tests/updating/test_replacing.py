@@ -94,3 +94,27 @@ def test_rows_that_stay_change_nothing_of_an_answer(seed: int) -> None:
     assert both.possible == alone.possible
     if alone.translation is not None and both.translation is not None:
         assert both.translation.touched == alone.translation.touched
+
+
+@pytest.mark.parametrize("price", [7, 8, 9])
+def test_a_value_that_the_view_hides_is_kept(price: int) -> None:
+    """The order on which both meet, and the price that the view selects by."""
+    case = Case(
+        "SELECT o.note, i.line, i.item FROM o, i WHERE i.o = o.id AND i.price < 20",
+        ORDERS.columns,
+        {"o": [(10, 5), (11, 5), (12, 5)], "i": [(1, 11, 0, price), (2, 10, 0, 3)]},
+        ORDERS.keys,
+    )
+    found = asked(case, [(5, 1, 0)], [(5, 1, 4)], replace=True)
+    assert changes(found) == ({"i": 1}, {"i": [(1, 11, 4, price)]})
+
+
+@pytest.mark.parametrize("tables", ["c, o, i", "i, o, c", "o, c, i"])
+def test_a_deletion_leaves_nothing_that_refers_to_what_went(tables: str) -> None:
+    case = Case(
+        f"SELECT c.id AS c, o.id AS o, i.line FROM {tables} WHERE o.c = c.id AND i.o = o.id",
+        {"c": ("id",), "o": ("id", "c"), "i": ("line", "o")},
+        {"c": [(1,), (2,)], "o": [(10, 1), (11, 1), (20, 2)], "i": [(1, 10), (2, 20)]},
+        {"c": ("id",), "o": ("id",), "i": ("line",)},
+    )
+    assert changes(asked(case, [(1, 10, 1)], [])) == ({"i": 1}, {})

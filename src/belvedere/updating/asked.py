@@ -157,6 +157,15 @@ class Coder:
         found: Normal = self.base.domains[table, column].value(int(rows.column(column)[number]))
         return found
 
+    def hidden_in(self, p: int, number: int, h: Hidden) -> list[Normal]:
+        """The hidden values of the base rows that a row in memory stands for."""
+        held = self.hidden_code(p, number, h)
+        if held is not None:
+            return [held]
+        column = self.columns(p, h)[0]
+        rows = self.stored(self.shape.positions[p].table, number) or ()
+        return [normal(r[column], self._kind(p, column)) for r in rows]
+
     def put_in(self, p: int, o: Options, values: Mapping[Hidden, Normal]) -> BaseRow:
         """What is known of the row to put in at a position."""
         told_of = dict(o.known)

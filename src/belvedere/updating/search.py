@@ -28,6 +28,8 @@ from belvedere.updating.writing import Broken, allowed, completed
 
 ROUNDS = 300
 MOST_EMBEDDINGS = 5_000
+MOST_WEIGHED = 100
+"""Rows that may go, or show a view row, up to which it matters what they leave behind."""
 SHOWN = 5
 
 
@@ -86,6 +88,17 @@ def search(request: Request) -> Found:
     return _Search(request).run()
 
 
+def left_alone(base: Base, key: Sequence[str] | None, p: int, number: int) -> int:
+    """How many rows a row leaves behind with no partner; those count twice that refer to its key."""
+    found = 0
+    for e in base.tree.around[p]:
+        at = int(base.keys(p, e)[number])
+        if len(base.matching(p, e, at)) == 1:
+            refer = key is not None and set(key) <= set(base.tree.columns(p, e))
+            found += (1 + refer) * len(base.matching(base.tree.edges[e].across(p), e, at))
+    return found
+
+
 class _Search:
     def __init__(self, request: Request) -> None:
         from ortools.sat.python import cp_model
@@ -98,6 +111,7 @@ class _Search:
         self.solver.parameters.random_seed = 1
         self.literals: dict[Literal, Any] = {}
         self.cost: list[Any] = []
+        self.ties: list[tuple[int, Any]] = []
         self.capped = False
         self.embeddings: list[list[Embedding]] = []
         self.inserts: list[list[Options]] = []
@@ -105,7 +119,9 @@ class _Search:
         self.inserted = [self.coder.signature(r) for r in request.insert]
         self._deletions()
         self._insertions()
-        self.model.minimize(sum(self.cost))
+        # What is preferred decides only among as few base rows.
+        most = 1 + sum(weight for weight, _ in self.ties)
+        self.model.minimize(most * sum(self.cost) + sum(w * literal for w, literal in self.ties))
 
     def _literal(self, literal: Literal) -> Any:
         if literal not in self.literals:
@@ -128,6 +144,9 @@ class _Search:
         if literal not in self.literals:
             count = int(self.base.tables[table].counts[number])
             self.cost.append(count * self._literal(literal))
+            if len(self.literals) <= MOST_WEIGHED:
+                weight = left_alone(self.base, self.request.rules[table].key, p, number)
+                self.ties.append((weight, self._literal(literal)))
         return self._literal(literal)
 
     def _insertions(self) -> None:
@@ -138,10 +157,23 @@ class _Search:
             self.capped |= capped
             self.inserts.append(options)
             for h in {h: None for o in options for h in o.hidden}:
-                values = {v for o in options for v in o.values.get(h, ())}
+                kept = self._kept(i, h)
+                values = dict.fromkeys([*kept, *(v for o in options for v in o.values.get(h, ()))])
                 self.model.add_exactly_one([self._literal(("value", i, h, v)) for v in values])
+                if kept:
+                    others = [v for v in values if v not in kept]
+                    self.ties += [(1, self._literal(("value", i, h, v))) for v in others]
             for p, o in enumerate(options):
                 self._segment(i, p, o)
+
+    def _kept(self, i: int, h: Hidden) -> list[Any]:
+        """A hidden value in the view row that a row to insert replaces."""
+        old = self.request.instead.get(i)
+        some = [] if old is None else self.embeddings[old][:MOST_WEIGHED]
+        places = [p for p in range(len(self.base.shape.positions)) if h in self.coder.hidden(p)]
+        return list(
+            dict.fromkeys(v for e in some for p in places for v in self.coder.hidden_in(p, e[p], h))
+        )
 
     def _segment(self, i: int, p: int, o: Options) -> None:
         """A segment is an existing row, which fixes what is hidden, or a new one."""
