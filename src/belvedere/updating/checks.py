@@ -23,11 +23,11 @@ from belvedere.updating.exact import STEPS, Changes, State, TooMuch, effect, tol
 from belvedere.updating.fillings import Order, fillings, known_with
 from belvedere.updating.filter import Filter, Lookups
 from belvedere.updating.restricted import Engine
-from belvedere.updating.search import Found, Request, Translation, search
+from belvedere.updating.search import Found, Request, search
 from belvedere.updating.staying import Asked, without_staying
 from belvedere.updating.trees import Keys, Tree
+from belvedere.updating.trying import SHOWN, Translation
 
-SHOWN = 5
 FILLINGS = 10
 NEAR = 2_000
 """Rows beside new segments up to which the exact check is taken to be cheaper than the estimate."""
@@ -48,7 +48,7 @@ class Check:
     possible: str
     """yes, no or unknown"""
     extra_rows: float
-    """View rows that would come or go besides: an estimate, or at least so many."""
+    """View rows that would come or go besides: an estimate, exact, or `at_least` so many."""
     rows: tuple[Mapping[str, Any], ...] = ()
     """Some of them."""
     which: tuple[tuple[str, Mapping[str, Any]], ...] = ()
@@ -56,17 +56,25 @@ class Check:
     how: str = ""
     reason: str = ""
     translation: Translation | None = field(default=None, repr=False)
+    """Base changes: those that do it, or of a refused update those that do it and the least besides."""
     gone: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     """Base rows that the translation takes away."""
+    at_least: bool = False
+    """Whether there may be more extra rows than that."""
+    asked: int = field(default=0, repr=False)
+    """View rows that change as asked."""
 
     def __str__(self) -> str:
+        more = " or more" if self.at_least else ""
         lines = [
             f"possible: {self.possible} (found by {self.how})",
-            f"extra rows: {self.extra_rows:g}",
+            f"extra rows: {self.extra_rows:g}{more}",
         ]
         if self.reason:
             lines.append(f"because: {self.reason}")
-        if self.translation is not None and self.possible == "yes":
+        if self.translation is not None:
+            if self.possible != "yes":
+                lines.append("with side effects allowed:")
             lines += [f"delete from {t}: {_text(r)}" for t, r in self.gone]
             new = self.translation.new.items()
             lines += [f"insert into {t}: {_text(r)}" for t, some in new for r in some]
@@ -212,49 +220,42 @@ class Checker:
         if base.open & {*changes.gone, *changes.new}:
             return None
         try:
-            found = effect(base, changes)
+            found = effect(base, changes, steps=self.steps)
         except TooMuch:
             return None
         return len(found.added) + len(found.removed) - asked
 
     def _possible(self, translation: Translation, how: str) -> Check:
-        gone = tuple(
-            (t, self._base_row(t, n))
-            for t, some in translation.changes.gone.items()
-            for n in sorted(some)
-        )
+        gone = self._gone(translation)
         return Check("yes", 0, how=how, translation=translation, gone=gone)
 
+    def _gone(self, translation: Translation) -> tuple[tuple[str, BaseRow], ...]:
+        some = translation.changes.gone.items()
+        return tuple((t, self._base_row(t, n)) for t, numbers in some for n in sorted(numbers))
+
     def _impossible(self, request: Request, found: Found, how: str) -> Check:
-        possible = "no" if found.exhausted else "unknown"
-        if found.effect is None or found.changes is None:
+        possible, least = "no" if found.exhausted else "unknown", found.least
+        if least is None or not least.extra:
             reason = found.broken or "no base rows make it so"
             return Check(possible, 0, how=how, reason=reason)
         coder = request.coder
         asked = {coder.signature(r) for r in request.insert}
         unasked = {coder.signature(r) for r in request.delete} - asked
-        extra = {s: e for s, e in found.effect.added.items() if s not in asked}
-        lost = {s: e for s, e in found.effect.removed.items() if s not in unasked}
-        state = State(self.filter.base, found.changes)
-        does = all(state.shows(s) is not None for s in asked)
-        does = does and all(state.shows(s) is None for s in unasked)
+        extra = {s: e for s, e in least.effect.added.items() if s not in asked}
+        lost = {s: e for s, e in least.effect.removed.items() if s not in unasked}
+        state = State(self.filter.base, least.attempt.changes)
         rows = tuple(self._view_row(coder, state, e) for e in (*extra.values(), *lost.values()))
-        which = self._causes(extra, lost)
-        count = len(extra) + len(lost)
-        gone = tuple(
-            (t, self._base_row(t, n))
-            for t, some in found.changes.gone.items()
-            for n in sorted(some)
-        )
         return Check(
             possible,
-            count,
+            least.extra,
             rows[:SHOWN],
-            which[:SHOWN],
+            self._causes(extra, lost)[:SHOWN],
             how,
             found.broken,
-            found.attempt if does else None,
-            gone,
+            least.attempt if least.does else None,
+            self._gone(least.attempt) if least.does else (),
+            least.at_least,
+            least.asked,
         )
 
     def _causes(

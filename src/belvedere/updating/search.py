@@ -20,45 +20,28 @@ from typing import Any
 from belvedere.errors import Invalid
 from belvedere.updating.asked import Coder, Hidden, Options, ViewRow, options_of
 from belvedere.updating.base import Base
-from belvedere.updating.constraints import BaseRow, Source, TableRules
-from belvedere.updating.exact import Changes, Effect, Embedding, Signature, State, TooMuch, effect
+from belvedere.updating.constraints import Source, TableRules
+from belvedere.updating.exact import Changes, Effect, Embedding, State
 from belvedere.updating.puts import Choice, Literal, Put, keep, merged
-from belvedere.updating.restricted import Engine, Made, effect_by
+from belvedere.updating.restricted import Engine
+from belvedere.updating.trying import Translation, Trial, Tried
 from belvedere.updating.writing import Broken, allowed, completed
 
 ROUNDS = 300
 MOST_EMBEDDINGS = 5_000
 MOST_WEIGHED = 100
 """Rows that may go, or show a view row, up to which it matters what they leave behind."""
-SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Translation:
-    """Base changes with exactly the asked effect."""
-
-    changes: Changes
-    new: Mapping[str, list[BaseRow]]
-    """The rows to put in, with all their columns."""
-
-    @property
-    def touched(self) -> int:
-        """How many base rows are changed, copies not counted."""
-        gone = sum(map(len, self.changes.gone.values()))
-        return gone + sum(map(len, self.new.values()))
-
-
-@dataclass
 class Found:
     """What a search came to: a translation, or why there is none."""
 
     translation: Translation | None
     exhausted: bool
     """Whether every choice was tried or excluded."""
-    effect: Effect | None = None
-    """Of the last choice that did more than was asked: its extra rows."""
-    changes: Changes | None = None
-    attempt: Translation | None = None
+    least: Tried | None = None
+    """Of the choices that did more than was asked, the one that did least besides."""
     broken: str = ""
     """The constraint that the last choice broke."""
 
@@ -104,7 +87,6 @@ class _Search:
         from ortools.sat.python import cp_model
 
         self.request, self.base, self.coder = request, request.base, request.coder
-        self.old = State(self.base, Changes(), [request.steps])
         self.model = cp_model.CpModel()
         self.solver = cp_model.CpSolver()
         self.solver.parameters.num_workers = 1
@@ -117,6 +99,9 @@ class _Search:
         self.inserts: list[list[Options]] = []
         self.deleted = [self.coder.signature(r) for r in request.delete]
         self.inserted = [self.coder.signature(r) for r in request.insert]
+        self.trial = Trial(self.base, request.engine, request.steps, self.deleted, self.inserted)
+        self.least: Tried | None = None
+        self.broken = ""
         self._deletions()
         self._insertions()
         # What is preferred decides only among as few base rows.
@@ -130,7 +115,7 @@ class _Search:
 
     def _deletions(self) -> None:
         for row, signature in zip(self.request.delete, self.deleted, strict=True):
-            found = list(islice(self.old.showing(signature), MOST_EMBEDDINGS + 1))
+            found = list(islice(self.trial.old.showing(signature), MOST_EMBEDDINGS + 1))
             if not found:
                 raise Invalid(f"the view has no row {row.text()}", reason="NO_SUCH_ROW")
             self.capped |= len(found) > MOST_EMBEDDINGS
@@ -197,67 +182,35 @@ class _Search:
     def run(self) -> Found:
         from ortools.sat.python import cp_model
 
-        last = Found(None, exhausted=False)
         for _ in range(ROUNDS):
             status = self.solver.solve(self.model)
             if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-                last.exhausted = not self.capped and status == cp_model.INFEASIBLE
-                return last
+                exhausted = not self.capped and status == cp_model.INFEASIBLE
+                return Found(None, exhausted, self.least, self.broken)
             chosen = frozenset(k for k, v in self.literals.items() if self.solver.value(v))
-            last = self._tried(chosen, last)
-            if last.translation is not None:
-                return last
-        return last
+            translation = self._tried(chosen)
+            if translation is not None:
+                return Found(translation, True)
+        return Found(None, False, self.least, self.broken)
 
-    def _tried(self, chosen: frozenset[Literal], last: Found) -> Found:
+    def _tried(self, chosen: frozenset[Literal]) -> Translation | None:
         """A choice tried out: a translation, or one clause more."""
         try:
             attempt, choice = self._attempt(chosen)
         except Broken as broken:
+            self.broken = str(broken)
             self.capped |= not broken.certain
             for unless in broken.unless:
                 self._forbid(chosen, broken.because, unless)
-            return Found(None, False, last.effect, last.changes, last.attempt, str(broken))
-        asked = [*self.deleted, *self.inserted]
-        found = self._effect(attempt, asked)
-        extra = self._extra(found)
-        if (
-            not extra
-            and found.added.keys() >= self._wanted()
-            and found.removed.keys() >= self._unwanted()
-        ):
-            return Found(attempt, True, found, attempt.changes)
+            return None
+        self.broken = ""
+        found = self.trial.effect(attempt)
+        if self.trial.does_exactly(found):
+            return attempt
+        tried = self.trial.judged(attempt, found, self.least)
+        self.least = min(filter(None, (self.least, tried)), key=lambda t: t.harm)
         self._learn(choice, attempt.changes, found)
-        return Found(None, False, found, attempt.changes, attempt, "")
-
-    def _effect(self, attempt: Translation, asked: Sequence[Signature]) -> Effect:
-        """What a choice does: in memory, or where that is too much by an engine that has the tables."""
-        base, changes, engine = self.base, attempt.changes, self.request.engine
-        try:
-            found = effect(base, changes, asked=asked, most=SHOWN, steps=self.request.steps)
-            if base.open & {*changes.gone, *changes.new} and not self._extra(found):
-                raise TooMuch(
-                    "this update joins too many rows to be found in the tables", reason="TOO_MUCH"
-                )
-            return found
-        except TooMuch:
-            if engine is None:
-                raise
-        found = effect_by(engine, base, Made(changes, attempt.new), asked, SHOWN)
-        # Rows that the engine found may have been taken in.
-        self.old = State(base, Changes(), [self.request.steps])
-        return found
-
-    def _wanted(self) -> set[Signature]:
-        """The view rows that must come; those that are there already and stay are not among them."""
-        return {s for s in self.inserted if self.old.shows(s) is None}
-
-    def _unwanted(self) -> set[Signature]:
-        return set(self.deleted) - set(self.inserted)
-
-    def _extra(self, found: Effect) -> set[Signature]:
-        added = found.added.keys() - set(self.inserted)
-        return added | (found.removed.keys() - self._unwanted())
+        return None
 
     def _attempt(self, chosen: frozenset[Literal]) -> tuple[Translation, Choice]:
         """The base changes of a choice, and what each new row comes from."""
@@ -310,16 +263,16 @@ class _Search:
                 self._never_together(embedding, choice)
                 learned = True
         values = [c for c in chosen if c[0] in ("value", "make", "use")]
-        for signature in found.removed.keys() - self._unwanted():
+        for signature in found.removed.keys() - self.trial.unwanted():
             hit = [
                 ("gone", self.base.shape.positions[p].table, n)
-                for e in self.old.showing(signature)
+                for e in self.trial.old.showing(signature)
                 for p, n in enumerate(e)
                 if n in changes.gone.get(self.base.shape.positions[p].table, ())
             ]
             self._forbid(chosen, [*dict.fromkeys(hit), *values])
             learned = True
-        for signature in self._unwanted():
+        for signature in self.trial.unwanted():
             left = after.shows(signature)
             if left is not None:
                 self._never_together(left, choice)

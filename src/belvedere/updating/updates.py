@@ -59,6 +59,10 @@ class Done:
 
     tables: tuple[tuple[str, int, int], ...]
     extra: int
+    at_least: bool = False
+    """Whether there may be more of the latter."""
+    rows: tuple[Mapping[str, Any], ...] = ()
+    """Some of the latter."""
 
 
 def run_check(lake: Tables, held: Held, update: Update, mode: str) -> Check:
@@ -189,10 +193,10 @@ def done_through(
         if found.possible != "yes" and not (allowed and found.translation is not None):
             raise refusal(found)
         assert checker is not None
-        extra = _extra(checker, found, update)
+        extra, at_least = _extra(checker, found)
         parts = _parts(lake, held, checker.filter.base, found)
         if not parts:
-            return Done((), extra)
+            return Done((), 0)
         intent = Intent(name, next_number(lake, name, held.shape.tables), parts)
         try:
             applying.apply(intent)
@@ -202,31 +206,31 @@ def done_through(
             continue
         applying.forget(name)
         done = tuple((p.table, len(p.delete), len(p.insert)) for p in parts)
-        return Done(done, extra)
+        return Done(done, extra, at_least, found.rows)
     raise Invalid("the tables change too fast", reason="CONCURRENT_CHANGE")
 
 
-def _extra(checker: Checker, found: Check, update: Update) -> int:
-    """How many side effects an update has: all of them, where a check stopped at the first."""
-    if found.possible == "yes" or found.translation is None:
-        return 0
-    asked = len(update.delete) + len(update.insert)
-    counted = checker.extra(found.translation, asked)
-    return int(found.extra_rows) if counted is None else counted
+def _extra(checker: Checker, found: Check) -> tuple[int, bool]:
+    """How many side effects an update has, and whether there may be more."""
+    if found.translation is None or not found.at_least:
+        return int(found.extra_rows), False
+    counted = checker.extra(found.translation, found.asked)
+    return (int(found.extra_rows), True) if counted is None else (counted, False)
 
 
 def refusal(found: Check) -> Invalid:
     """The error of an update that would do more than was asked, or break a constraint."""
     if found.reason and not found.rows:
         return Invalid(f"the update cannot be made: {found.reason}", reason="NOT_TRANSLATABLE")
-    count = f"{found.extra_rows:g}"
+    many = "" if found.extra_rows == 1 and not found.at_least else "s"
+    count = f"{'at least ' if found.at_least else ''}{found.extra_rows:g} view row{many}"
     rows = "; ".join("(" + ", ".join(f"{c}={v!r}" for c, v in r.items()) + ")" for r in found.rows)
     which = "; ".join(
         f"{t} (" + ", ".join(f"{c}={v!r}" for c, v in r.items()) + ")" for t, r in found.which
     )
     word = "could" if found.possible == "unknown" else "would"
     return Invalid(
-        f"the update {word} change {count} or more view rows that it does not name",
+        f"the update {word} change {count} that it does not name",
         detail=f"side effects: {rows}; through base rows: {which}",
         hint="WITH SIDE EFFECTS ALLOWED makes it anyway",
         reason="SIDE_EFFECTS",
