@@ -20,9 +20,11 @@ from belvedere.lake.keys import FOREIGN_KEYS_PROPERTY
 from belvedere.lake.shelf import Shelf
 from belvedere.updating import applying as module
 from belvedere.updating.applying import Intent, Overtaken, Part
+from belvedere.updating.asked import ViewRow
 from belvedere.updating.checks import Check
+from belvedere.updating.estimate import Estimate
 from belvedere.updating.state import KIND, built, save
-from belvedere.updating.updates import Update, run_check
+from belvedere.updating.updates import Update, estimated, run_check
 from updating import shelf_lake
 from updating.kill_script import ROW
 from updating.shelf_lake import make, put_property, rows, update, view
@@ -264,3 +266,31 @@ def kill(lake: Path, step: str, when: str) -> None:
     row = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 201, "item": "r"}
     update(lake, insert=row)
     assert tuple(row.values()) in view(lake)
+
+
+@pytest.mark.parametrize(
+    ("changed", "possible"),
+    [
+        ({}, "there"),
+        ({"item": "other"}, "no"),
+        ({"line": 300, "customer": None}, "no"),
+        ({"line": 300, "orders": 30}, "yes"),
+    ],
+)
+def test_a_summary_in_tables_is_asked_only_of_what_the_tables_allow(
+    lake: Path, changed: dict[str, Any], possible: str
+) -> None:
+    class Summary:
+        def estimate(self, keys: Any, rows: Any) -> Estimate:
+            return Estimate(1.0)
+
+    row = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+    shelf = Shelf(lake)
+    held = shelf_lake.fresh(shelf)
+    if possible == "there":
+        with pytest.raises(Invalid, match="already"):
+            estimated(shelf, held, Summary(), ViewRow(row))  # type: ignore[arg-type]
+        return
+    found = estimated(shelf, held, Summary(), ViewRow({**row, **changed}))  # type: ignore[arg-type]
+    assert found.possible == possible
+    assert found.how == ("estimate" if possible == "yes" else "rules of the tables")

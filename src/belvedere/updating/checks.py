@@ -15,18 +15,20 @@ from typing import Any
 
 from belvedere.errors import Invalid
 from belvedere.listing import table as listed
-from belvedere.updating.asked import Coder, ViewRow, options_of
+from belvedere.updating.asked import Coder, ViewRow
 from belvedere.updating.constraints import BaseRow, Source, TableRules
 from belvedere.updating.domains import plain
 from belvedere.updating.estimate import THETA, Estimate
 from belvedere.updating.exact import STEPS, Changes, State, TooMuch, effect, told
-from belvedere.updating.fillings import Order, fillings, known_with
+from belvedere.updating.fillings import Order
 from belvedere.updating.filter import Filter, Lookups
+from belvedere.updating.quick import Quick, hides
 from belvedere.updating.restricted import Engine
 from belvedere.updating.search import Found, Request, search
 from belvedere.updating.staying import Asked, without_staying
 from belvedere.updating.trees import Keys, Tree
 from belvedere.updating.trying import SHOWN, Translation
+from belvedere.updating.writing import Broken
 
 FILLINGS = 10
 NEAR = 2_000
@@ -114,10 +116,10 @@ class Checker:
 
         Of a row to insert that replaces one, `instead` tells which of those to delete it is.
         """
-        self._refuse_present(delete, insert, None if mode is Mode.FAST else self.source)
+        self._refuse_present(delete, insert)
         estimates = isinstance(self.filter, Filter) and self.filter.tells_rows
         if mode is Mode.FAST and estimates and len(insert) == 1 and not delete:
-            return fast(self.estimate(insert[0]), self.theta)
+            return self._fast(insert[0])
         hint = self._hint(delete, insert) if mode is Mode.AUTO else ""
         asked = self._left(Asked(delete, insert, instead or {}))
         if not asked.delete and not asked.insert:
@@ -135,12 +137,15 @@ class Checker:
         except TooMuch:
             return asked
 
-    def _refuse_present(
-        self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], source: Source | None
-    ) -> None:
+    def _refuse_present(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> None:
         """A view is a set: what is there cannot be inserted again."""
-        coder = Coder(self.filter.base, source)
         state = State(self.filter.base, Changes())
+        if len(insert) == 1 and not delete:
+            # What is held of it tells most rows that are new, without a look at the tables.
+            rough = Coder(self.filter.base).signature(insert[0])
+            if state.shows(rough) is None:
+                return
+        coder = Coder(self.filter.base, self.source)
         leaving = {coder.signature(r) for r in delete}
         seen: set[tuple[int, ...]] = set()
         for row in insert:
@@ -150,33 +155,23 @@ class Checker:
                 raise already_there(row)
             seen.add(signature)
 
-    def estimate(self, row: ViewRow) -> Estimate:
-        """The estimate of an insertion; of several fillings the best."""
+    def _fast(self, row: ViewRow) -> Check:
+        """What the rules of the tables, and then the estimate, say of an insertion."""
         assert isinstance(self.filter, Filter)
-        coder = Coder(self.filter.base, self.source)
-        hidden = any(coder.hidden(p) for p in range(len(self.filter.shape.positions)))
-        if not hidden:
-            return self.filter.estimate(self.filter.segments(row.values, coder))
-        options, _ = options_of(coder, row, self.rules, self.source, 1)
-        best = None
-        for filling in fillings(coder, options, self.order, self.fillings):
-            known = known_with(coder, options, filling)
-            found = self.filter.estimate(self.filter.segments_known(known, coder))
-            if best is None or found.rows < best.rows:
-                best = found
-            if not found.declares(self.theta):
-                return found
-        assert best is not None
-        return best
+        request = Request(self.filter.base, self.rules, self.source, (), (row,))
+        quick = Quick(self.filter, request, self.theta, self.fillings, self.order)
+        found = quick.answer(row)
+        if isinstance(found, Broken):
+            return refused_by_rules(found)
+        return fast(found, self.theta)
 
     def _hint(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> str:
         """What the schema, or else the estimate, says of one insertion."""
         if delete or len(insert) != 1 or not self.filter.tells_rows:
             return ""
-        coder = Coder(self.filter.base)
-        if any(coder.hidden(p) for p in range(len(self.filter.shape.positions))):
+        if hides(Coder(self.filter.base)):
             return ""
-        segments = self.filter.segments(insert[0].values, coder)
+        segments = self.filter.segments(insert[0].values)
         new = [p for p, s in enumerate(segments) if s.number is None]
         if decided_by_schema(self.filter.base.tree, self.filter.keys, new):
             return "schema"
@@ -290,6 +285,12 @@ def fast(found: Estimate, theta: float = THETA) -> Check:
     """What an estimate says of an insertion."""
     declared = found.declares(theta)
     return Check("no" if declared else "yes", max(found.rows - 1, 0.0), how="estimate")
+
+
+def refused_by_rules(broken: Broken) -> Check:
+    """That what the tables declare forbids an insertion, for sure or as far as was tried."""
+    possible = "no" if broken.certain else "unknown"
+    return Check(possible, 0, how="rules of the tables", reason=broken.message)
 
 
 def already_there(row: ViewRow) -> Invalid:

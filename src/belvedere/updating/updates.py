@@ -7,20 +7,27 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.keys import foreign_keys
 from belvedere.lake.shelf import Tables
+from belvedere.memory import kinds
 from belvedere.updating.applying import Applying, Intent, Overtaken, Part, next_number
 from belvedere.updating.asked import ViewRow
 from belvedere.updating.base import Base, held_columns
-from belvedere.updating.checks import Check, Checker, Mode, already_there, fast
+from belvedere.updating.checks import Check, Checker, Mode, already_there, fast, refused_by_rules
 from belvedere.updating.constraints import TableRules, rules_of
 from belvedere.updating.domains import plain
 from belvedere.updating.engines import engine_of
-from belvedere.updating.exact import TooMuch
+from belvedere.updating.estimate import Estimate
+from belvedere.updating.exact import TooMuch, told
 from belvedere.updating.filter import Lookups
+from belvedere.updating.loading import load
 from belvedere.updating.near import is_there, near
+from belvedere.updating.quick import refused
 from belvedere.updating.reading import LakeFinder, LakeSource
+from belvedere.updating.search import Request
 from belvedere.updating.state import Held, shown_columns
 from belvedere.updating.tabled import Tabled
 from belvedere.views.catalog import canonical_name, is_view
@@ -102,18 +109,47 @@ def rows_beside(
 
 
 def estimated(lake: Tables, held: Held, tabled: Tabled, row: ViewRow) -> Check:
+    """What the rules of the tables, and then a summary in tables, say of an insertion."""
+    rules = {t: _rules(lake, t) for t in held.shape.tables}
+    request = Request(_no_rows(held), rules, LakeSource(lake), (), (row,))
+    there = segments_there(lake, held, row)
+    if all(there) and _shows_stored(request, row):
+        raise already_there(row)
+    broken = refused(request, [request.coder.known(p, row) for p in range(len(there))])
+    if broken is not None:
+        return refused_by_rules(broken)
+    return fast(estimate_in_tables(held, tabled, row, there))
+
+
+def segments_there(lake: Tables, held: Held, row: ViewRow) -> list[bool]:
+    """Which segments of a view row the tables have, as far as a summary knows them."""
+    shape, columns = held.shape, held_columns(held.shape, held.keys)
+    finder = LakeFinder(lake, shape, held.vector)
+    places = range(len(shape.positions))
+    return [is_there(shape, p, columns, finder, row.told_of(shape, p)) for p in places]
+
+
+def estimate_in_tables(held: Held, tabled: Tabled, row: ViewRow, there: Sequence[bool]) -> Estimate:
     """What a summary in tables says of an insertion."""
     tree, columns = held.tree, held_columns(held.shape, held.keys)
-    finder = LakeFinder(lake, held.shape, held.vector)
-    told = [row.told_of(held.shape, p) for p in range(len(held.shape.positions))]
-    there = [is_there(held.shape, p, columns, finder, told[p]) for p in range(len(told))]
-    if all(there):
-        raise already_there(row)
-    keys = {(p, e): tuple(told[p][c] for c in tree.columns(p, e)) for p, e in tree.ways}
+    tells = [row.told_of(held.shape, p) for p in range(len(there))]
+    keys = {(p, e): tuple(tells[p][c] for c in tree.columns(p, e)) for p, e in tree.ways}
     known = {at: None if None in key else key for at, key in keys.items()}
     held_of = [columns[at.table] for at in held.shape.positions]
-    rows = [tuple(told[p][c] for c in held_of[p]) if there[p] else None for p in range(len(told))]
-    return fast(tabled.estimate(known, rows))
+    rows = [tuple(tells[p][c] for c in held_of[p]) if there[p] else None for p in range(len(there))]
+    return tabled.estimate(known, rows)
+
+
+def _no_rows(held: Held) -> Base:
+    """The tables of a view as if they had no rows."""
+    types = {t: {c: kinds.arrow(k) for c, k in used.items()} for t, used in held.shape.used.items()}
+    empty = {t: pa.schema(columns).empty_table() for t, columns in types.items()}
+    return load(held.tree, held_columns(held.shape, held.keys), empty)
+
+
+def _shows_stored(request: Request, row: ViewRow) -> bool:
+    """Whether a view row shows the contents that stored rows of its keys have."""
+    return not any(request.coder.signature(row)[len(told(request.base)) :])
 
 
 def _referring(lake: Tables, tables: Collection[str]) -> dict[str, TableRules]:
