@@ -139,6 +139,18 @@ def test_an_update_keeps_what_the_view_does_not_show(lake: Path) -> None:
     assert {"id": 1, "name": "anna", "note": "x"} in rows(lake)["customer"]
 
 
+def test_an_update_of_a_key_keeps_what_the_view_does_not_show(lake: Path) -> None:
+    old = {"customer": 2, "name": "bob", "orders": 20, "day": 8, "line": 200, "item": "q"}
+    update(lake, insert=old)
+    write_deltalake(
+        str(lake / "customer"), pa.table({"id": [2], "name": ["bob"], "note": ["y"]}),
+        mode="overwrite", predicate="id = 2",
+    )  # fmt: skip
+    done = update(lake, update=(old, {**old, "customer": 5}))
+    assert done.tables == (("customer", 0, 1), ("orders", 1, 1))
+    assert {"id": 5, "name": "bob", "note": "y"} in rows(lake)["customer"]
+
+
 def test_an_update_of_rows_to_each_other_changes_nothing(lake: Path) -> None:
     one = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
     other = {**one, "line": 101, "item": "b"}

@@ -52,6 +52,20 @@ def test_with_another_key_it_is_kept_where_one_row_replaces_another() -> None:
     assert changes(asked(NO_KEYS, old, new, replace=True))[1] == {"i": [(5, 10, 0, 7)]}
 
 
+def test_a_row_that_replaces_one_that_stays_is_like_it() -> None:
+    """Line 2 keeps order 10; that of line 1 gets a new number."""
+    found = asked(ORDERS, [(10, 1, 0)], [(30, 1, 0)], replace=True)
+    assert changes(found) == ({"i": 1}, {"o": [(30, 5)], "i": [(1, 30, 0, 7)]})
+    staff = Case(
+        "SELECT x.id, y.id AS boss, y.name FROM e x, e y WHERE x.mgr = y.id",
+        {"e": ("id", "mgr", "name", "pay")},
+        {"e": [(1, 9, 0, 5), (2, 1, 0, 6), (9, None, 0, 7)]},
+        {"e": ("id",)},
+    )
+    found = asked(staff, [(2, 1, 0)], [(2, 4, 3)], replace=True)
+    assert changes(found) == ({"e": 1}, {"e": [(2, 4, 0, 6), (4, None, 3, 5)]})
+
+
 def test_a_key_that_the_view_does_not_show_is_kept() -> None:
     case = Case(
         "SELECT o.id, i.item FROM o, i WHERE i.o = o.id",

@@ -118,13 +118,17 @@ def keep(request: Request, choice: Choice) -> None:
 
 
 def _keep(request: Request, choice: Choice, put: Put, given: set[int]) -> None:
-    rules = request.rules[put.table]
+    rules, gone = request.rules[put.table], choice.gone.get(put.table, frozenset())
     left = [c for c in rules.columns if c not in put.known]
-    numbers = _in_its_place(request, choice, put) if left else []
+    numbers = _replaced(request, gone, put) if left else []
     if not numbers:
         return
-    # Of two rows in the place of one, the first has what is left of its key.
-    if given & set(numbers):
+    if not gone.issuperset(numbers):
+        # What stays beside a row must not join as it does.
+        used = {*request.coder.shape.used[put.table], *(rules.key or ())}
+        left = [c for c in left if c not in used]
+    elif given & set(numbers):
+        # Of two rows in the place of one, the first has what is left of its key.
         left = [c for c in left if c not in (rules.key or ())]
     given.update(numbers)
     rows = [r for n in numbers for r in request.coder.stored(put.table, n) or ()]
@@ -134,14 +138,12 @@ def _keep(request: Request, choice: Choice, put: Put, given: set[int]) -> None:
     put.why += [("gone", put.table, n) for n in numbers]
 
 
-def _in_its_place(request: Request, choice: Choice, put: Put) -> list[int]:
-    """The rows that go in whose place a row comes: with its declared key, or replaced by it."""
-    gone, key = choice.gone.get(put.table, frozenset()), request.rules[put.table].key
-    if not gone:
-        return []
-    if key is not None and all(put.known.get(c) is not None for c in key):
+def _replaced(request: Request, gone: frozenset[int], put: Put) -> list[int]:
+    """The rows that a row replaces: one that goes with its declared key, or those of the view row."""
+    key = request.rules[put.table].key
+    if gone and key is not None and all(put.known.get(c) is not None for c in key):
         stored = request.source.where(put.table, {c: put.known[c] for c in key})
         numbers = {request.coder.number(put.table, r) for r in stored} & gone
         if numbers:
             return sorted(n for n in numbers if n is not None)
-    return sorted(set(put.instead) & gone)
+    return sorted(set(put.instead) & gone) or sorted(set(put.instead))

@@ -54,7 +54,9 @@ class Update:
     def of(insert: Any, delete: Any, update: Any) -> Update:
         """An update as a user gives it: rows, lists of rows, a pair of old and new."""
         old, new = update if update is not None else ((), ())
-        found = Update((*_rows(delete), *_rows(old)), (*_rows(insert), *_rows(new)))
+        going, coming = _rows(old), _rows(new)
+        pairs = len(coming) if len(going) == len(coming) else 0
+        found = Update((*_rows(delete), *going), (*_rows(insert), *coming), pairs)
         if not found.delete and not found.insert:
             raise Invalid("nothing was asked for", hint="give insert=, delete= or update=")
         return found
