@@ -259,7 +259,13 @@ def _extra(checker: Checker, found: Check) -> tuple[int, bool]:
 def refusal(found: Check) -> Invalid:
     """The error of an update that would do more than was asked, or break a constraint."""
     if found.reason and not found.rows:
-        return Invalid(f"the update cannot be made: {found.reason}", reason="NOT_TRANSLATABLE")
+        unknown = found.possible == "unknown"
+        known = "no way to make the update was found" if unknown else "the update cannot be made"
+        return Invalid(
+            f"{known}: {found.reason}",
+            hint="EXPLAIN, or lake.check, tells more; base tables can be written directly",
+            reason="NOT_TRANSLATABLE",
+        )
     many = "" if found.extra_rows == 1 and not found.at_least else "s"
     count = f"{'at least ' if found.at_least else ''}{found.extra_rows:g} view row{many}"
     rows = "; ".join("(" + ", ".join(f"{c}={v!r}" for c, v in r.items()) + ")" for r in found.rows)
