@@ -94,15 +94,26 @@ class Choice:
 
 def merged(puts: Iterable[Put], rules: Mapping[str, TableRules]) -> dict[str, list[Put]]:
     """The rows of each table, each once."""
-    found: dict[str, list[Put]] = {}
+    by_table: dict[str, list[Put]] = {}
     for put in puts:
-        some, key = found.setdefault(put.table, []), rules[put.table].key
-        same = next((o for o in some if o.is_one_with(put, key)), None)
+        by_table.setdefault(put.table, []).append(put)
+    return {t: _once(some, rules[t].key) for t, some in by_table.items()}
+
+
+def _once(puts: Sequence[Put], key: tuple[str, ...] | None) -> list[Put]:
+    """The rows of one table, each once; those that may be one are found by what all of them tell."""
+    found: dict[Any, list[Put]] = {}
+    every = frozenset.intersection(*(frozenset(put.known) for put in puts))
+    if key is not None and every.issuperset(key):
+        every = frozenset(key)
+    for put in puts:
+        near = found.setdefault(tuple(put.known[c] for c in sorted(every)), [])
+        same = next((o for o in near if o.is_one_with(put, key)), None)
         if same is None:
-            some.append(put)
+            near.append(put)
         else:
             same.take_in(put)
-    return found
+    return [put for near in found.values() for put in near]
 
 
 def keep(request: Request, choice: Choice) -> None:

@@ -236,8 +236,12 @@ class _Search:
 
     def _made(self, chosen: frozenset[Literal]) -> Iterator[Put]:
         """A row for each segment that is to be made."""
+        told: dict[int, dict[Hidden, Any]] = {}
+        for kind, i, *rest in chosen:
+            if kind == "value":
+                told.setdefault(i, {})[rest[0]] = rest[1]
         for i, options in enumerate(self.inserts):
-            values: dict[Hidden, Any] = {c[2]: c[3] for c in chosen if c[:2] == ("value", i)}
+            values = told.get(i, {})
             for p, o in enumerate(options):
                 if ("make", i, p) not in chosen:
                     continue

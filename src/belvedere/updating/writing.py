@@ -7,7 +7,7 @@ heal it, as a key that another row has is free once that row goes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import Invalid
 from belvedere.lake.keys import ForeignKey
@@ -55,9 +55,10 @@ def completed(request: Request, choice: Choice) -> dict[str, list[BaseRow]]:
 def allowed(request: Request, changes: Changes, choice: Choice, full: Rows) -> None:
     """`Broken` if a new row is not allowed, or one that goes is referred to by one that stays."""
     for table, puts in choice.puts.items():
+        others: dict[tuple[Any, ...], Put] = {}
         for i, put in enumerate(puts):
             _selected(changes, put, i)
-            _keyed(request, choice, put, full[table], i)
+            _keyed(request, choice, put, full[table][i], others)
             _checked(request, put, full[table][i])
             for key in request.rules[table].foreign:
                 _refers(request, choice, put, full[table][i], key, full)
@@ -87,9 +88,11 @@ def _selected(changes: Changes, put: Put, i: int) -> None:
             )
 
 
-def _keyed(request: Request, choice: Choice, put: Put, rows: Sequence[BaseRow], i: int) -> None:
+def _keyed(
+    request: Request, choice: Choice, put: Put, row: BaseRow, others: dict[tuple[Any, ...], Put]
+) -> None:
     """A declared key is told, and no other row has it."""
-    key, row = request.rules[put.table].key, rows[i]
+    key = request.rules[put.table].key
     if key is None:
         return
     at = {c: row[c] for c in key}
@@ -102,9 +105,9 @@ def _keyed(request: Request, choice: Choice, put: Put, rows: Sequence[BaseRow], 
     if same:
         unless = [choice.leaving(put.table, r) for r in same]
         raise Broken(message, put.why, "KEY", unless)
-    for other, found in zip(choice.puts[put.table][:i], rows, strict=False):
-        if all(found[c] == v for c, v in at.items()):
-            raise Broken(message, [*put.why, *other.why], "KEY")
+    other = others.setdefault(tuple(at.values()), put)
+    if other is not put:
+        raise Broken(message, [*put.why, *other.why], "KEY")
 
 
 def _checked(request: Request, put: Put, row: BaseRow) -> None:
