@@ -13,7 +13,7 @@ from belvedere.updating import trying
 from belvedere.updating.checks import Check, Checker, Mode
 from belvedere.updating.updates import Update, refusal, run_check
 from updating import shelf_lake
-from updating.cases import Case, random_case
+from updating.cases import Case, Row, random_case
 from updating.kept import filter_of
 from updating.test_applying import lake
 from updating.test_filter import rules
@@ -32,7 +32,7 @@ def pairs(tables: str, many: int) -> Case:
     )
 
 
-def deleted(case: Case, row: tuple[int, ...]) -> Check:
+def deleted(case: Case, row: Row) -> Check:
     checker = Checker(filter_of(case), rules(case), Lists(case))
     return checker.check([view_row(case, row)], [], Mode.EXACT)
 
