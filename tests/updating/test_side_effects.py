@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,12 @@ def test_all_side_effects_are_counted_and_some_are_shown() -> None:
     found = deleted(case, (1, 3))
     assert (found.extra_rows, found.at_least, len(found.rows)) == (29, False, trying.SHOWN)
     assert "would change 29 view rows" in refusal(found).message
+
+
+def test_only_what_can_be_made_with_side_effects_is_offered_so() -> None:
+    found = deleted(pairs("a, b", 40), (1, 3))
+    assert "ALLOWED" in refusal(found).hint
+    assert "ALLOWED" not in refusal(replace(found, translation=None)).hint
 
 
 def test_what_would_take_long_to_count_is_at_least_so_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -276,7 +276,9 @@ def refusal(found: Check) -> Invalid:
     return Invalid(
         f"the update {word} change {count} that it does not name",
         detail=f"side effects: {rows}; through base rows: {which}",
-        hint="WITH SIDE EFFECTS ALLOWED makes it anyway",
+        hint="WITH SIDE EFFECTS ALLOWED makes it anyway"
+        if found.translation is not None
+        else "nothing that was tried does all that was asked, with side effects or without",
         reason="SIDE_EFFECTS",
     )
 
