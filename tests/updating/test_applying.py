@@ -21,10 +21,12 @@ from belvedere.lake.keys import FOREIGN_KEYS_PROPERTY
 from belvedere.lake.shelf import Shelf
 from belvedere.updating import applying as module
 from belvedere.updating.applying import Intent, Overtaken, Part
+from belvedere.updating.asked import ViewRow
 from belvedere.updating.checks import Check
+from belvedere.updating.estimate import Estimate
 from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.state import KIND, built, save, saved_vector
-from belvedere.updating.updates import Update, run_check
+from belvedere.updating.updates import Update, estimated, run_check
 from updating import shelf_lake
 from updating.kill_script import ASKED, OLD, ROW
 from updating.shelf_lake import make, put_property, rows, update, view
@@ -129,6 +131,34 @@ def test_a_replacement_changes_one_row(lake: Path) -> None:
     new = {**old, "item": "z"}
     assert update(lake, update=(old, new)).tables == (("item", 1, 1),)
     assert view(lake) == before - {tuple(old.values())} | {tuple(new.values())}
+
+
+def test_an_update_keeps_what_the_view_does_not_show(lake: Path) -> None:
+    one = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+    other = {**one, "line": 101, "item": "b"}
+    new = [{**r, "name": "anna"} for r in (one, other)]
+    assert update(lake, update=([one, other], new)).tables == (("customer", 1, 1),)
+    assert {"id": 1, "name": "anna", "note": "x"} in rows(lake)["customer"]
+
+
+def test_an_update_of_a_key_keeps_what_the_view_does_not_show(lake: Path) -> None:
+    old = {"customer": 2, "name": "bob", "orders": 20, "day": 8, "line": 200, "item": "q"}
+    update(lake, insert=old)
+    write_deltalake(
+        str(lake / "customer"), pa.table({"id": [2], "name": ["bob"], "note": ["y"]}),
+        mode="overwrite", predicate="id = 2",
+    )  # fmt: skip
+    done = update(lake, update=(old, {**old, "customer": 5}))
+    assert done.tables == (("customer", 0, 1), ("orders", 1, 1))
+    assert {"id": 5, "name": "bob", "note": "y"} in rows(lake)["customer"]
+
+
+def test_an_update_of_rows_to_each_other_changes_nothing(lake: Path) -> None:
+    one = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+    other = {**one, "line": 101, "item": "b"}
+    before = rows(lake)
+    assert update(lake, update=([one, other], [other, one])).tables == ()
+    assert rows(lake) == before
 
 
 def test_a_replacement_of_what_several_rows_show_is_refused(lake: Path) -> None:
@@ -356,3 +386,31 @@ def kill(lake: Path, step: str, when: str, what: str) -> None:
     row = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 201, "item": "r"}
     update(lake, insert=row)
     assert tuple(row.values()) in view(lake)
+
+
+@pytest.mark.parametrize(
+    ("changed", "possible"),
+    [
+        ({}, "there"),
+        ({"item": "other"}, "no"),
+        ({"line": 300, "customer": None}, "no"),
+        ({"line": 300, "orders": 30}, "yes"),
+    ],
+)
+def test_a_summary_in_tables_is_asked_only_of_what_the_tables_allow(
+    lake: Path, changed: dict[str, Any], possible: str
+) -> None:
+    class Summary:
+        def estimate(self, keys: Any, rows: Any) -> Estimate:
+            return Estimate(1.0)
+
+    row = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
+    shelf = Shelf(lake)
+    held = shelf_lake.fresh(shelf)
+    if possible == "there":
+        with pytest.raises(Invalid, match="already"):
+            estimated(shelf, held, Summary(), ViewRow(row))  # type: ignore[arg-type]
+        return
+    found = estimated(shelf, held, Summary(), ViewRow({**row, **changed}))  # type: ignore[arg-type]
+    assert found.possible == possible
+    assert found.how == ("estimate" if possible == "yes" else "rules of the tables")

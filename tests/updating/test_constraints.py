@@ -167,3 +167,44 @@ def test_a_table_listed_twice_is_one_table_for_the_exact_check_alone() -> None:
     assert {"k": 1, "n": 7, "c": 1, "m": 7}.items() <= found.rows[0].items()
     pick = ((1, 7), (7,), (2, 1, 8), (8,))
     assert not estimated(case, case.base(), 1.0, pick).declares()
+
+
+STAFF = Case(
+    "SELECT x.id, x.name, y.id AS boss, y.name AS called FROM e x, e y WHERE x.mgr = y.id",
+    {"e": ("id", "mgr", "name")},
+    {"e": [(1, None, 10), (2, 1, 20)]},
+    {"e": ("id",)},
+)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize(("row", "put_in"), [
+    ((3, 30, 1, 10), [(3, 1, 30)]),
+    ((3, 30, 4, 40), [(3, 4, 30), (4, None, 40)]),
+    ((3, 30, 3, 30), [(3, 3, 30)]),
+    ((3, 30, 3, 31), None),
+])  # fmt: skip
+def test_a_row_of_a_table_listed_twice_may_fill_both_places(
+    mode: Mode, row: tuple[int, ...], put_in: list[tuple[int | None, ...]] | None
+) -> None:
+    """A manager's place uses less of a row than the place of who has a manager."""
+    found = asked(STAFF, row, mode)
+    assert found.possible == ("no" if put_in is None else "yes")
+    if put_in is not None:
+        assert found.translation is not None
+        assert [tuple(r.values()) for r in found.translation.new["e"]] == put_in
+
+
+@pytest.mark.parametrize("shown", [", m.name", ""])
+def test_a_new_row_at_two_places_has_what_either_needs(shown: str) -> None:
+    case = Case(
+        f"SELECT s.k, m.k AS n{shown}, c.k AS c, w.k AS n2 FROM s, nation m, c, nation w"
+        f" WHERE s.n = m.k AND c.s = s.k AND c.n = w.k{'' if shown else ' AND m.name < 3'}",
+        {"s": ("k", "n"), "nation": ("k", "name"), "c": ("k", "s", "n")},
+        {"s": [], "nation": [(1, 1)], "c": []},
+        {"s": ("k",), "nation": ("k",), "c": ("k",)},
+    )
+    found = asked(case, (2, 30, *([1] if shown else []), 2, 30))
+    assert found.possible == "yes"
+    assert found.translation is not None
+    assert len(found.translation.new["nation"]) == 1

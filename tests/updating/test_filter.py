@@ -142,6 +142,39 @@ def test_a_row_that_is_there_is_refused(shop: Case) -> None:
         checker.check([], [there])
 
 
+LINES = Case(
+    "SELECT o.k, i.k AS line, i.item FROM o, i WHERE i.o = o.k AND i.item < 3",
+    {"o": ("k",), "i": ("k", "o", "item")},
+    {"o": [(10,)], "i": [(1, 10, 0), (2, 10, 4)]},
+    {"o": ("k",), "i": ("k",)},
+)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize(("row", "reason"), [
+    ((10, 1, 2), "the key of 'i' has another row with k=1"),
+    ((10, 2, 2), "the key of 'i' has another row with k=2"),
+    ((11, 1, 0), "the key of 'i' has another row with k=1"),
+    ((10, 3, 3), "a row of 'i' would not meet the view's WHERE"),
+    ((10, 2, 4), "a row of 'i' would not meet the view's WHERE"),
+    ((10, None, 0), "the key (k) of 'i' cannot be NULL"),
+    ((10, 3, 1), ""),
+])  # fmt: skip
+def test_every_mode_refuses_what_the_tables_do_not_allow(mode: Mode, row: Row, reason: str) -> None:
+    checker = Checker(filter_of(LINES), rules(LINES), Lists(LINES))
+    found = checker.check([], [view_row(LINES, row)], mode)
+    assert (found.possible, found.reason) == ("no" if reason else "yes", reason)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_every_mode_refuses_a_row_that_is_there(mode: Mode) -> None:
+    from belvedere.errors import Invalid
+
+    checker = Checker(filter_of(LINES), rules(LINES), Lists(LINES))
+    with pytest.raises(Invalid, match="already"):
+        checker.check([], [view_row(LINES, (10, 1, 0))], mode)
+
+
 def test_rows_inserted_together_are_checked_together() -> None:
     """Each alone has a side effect that is the other: together they have none."""
     case = Case(

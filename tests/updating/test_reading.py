@@ -55,4 +55,4 @@ def test_a_key_that_the_view_does_not_use_gets_a_value_that_no_row_has(tmp_path:
         found = run_check(lake, built(lake, definition), asked, "AUTO")
         assert found.translation is not None
         new = [r["id"] for r in found.translation.new[name]]
-        assert new == ([6, 7] if name == "numbers" else ["new 4", "new 1-1"])
+        assert new == ([6, 7] if name == "numbers" else ["new 4", "new 8"])

@@ -10,7 +10,7 @@ import pytest
 
 import belvedere as bv
 from belvedere.errors import Invalid, Unsupported
-from belvedere.updating import applying, search
+from belvedere.updating import applying, trying
 from belvedere.updating.exact import TooMuch
 
 pytestmark = pytest.mark.spark
@@ -131,7 +131,7 @@ def _joined_by_spark(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     good = {"customer": 2, "name": "bob", "orders": 11, "day": _day(2), "line": 110, "item": "e"}
     there = {"customer": 1, "name": "ann", "orders": 10, "day": _day(1), "line": 100, "item": "a"}
     with monkeypatch.context() as patch:
-        patch.setattr(search, "effect", too_much)
+        patch.setattr(trying, "effect", too_much)
         c = lake.check("contacts", insert=bad)
         assert (c.possible, c.extra_rows) == ("no", 1)
         assert ("item", 103) in {(t, r.get("line")) for t, r in c.which}

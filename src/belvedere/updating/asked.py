@@ -73,6 +73,14 @@ class Coder:
             found = self._strange[id(domain), value] = -2 - len(self._strange)
         return found
 
+    def knows(self, table: str, column: str, value: Value) -> bool:
+        """Whether a value of a held column is in a table, or was asked for."""
+        domain: Domain | None = self.base.domains.get((table, column))
+        if domain is None:
+            return False
+        found = normal(value, self.shape.used[table][column])
+        return domain.code(found) is not None or (id(domain), found) in self._strange
+
     def value(self, table: str, column: str, code: int) -> Normal:
         """The value of a number, of a table or of the request."""
         if code >= NULL:
@@ -147,17 +155,22 @@ class Coder:
         found: Normal = self.base.domains[table, column].value(int(rows.column(column)[number]))
         return found
 
-    def new_row(
-        self, p: int, o: Options, values: Mapping[Hidden, Normal]
-    ) -> tuple[NewRow, BaseRow]:
-        """The row to put in at a position, and what is known of the base row."""
-        table = self.shape.positions[p].table
+    def hidden_in(self, p: int, number: int, h: Hidden) -> list[Normal]:
+        """The hidden values of the base rows that a row in memory stands for."""
+        held = self.hidden_code(p, number, h)
+        if held is not None:
+            return [held]
+        column = self.columns(p, h)[0]
+        rows = self.stored(self.shape.positions[p].table, number) or ()
+        return [normal(r[column], self._kind(p, column)) for r in rows]
+
+    def put_in(self, p: int, o: Options, values: Mapping[Hidden, Normal]) -> BaseRow:
+        """What is known of the row to put in at a position."""
         told_of = dict(o.known)
         for h in o.hidden:
             told_of.update(dict.fromkeys(self.columns(p, h), values[h]))
-        types = self.shape.used[table]
-        full = {c: plain(v, types[c]) for c, v in told_of.items()}
-        return self.coded(table, full), full
+        types = self.shape.used[self.shape.positions[p].table]
+        return {c: plain(v, types[c]) for c, v in told_of.items()}
 
     def coded(self, table: str, row: Mapping[str, Any]) -> NewRow:
         """A base row as numbers, and the positions whose selection it meets."""

@@ -15,18 +15,21 @@ from typing import Any
 
 from belvedere.errors import Invalid
 from belvedere.listing import table as listed
-from belvedere.updating.asked import Coder, ViewRow, options_of
+from belvedere.updating.asked import Coder, ViewRow
 from belvedere.updating.constraints import BaseRow, Source, TableRules
 from belvedere.updating.domains import plain
 from belvedere.updating.estimate import THETA, Estimate
 from belvedere.updating.exact import STEPS, Changes, State, TooMuch, effect, told
-from belvedere.updating.fillings import Order, fillings, known_with
+from belvedere.updating.fillings import Order
 from belvedere.updating.filter import Filter, Lookups
+from belvedere.updating.quick import Quick, hides
 from belvedere.updating.restricted import Engine
-from belvedere.updating.search import Found, Request, Translation, search
+from belvedere.updating.search import Found, Request, search
+from belvedere.updating.staying import Asked, without_staying
 from belvedere.updating.trees import Keys, Tree
+from belvedere.updating.trying import SHOWN, Translation
+from belvedere.updating.writing import Broken
 
-SHOWN = 5
 FILLINGS = 10
 NEAR = 2_000
 """Rows beside new segments up to which the exact check is taken to be cheaper than the estimate."""
@@ -47,7 +50,7 @@ class Check:
     possible: str
     """yes, no or unknown"""
     extra_rows: float
-    """View rows that would come or go besides: an estimate, or at least so many."""
+    """View rows that would come or go besides: an estimate, exact, or `at_least` so many."""
     rows: tuple[Mapping[str, Any], ...] = ()
     """Some of them."""
     which: tuple[tuple[str, Mapping[str, Any]], ...] = ()
@@ -55,17 +58,25 @@ class Check:
     how: str = ""
     reason: str = ""
     translation: Translation | None = field(default=None, repr=False)
+    """Base changes: those that do it, or of a refused update those that do it and the least besides."""
     gone: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     """Base rows that the translation takes away."""
+    at_least: bool = False
+    """Whether there may be more extra rows than that."""
+    asked: int = field(default=0, repr=False)
+    """View rows that change as asked."""
 
     def __str__(self) -> str:
+        more = " or more" if self.at_least else ""
         lines = [
             f"possible: {self.possible} (found by {self.how})",
-            f"extra rows: {self.extra_rows:g}",
+            f"extra rows: {self.extra_rows:g}{more}",
         ]
         if self.reason:
             lines.append(f"because: {self.reason}")
-        if self.translation is not None and self.possible == "yes":
+        if self.translation is not None:
+            if self.possible != "yes":
+                lines.append("with side effects allowed:")
             lines += [f"delete from {t}: {_text(r)}" for t, r in self.gone]
             new = self.translation.new.items()
             lines += [f"insert into {t}: {_text(r)}" for t, some in new for r in some]
@@ -95,22 +106,46 @@ class Checker:
     steps: int = STEPS
 
     def check(
-        self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], mode: Mode = Mode.AUTO
+        self,
+        delete: Sequence[ViewRow],
+        insert: Sequence[ViewRow],
+        mode: Mode = Mode.AUTO,
+        instead: Mapping[int, int] | None = None,
     ) -> Check:
-        """Whether some rows can be deleted and some inserted, all together."""
-        self._refuse_present(delete, insert, None if mode is Mode.FAST else self.source)
-        estimates = isinstance(self.filter, Filter)
-        if mode is Mode.FAST and estimates and len(insert) == 1 and not delete:
-            return fast(self.estimate(insert[0]), self.theta)
-        hint = self._hint(delete, insert) if mode is Mode.AUTO else ""
-        return self._exact(delete, insert, hint)
+        """Whether some rows can be deleted and some inserted, all together.
 
-    def _refuse_present(
-        self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], source: Source | None
-    ) -> None:
+        Of a row to insert that replaces one, `instead` tells which of those to delete it is.
+        """
+        self._refuse_present(delete, insert)
+        estimates = isinstance(self.filter, Filter) and self.filter.tells_rows
+        if mode is Mode.FAST and estimates and len(insert) == 1 and not delete:
+            return self._fast(insert[0])
+        hint = self._hint(delete, insert) if mode is Mode.AUTO else ""
+        asked = self._left(Asked(delete, insert, instead or {}))
+        if not asked.delete and not asked.insert:
+            return Check("yes", 0, how="the request", translation=Translation(Changes(), {}))
+        return self._exact(asked, hint)
+
+    def _left(self, asked: Asked) -> Asked:
+        """What is left of a request without the rows that stay."""
+        if not asked.delete:
+            return asked
+        coder = Coder(self.filter.base, self.source)
+        old = State(self.filter.base, Changes(), [self.steps])
+        try:
+            return without_staying(coder, old, asked)
+        except TooMuch:
+            return asked
+
+    def _refuse_present(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> None:
         """A view is a set: what is there cannot be inserted again."""
-        coder = Coder(self.filter.base, source)
         state = State(self.filter.base, Changes())
+        if len(insert) == 1 and not delete:
+            # What is held of it tells most rows that are new, without a look at the tables.
+            rough = Coder(self.filter.base).signature(insert[0])
+            if state.shows(rough) is None:
+                return
+        coder = Coder(self.filter.base, self.source)
         leaving = {coder.signature(r) for r in delete}
         seen: set[tuple[int, ...]] = set()
         for row in insert:
@@ -120,33 +155,23 @@ class Checker:
                 raise already_there(row)
             seen.add(signature)
 
-    def estimate(self, row: ViewRow) -> Estimate:
-        """The estimate of an insertion; of several fillings the best."""
+    def _fast(self, row: ViewRow) -> Check:
+        """What the rules of the tables, and then the estimate, say of an insertion."""
         assert isinstance(self.filter, Filter)
-        coder = Coder(self.filter.base, self.source)
-        hidden = any(coder.hidden(p) for p in range(len(self.filter.shape.positions)))
-        if not hidden:
-            return self.filter.estimate(self.filter.segments(row.values, coder))
-        options, _ = options_of(coder, row, self.rules, self.source, 1)
-        best = None
-        for filling in fillings(coder, options, self.order, self.fillings):
-            known = known_with(coder, options, filling)
-            found = self.filter.estimate(self.filter.segments_known(known, coder))
-            if best is None or found.rows < best.rows:
-                best = found
-            if not found.declares(self.theta):
-                return found
-        assert best is not None
-        return best
+        request = Request(self.filter.base, self.rules, self.source, (), (row,))
+        quick = Quick(self.filter, request, self.theta, self.fillings, self.order)
+        found = quick.answer(row)
+        if isinstance(found, Broken):
+            return refused_by_rules(found)
+        return fast(found, self.theta)
 
     def _hint(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> str:
         """What the schema, or else the estimate, says of one insertion."""
-        if delete or len(insert) != 1:
+        if delete or len(insert) != 1 or not self.filter.tells_rows:
             return ""
-        coder = Coder(self.filter.base)
-        if any(coder.hidden(p) for p in range(len(self.filter.shape.positions))):
+        if hides(Coder(self.filter.base)):
             return ""
-        segments = self.filter.segments(insert[0].values, coder)
+        segments = self.filter.segments(insert[0].values)
         new = [p for p, s in enumerate(segments) if s.number is None]
         if decided_by_schema(self.filter.base.tree, self.filter.keys, new):
             return "schema"
@@ -164,13 +189,14 @@ class Checker:
         declared = self.filter.estimate(segments).declares(self.theta)
         return "estimate, then a side effect" if declared else "estimate, then the exact check"
 
-    def _exact(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], hint: str) -> Check:
+    def _exact(self, asked: Asked, hint: str) -> Check:
         request = Request(
             self.filter.base,
             self.rules,
             self.source,
-            delete,
-            insert,
+            asked.delete,
+            asked.insert,
+            asked.instead,
             self.steps,
             self.engine,
         )
@@ -189,49 +215,42 @@ class Checker:
         if base.open & {*changes.gone, *changes.new}:
             return None
         try:
-            found = effect(base, changes)
+            found = effect(base, changes, steps=self.steps)
         except TooMuch:
             return None
         return len(found.added) + len(found.removed) - asked
 
     def _possible(self, translation: Translation, how: str) -> Check:
-        gone = tuple(
-            (t, self._base_row(t, n))
-            for t, some in translation.changes.gone.items()
-            for n in sorted(some)
-        )
+        gone = self._gone(translation)
         return Check("yes", 0, how=how, translation=translation, gone=gone)
 
+    def _gone(self, translation: Translation) -> tuple[tuple[str, BaseRow], ...]:
+        some = translation.changes.gone.items()
+        return tuple((t, self._base_row(t, n)) for t, numbers in some for n in sorted(numbers))
+
     def _impossible(self, request: Request, found: Found, how: str) -> Check:
-        possible = "no" if found.exhausted else "unknown"
-        if found.effect is None or found.changes is None:
+        possible, least = "no" if found.exhausted else "unknown", found.least
+        if least is None or not least.extra:
             reason = found.broken or "no base rows make it so"
             return Check(possible, 0, how=how, reason=reason)
         coder = request.coder
         asked = {coder.signature(r) for r in request.insert}
         unasked = {coder.signature(r) for r in request.delete} - asked
-        extra = {s: e for s, e in found.effect.added.items() if s not in asked}
-        lost = {s: e for s, e in found.effect.removed.items() if s not in unasked}
-        state = State(self.filter.base, found.changes)
-        does = all(state.shows(s) is not None for s in asked)
-        does = does and all(state.shows(s) is None for s in unasked)
+        extra = {s: e for s, e in least.effect.added.items() if s not in asked}
+        lost = {s: e for s, e in least.effect.removed.items() if s not in unasked}
+        state = State(self.filter.base, least.attempt.changes)
         rows = tuple(self._view_row(coder, state, e) for e in (*extra.values(), *lost.values()))
-        which = self._causes(extra, lost)
-        count = len(extra) + len(lost)
-        gone = tuple(
-            (t, self._base_row(t, n))
-            for t, some in found.changes.gone.items()
-            for n in sorted(some)
-        )
         return Check(
             possible,
-            count,
+            least.extra,
             rows[:SHOWN],
-            which[:SHOWN],
+            self._causes(extra, lost)[:SHOWN],
             how,
             found.broken,
-            found.attempt if does else None,
-            gone,
+            least.attempt if least.does else None,
+            self._gone(least.attempt) if least.does else (),
+            least.at_least,
+            least.asked,
         )
 
     def _causes(
@@ -266,6 +285,12 @@ def fast(found: Estimate, theta: float = THETA) -> Check:
     """What an estimate says of an insertion."""
     declared = found.declares(theta)
     return Check("no" if declared else "yes", max(found.rows - 1, 0.0), how="estimate")
+
+
+def refused_by_rules(broken: Broken) -> Check:
+    """That what the tables declare forbids an insertion, for sure or as far as was tried."""
+    possible = "no" if broken.certain else "unknown"
+    return Check(possible, 0, how="rules of the tables", reason=broken.message)
 
 
 def already_there(row: ViewRow) -> Invalid:

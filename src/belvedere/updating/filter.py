@@ -40,6 +40,18 @@ class Lookups:
         """The view."""
         return self.base.shape
 
+    @property
+    def tells_rows(self) -> bool:
+        """Whether every position uses all that is held of its table.
+
+        Of a table that is listed twice it may not: then a segment does not tell its row.
+        """
+        return all(
+            c in position.types
+            for position in self.shape.positions
+            for c in self.base.held[position.table]
+        )
+
     def segments(self, row: Mapping[str, Any], coder: Coder | None = None) -> list[Segment]:
         """The segments of a view row that shows all that is held."""
         coder = coder or Coder(self.base)

@@ -173,7 +173,7 @@ def _replaced(door: Door, source: str, columns: Columns, tree: exp.Update) -> Up
         for o, row in zip(old, rows, strict=True)
     ]
     pairs = [(o, n) for o, n in zip(old, new, strict=True) if o != n]
-    return Update(tuple(o for o, _ in pairs), tuple(n for _, n in pairs))
+    return Update(tuple(o for o, _ in pairs), tuple(n for _, n in pairs), len(pairs))
 
 
 def _collected(frame: Any) -> list[Any]:

@@ -9,22 +9,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.keys import foreign_keys
 from belvedere.lake.shelf import Tables
+from belvedere.memory import kinds
 from belvedere.updating.applying import Applying, Intent, Overtaken, Part, next_number
 from belvedere.updating.asked import ViewRow
 from belvedere.updating.base import Base, held_columns
-from belvedere.updating.checks import Check, Checker, Mode, already_there, fast
+from belvedere.updating.checks import Check, Checker, Mode, already_there, fast, refused_by_rules
 from belvedere.updating.constraints import TableRules, rules_of
 from belvedere.updating.domains import plain
 from belvedere.updating.engines import checks_by, engine_of
-from belvedere.updating.exact import TooMuch
+from belvedere.updating.estimate import Estimate
+from belvedere.updating.exact import TooMuch, told
 from belvedere.updating.filter import Lookups
+from belvedere.updating.loading import load
 from belvedere.updating.near import is_there, near
 from belvedere.updating.normal import Place, Shape
+from belvedere.updating.quick import refused
 from belvedere.updating.reading import LakeFinder, LakeSource
+from belvedere.updating.search import Request
 from belvedere.updating.state import Held, shown_columns
 from belvedere.updating.tabled import Tabled
 from belvedere.views.catalog import canonical_name, is_view
@@ -38,12 +44,22 @@ class Update:
 
     delete: tuple[Mapping[str, Any], ...] = ()
     insert: tuple[Mapping[str, Any], ...] = ()
+    replaced: int = 0
+    """Of how many rows, the last of both, each to insert replaces the one to delete at its place."""
+
+    @property
+    def instead(self) -> dict[int, int]:
+        """For rows to insert that replace one: which of those to delete."""
+        first, last = len(self.insert) - self.replaced, len(self.delete) - self.replaced
+        return {first + i: last + i for i in range(self.replaced)}
 
     @staticmethod
     def of(insert: Any, delete: Any, update: Any) -> Update:
         """An update as a user gives it: rows, lists of rows, a pair of old and new."""
         old, new = _pair(update) if update is not None else ((), ())
-        found = Update((*_rows(delete), *_rows(old)), (*_rows(insert), *_rows(new)))
+        going, coming = _rows(old), _rows(new)
+        pairs = len(coming) if len(going) == len(coming) else 0
+        found = Update((*_rows(delete), *going), (*_rows(insert), *coming), pairs)
         if not found.delete and not found.insert:
             hint = "give insert=, delete= or update="
             raise Invalid("nothing was asked for", hint=hint, reason="ROWS")
@@ -56,6 +72,10 @@ class Done:
 
     tables: tuple[tuple[str, int, int], ...]
     extra: int
+    at_least: bool = False
+    """Whether there may be more of the latter."""
+    rows: tuple[Mapping[str, Any], ...] = ()
+    """Some of the latter."""
 
 
 def run_check(lake: Tables, held: Held, update: Update, mode: str) -> Check:
@@ -83,7 +103,7 @@ def checked(lake: Tables, held: Held, update: Update, mode: Mode) -> tuple[Check
         rules |= _referring(lake, held.shape.tables)
     engine = engine_of(lake, held.vector)
     checker = Checker(lookups, rules, LakeSource(lake), engine=engine)
-    return checker.check(delete, insert, mode), checker
+    return checker.check(delete, insert, mode, update.instead), checker
 
 
 def rows_beside(
@@ -96,18 +116,47 @@ def rows_beside(
 
 
 def estimated(lake: Tables, held: Held, tabled: Tabled, row: ViewRow) -> Check:
+    """What the rules of the tables, and then a summary in tables, say of an insertion."""
+    rules = {t: _rules(lake, t) for t in held.shape.tables}
+    request = Request(_no_rows(held), rules, LakeSource(lake), (), (row,))
+    there = segments_there(lake, held, row)
+    if all(there) and _shows_stored(request, row):
+        raise already_there(row)
+    broken = refused(request, [request.coder.known(p, row) for p in range(len(there))])
+    if broken is not None:
+        return refused_by_rules(broken)
+    return fast(estimate_in_tables(held, tabled, row, there))
+
+
+def segments_there(lake: Tables, held: Held, row: ViewRow) -> list[bool]:
+    """Which segments of a view row the tables have, as far as a summary knows them."""
+    shape, columns = held.shape, held_columns(held.shape, held.keys)
+    finder = LakeFinder(lake, shape, held.vector)
+    places = range(len(shape.positions))
+    return [is_there(shape, p, columns, finder, row.told_of(shape, p)) for p in places]
+
+
+def estimate_in_tables(held: Held, tabled: Tabled, row: ViewRow, there: Sequence[bool]) -> Estimate:
     """What a summary in tables says of an insertion."""
     tree, columns = held.tree, held_columns(held.shape, held.keys)
-    finder = LakeFinder(lake, held.shape, held.vector)
-    told = [row.told_of(held.shape, p) for p in range(len(held.shape.positions))]
-    there = [is_there(held.shape, p, columns, finder, told[p]) for p in range(len(told))]
-    if all(there):
-        raise already_there(row)
-    keys = {(p, e): tuple(told[p][c] for c in tree.columns(p, e)) for p, e in tree.ways}
+    tells = [row.told_of(held.shape, p) for p in range(len(there))]
+    keys = {(p, e): tuple(tells[p][c] for c in tree.columns(p, e)) for p, e in tree.ways}
     known = {at: None if None in key else key for at, key in keys.items()}
     held_of = [columns[at.table] for at in held.shape.positions]
-    rows = [tuple(told[p][c] for c in held_of[p]) if there[p] else None for p in range(len(told))]
-    return fast(tabled.estimate(known, rows))
+    rows = [tuple(tells[p][c] for c in held_of[p]) if there[p] else None for p in range(len(there))]
+    return tabled.estimate(known, rows)
+
+
+def _no_rows(held: Held) -> Base:
+    """The tables of a view as if they had no rows."""
+    types = {t: {c: kinds.arrow(k) for c, k in used.items()} for t, used in held.shape.used.items()}
+    empty = {t: pa.schema(columns).empty_table() for t, columns in types.items()}
+    return load(held.tree, held_columns(held.shape, held.keys), empty)
+
+
+def _shows_stored(request: Request, row: ViewRow) -> bool:
+    """Whether a view row shows the contents that stored rows of its keys have."""
+    return not any(request.coder.signature(row)[len(told(request.base)) :])
 
 
 def _referring(lake: Tables, tables: Collection[str]) -> dict[str, TableRules]:
@@ -227,8 +276,10 @@ def done_through(
         if found.possible != "yes" and not (allowed and found.translation is not None):
             raise refusal(found)
         assert checker is not None
-        extra = _extra(checker, found, update)
+        extra, at_least = _extra(checker, found)
         parts = _parts(lake, held, checker.filter.base, found)
+        if not parts:
+            return Done((), 0)
         intent = Intent(name, next_number(lake, name, held.shape.tables), parts)
         try:
             applying.apply(intent)
@@ -238,33 +289,41 @@ def done_through(
             continue
         applying.forget(name)
         done = tuple((p.table, len(p.delete), len(p.insert)) for p in parts)
-        return Done(done, extra)
+        return Done(done, extra, at_least, found.rows)
     raise Invalid("the tables change too fast", reason="CONCURRENT_CHANGE")
 
 
-def _extra(checker: Checker, found: Check, update: Update) -> int:
-    """How many side effects an update has: all of them, where a check stopped at the first."""
-    if found.possible == "yes" or found.translation is None:
-        return 0
-    asked = len(update.delete) + len(update.insert)
-    counted = checker.extra(found.translation, asked)
-    return int(found.extra_rows) if counted is None else counted
+def _extra(checker: Checker, found: Check) -> tuple[int, bool]:
+    """How many side effects an update has, and whether there may be more."""
+    if found.translation is None or not found.at_least:
+        return int(found.extra_rows), False
+    counted = checker.extra(found.translation, found.asked)
+    return (int(found.extra_rows), True) if counted is None else (counted, False)
 
 
 def refusal(found: Check) -> Invalid:
     """The error of an update that would do more than was asked, or break a constraint."""
     if found.reason and not found.rows:
-        return Invalid(f"the update cannot be made: {found.reason}", reason="NOT_TRANSLATABLE")
-    count = f"{found.extra_rows:g}"
+        unknown = found.possible == "unknown"
+        known = "no way to make the update was found" if unknown else "the update cannot be made"
+        return Invalid(
+            f"{known}: {found.reason}",
+            hint="EXPLAIN, or lake.check, tells more; base tables can be written directly",
+            reason="NOT_TRANSLATABLE",
+        )
+    many = "" if found.extra_rows == 1 and not found.at_least else "s"
+    count = f"{'at least ' if found.at_least else ''}{found.extra_rows:g} view row{many}"
     rows = "; ".join("(" + ", ".join(f"{c}={v!r}" for c, v in r.items()) + ")" for r in found.rows)
     which = "; ".join(
         f"{t} (" + ", ".join(f"{c}={v!r}" for c, v in r.items()) + ")" for t, r in found.which
     )
     word = "could" if found.possible == "unknown" else "would"
     return Invalid(
-        f"the update {word} change {count} or more view rows that it does not name",
+        f"the update {word} change {count} that it does not name",
         detail=f"side effects: {rows}; through base rows: {which}",
-        hint="WITH SIDE EFFECTS ALLOWED makes it anyway",
+        hint="WITH SIDE EFFECTS ALLOWED makes it anyway"
+        if found.translation is not None
+        else "nothing that was tried does all that was asked, with side effects or without",
         reason="SIDE_EFFECTS",
     )
 

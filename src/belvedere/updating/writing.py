@@ -1,158 +1,181 @@
-"""Base rows complete and allowed: what the view does not know is filled in, constraints are checked."""
+"""Base rows complete and allowed: what nobody tells is filled in, constraints are checked.
+
+What breaks a constraint is told as choices: those because of which it does, and those that would
+heal it, as a key that another row has is free once that row goes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import Invalid
+from belvedere.lake.keys import ForeignKey
+from belvedere.updating.completing import NoValue, breaks_for_sure, complete
 from belvedere.updating.constraints import BaseRow
 from belvedere.updating.exact import Changes
+from belvedere.updating.puts import Choice, Literal, Put
 
 if TYPE_CHECKING:
-    from belvedere.updating.search import Literal, Request
+    from belvedere.updating.search import Request
+
+Rows = Mapping[str, Sequence[BaseRow]]
 
 
 class Broken(Invalid):
-    """A choice that breaks a constraint, and what of it does."""
+    """A choice that breaks a constraint, because of what, and what would heal it."""
 
-    def __init__(self, message: str, literals: Sequence[Literal], reason: str) -> None:
+    def __init__(
+        self,
+        message: str,
+        because: Sequence[Literal],
+        reason: str,
+        unless: Sequence[Sequence[Literal]] = ((),),
+        *,
+        certain: bool = True,
+    ) -> None:
         super().__init__(message, reason=reason)
-        self.literals = list(literals)
+        self.because = list(because)
+        self.unless = unless
+        """Of each of these, one choice at least has to be made."""
+        self.certain = certain
+        """Whether it is broken whatever is filled in."""
 
 
-def completed(
-    request: Request,
-    changes: Changes,
-    new: Mapping[str, list[BaseRow]],
-    origin: Mapping[tuple[str, int], list[Literal]],
-) -> dict[str, list[BaseRow]]:
-    """New rows with all their columns; `Broken` if one is not allowed."""
-    full = {
-        t: [_filled(request, t, row, i) for i, row in enumerate(rows)] for t, rows in new.items()
-    }
-    for table, rows in full.items():
-        for i, row in enumerate(rows):
-            why = origin[table, -1 - i]
-            _selected(changes, table, i, why)
-            _checked(request, changes, table, row, rows[:i], why)
-            _refers(request, changes, table, row, full, why)
+def completed(request: Request, choice: Choice) -> dict[str, list[BaseRow]]:
+    """New rows with all their columns."""
+    full: dict[str, list[BaseRow]] = {}
+    for table, puts in choice.puts.items():
+        rows = full.setdefault(table, [])
+        for put in puts:
+            rows.append(_filled(request, put, rows))
     return full
 
 
-def _filled(request: Request, table: str, row: BaseRow, number: int) -> BaseRow:
-    """What the view does not use is NULL; of a key, a value that no row has."""
-    rules = request.rules[table]
-    full = {c: row.get(c) for c in rules.columns}
-    for column in rules.key or ():
-        if column not in row:
-            full[column] = _unused(request, table, column, rules.columns[column], number)
-    return full
+def allowed(request: Request, changes: Changes, choice: Choice, full: Rows) -> None:
+    """`Broken` if a new row is not allowed, or one that goes is referred to by one that stays."""
+    for table, puts in choice.puts.items():
+        others: dict[tuple[Any, ...], Put] = {}
+        for i, put in enumerate(puts):
+            _selected(changes, put, i)
+            _keyed(request, choice, put, full[table][i], others)
+            _checked(request, put, full[table][i])
+            for key in request.rules[table].foreign:
+                _refers(request, choice, put, full[table][i], key, full)
+    _referring(request, choice, full)
 
 
-def _unused(request: Request, table: str, column: str, kind: str, number: int) -> Any:
-    """A value that no row has in a key column; each of several new rows has its own number."""
-    source = request.source
-    if kind in ("tinyint", "smallint", "int", "bigint"):
-        return source.largest(table, column) + 1 + number
-    if kind == "string":
-        texts = (f"new {1 << i}" + (f"-{number}" if number else "") for i in count())
-        return next(t for t in texts if not source.where(table, {column: t}))
-    raise Broken(f"no new value for the key column {column!r} of {table!r}", [], "NO_NEW_KEY")
+def _filled(request: Request, put: Put, others: Sequence[BaseRow]) -> BaseRow:
+    try:
+        known = request.coder.knows
+        return complete(request.rules[put.table], request.source, known, put, others)
+    except NoValue as none:
+        raise Broken(
+            f"no new value of type {none.kind} was found for the key column"
+            f" {none.column!r} of {put.table!r}",
+            put.why,
+            "NO_NEW_KEY",
+            certain=none.certain,
+        ) from none
 
 
-def _selected(changes: Changes, table: str, i: int, why: Sequence[Literal]) -> None:
+def _selected(changes: Changes, put: Put, i: int) -> None:
     """A row that is put in for a position meets its selection."""
-    positions = {literal[2] for literal in why if literal[0] == "make"}
-    if not positions <= changes.new[table][i].members:
-        raise Broken(f"a row of {table!r} would not meet the view's WHERE", why, "FAILS_WHERE")
+    for p, why in put.makers.items():
+        if p not in changes.new[put.table][i].members:
+            raise Broken(
+                f"a row of {put.table!r} would not meet the view's WHERE", why, "FAILS_WHERE"
+            )
 
 
-def _checked(
-    request: Request,
-    changes: Changes,
-    table: str,
-    row: BaseRow,
-    others: Sequence[BaseRow],
-    why: Sequence[Literal],
+def _keyed(
+    request: Request, choice: Choice, put: Put, row: BaseRow, others: dict[tuple[Any, ...], Put]
 ) -> None:
-    rules = request.rules[table]
-    broken = rules.broken(row)
-    if broken:
-        raise Broken(f"a row of {table!r} would break {broken}", why, "CHECK")
-    key = rules.key
+    """A declared key is told, and no other row has it."""
+    key = request.rules[put.table].key
     if key is None:
         return
     at = {c: row[c] for c in key}
     if None in at.values():
-        raise Broken(f"the key ({', '.join(key)}) of {table!r} cannot be NULL", why, "KEY")
-    same = [r for r in request.source.where(table, at) if not _is_gone(request, changes, table, r)]
-    if same or any(all(o[c] == row[c] for c in key) for o in others):
-        text = ", ".join(f"{c}={v!r}" for c, v in at.items())
-        raise Broken(f"the key of {table!r} has another row with {text}", why, "KEY")
+        raise Broken(f"the key ({', '.join(key)}) of {put.table!r} cannot be NULL", put.why, "KEY")
+    text = ", ".join(f"{c}={v!r}" for c, v in at.items())
+    message = f"the key of {put.table!r} has another row with {text}"
+    stored = request.source.where(put.table, at)
+    same = [r for r in stored if not choice.is_gone(put.table, r)]
+    if same:
+        unless = [choice.leaving(put.table, r) for r in same]
+        raise Broken(message, put.why, "KEY", unless)
+    other = others.setdefault(tuple(at.values()), put)
+    if other is not put:
+        raise Broken(message, [*put.why, *other.why], "KEY")
+
+
+def _checked(request: Request, put: Put, row: BaseRow) -> None:
+    rules = request.rules[put.table]
+    broken = rules.broken(row)
+    if broken:
+        certain = breaks_for_sure(rules, request.source, put, row)
+        message = f"a row of {put.table!r} would break {broken}"
+        # What is kept of a row that goes is kept only if it does.
+        unless = [("gone", put.table, n) for n in put.instead]
+        raise Broken(message, put.why, "CHECK", [unless], certain=certain)
 
 
 def _refers(
-    request: Request,
-    changes: Changes,
-    table: str,
-    row: BaseRow,
-    full: Mapping[str, list[BaseRow]],
-    why: Sequence[Literal],
+    request: Request, choice: Choice, put: Put, row: BaseRow, key: ForeignKey, full: Rows
 ) -> None:
-    """Every foreign key of a new row has its parent."""
-    for key in request.rules[table].foreign:
-        at = dict(zip(key.parent_columns, (row[c] for c in key.columns), strict=True))
-        if None in at.values():
-            continue
-        there = [
-            r
-            for r in request.source.where(key.parent, at)
-            if not _is_gone(request, changes, key.parent, r)
-        ]
-        made = (r for r in full.get(key.parent, ()) if all(r[c] == v for c, v in at.items()))
-        if not there and next(made, None) is None:
-            raise Broken(
-                f"({', '.join(key.columns)}) of {table!r} would refer to no row of {key.parent!r}",
-                why,
-                "FOREIGN_KEY",
-            )
+    """A foreign key of a new row has its parent."""
+    at = dict(zip(key.parent_columns, (row[c] for c in key.columns), strict=True))
+    if None in at.values():
+        return
+    stored = request.source.where(key.parent, at)
+    if any(not choice.is_gone(key.parent, r) for r in stored) or _again(full, key.parent, at):
+        return
+    because, unless = choice.makings(key.parent, at)
+    gone = [c for r in stored for c in choice.leaving(key.parent, r)]
+    raise Broken(
+        f"({', '.join(key.columns)}) of {put.table!r} would refer to no row of {key.parent!r}",
+        [*put.why, *gone, *because],
+        "FOREIGN_KEY",
+        [[*unless, *(("gone", put.table, n) for n in put.instead)]],
+        certain=put.known.keys() >= set(key.columns),
+    )
 
 
-def referring(request: Request, changes: Changes, full: Mapping[str, list[BaseRow]]) -> None:
+def _referring(request: Request, choice: Choice, full: Rows) -> None:
     """`Broken` if a row that goes is referred to by one that stays."""
     for child, rules in request.rules.items():
         for key in rules.foreign:
-            for number in changes.gone.get(key.parent, ()):
-                for parent in _stored(request, key.parent, number):
-                    at = [parent[c] for c in key.parent_columns]
-                    if _again(full.get(key.parent, ()), key.parent_columns, at):
-                        continue
-                    found = request.source.where(child, dict(zip(key.columns, at, strict=True)))
-                    if any(not _is_gone(request, changes, child, r) for r in found):
-                        raise Broken(
-                            f"a row of {key.parent!r} is referred to by {child!r}",
-                            [("gone", key.parent, number)],
-                            "FOREIGN_KEY",
-                        )
+            for number in choice.gone.get(key.parent, ()):
+                for parent in request.coder.stored(key.parent, number) or ():
+                    _unreferred(request, choice, child, key, number, parent, full)
 
 
-def _again(rows: Sequence[BaseRow], columns: Sequence[str], values: Sequence[Any]) -> bool:
-    return any([r[c] for c in columns] == list(values) for r in rows)
+def _unreferred(
+    request: Request,
+    choice: Choice,
+    child: str,
+    key: ForeignKey,
+    number: int,
+    parent: BaseRow,
+    full: Rows,
+) -> None:
+    at = {c: parent[c] for c in key.parent_columns}
+    if None in at.values() or _again(full, key.parent, at):
+        return
+    equal = dict(zip(key.columns, at.values(), strict=True))
+    found = request.source.where(child, equal)
+    staying = [r for r in found if not choice.is_gone(child, r)]
+    if staying:
+        because, unless = choice.makings(key.parent, at)
+        raise Broken(
+            f"a row of {key.parent!r} is referred to by {child!r}",
+            [("gone", key.parent, number), *because],
+            "FOREIGN_KEY",
+            [[*choice.leaving(child, r), *unless] for r in staying],
+        )
 
 
-def _stored(request: Request, table: str, number: int) -> list[BaseRow]:
-    """The base rows that a row in memory stands for."""
-    from belvedere.updating.domains import plain
-
-    base = request.base
-    types = base.shape.used[table]
-    values = base.values(table, base.tables[table].row(number))
-    return request.source.where(table, {c: plain(v, types[c]) for c, v in values.items()})
-
-
-def _is_gone(request: Request, changes: Changes, table: str, row: BaseRow) -> bool:
-    """Whether a base row is among those that go."""
-    gone = changes.gone.get(table, frozenset())
-    return bool(gone) and request.coder.number(table, row) in gone
+def _again(full: Rows, table: str, at: BaseRow) -> bool:
+    """Whether a new row of a table has some values."""
+    return any(all(r[c] == v for c, v in at.items()) for r in full.get(table, ()))
