@@ -13,15 +13,16 @@ from decimal import Decimal
 from itertools import chain, count, islice, product, takewhile
 from typing import Any
 
+from belvedere.memory import kinds
 from belvedere.updating.constraints import BaseRow, Source, TableRules
 from belvedere.updating.domains import plain
 from belvedere.updating.puts import Put
+from belvedere.updating.unused import bounds
 
 TRIED = 300
 """Values of a key, or rows, that are tried."""
 PARENTS = 20
 
-_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DAYS = {"date": 1, "timestamp": 86_400_000_000, "timestamp_ntz": 86_400_000_000}
 _ZEROS: dict[str, Any] = {
     "string": "", "binary": b"", "boolean": False, "float": 0.0, "double": 0.0,
@@ -93,9 +94,9 @@ def _values(
     if parents is not None:
         return [*null, *parents], False
     kind = rules.columns[column]
-    if kind in _BITS:
+    if kinds.is_integer(kind):
         return [*null, 0, 1], False
-    if kind.startswith("decimal"):
+    if kinds.is_decimal(kind):
         return [*null, Decimal(0)], False
     return [*null, *([_ZEROS[kind]] if kind in _ZEROS else [])], False
 
@@ -127,7 +128,7 @@ class _Free:
 
     def value(self, kind: str) -> Any:
         """The first of a type; `NoValue` if none is found."""
-        largest = self.source.largest(self.table, self.column) if kind in _BITS else 0
+        largest = self.source.largest(self.table, self.column) if kinds.is_integer(kind) else 0
         values = _of_kind(kind, largest)
         tried = list(islice(values, TRIED))
         free = [v for v in tried if not self.known(self.table, self.column, v)]
@@ -144,16 +145,17 @@ class _Free:
 
 def _of_kind(kind: str, largest: int) -> Iterator[Any]:
     """Values of a type, those first that are hardly in use."""
-    if kind in _BITS:
-        end = 1 << (_BITS[kind] - 1)
-        return chain(range(largest + 1, end), range(-1, -end - 1, -1), range(largest, -1, -1))
+    ends = bounds(kind) if kinds.is_integer(kind) else None
+    if ends is not None:
+        low, high = ends
+        return chain(range(largest + 1, high + 1), range(-1, low - 1, -1), range(largest, -1, -1))
     if kind in _DAYS:
         days = chain((1 << i for i in range(21)), (-(1 << i) for i in range(19)), range(TRIED))
         return (plain(d * _DAYS[kind], kind) for d in days)
     if kind == "boolean":
         return iter((False, True))
-    if kind.startswith("decimal"):
-        precision, scale = map(int, kind[len("decimal(") :].rstrip(")").split(","))
+    if kinds.is_decimal(kind):
+        precision, scale = kinds.digits(kind)
         end = 10 ** (precision - scale)
         return map(Decimal, chain(takewhile(lambda n: n < end, _powers()), range(min(end, TRIED))))
     if kind in ("string", "binary"):
