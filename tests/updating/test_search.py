@@ -3,39 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, combinations, product
-from typing import Any
 
 import pytest
 
 from belvedere.errors import Invalid
 from belvedere.lake.keys import ForeignKey
 from belvedere.updating.asked import ViewRow
-from belvedere.updating.constraints import BaseRow, TableRules, check
+from belvedere.updating.constraints import TableRules, check
 from belvedere.updating.search import Found, Request, Translation, search
 from updating.cases import Case, Row, Tables, random_case
+from updating.listed import Listed
 from updating.replacements import MOST, Foreign, asked_of, choices, smallest_replacement
 
 
-class Lists:
-    """Tables as lists of rows."""
+class Lists(Listed):
+    """Tables of a case as lists of rows."""
 
     def __init__(self, case: Case) -> None:
-        self.case = case
-
-    def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
-        names = self.case.columns[table]
-        rows = [dict(zip(names, r, strict=True)) for r in self.case.tables[table]]
-        return [r for r in rows if all(r[c] == v for c, v in equal.items())]
-
-    def largest(self, table: str, column: str) -> int:
-        return max([0, *(r[column] for r in self.where(table, {}) if r[column] is not None)])
-
-    def first(self, table: str, column: str, most: int) -> list[Any]:
-        found = dict.fromkeys(r[column] for r in self.where(table, {}))
-        return [v for v in found if v is not None][:most]
+        super().__init__(case.columns, case.tables)
 
 
 def request(

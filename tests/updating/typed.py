@@ -12,16 +12,17 @@ from belvedere.memory import kinds
 from belvedere.sql.bind import Relation, bind
 from belvedere.updating.asked import ViewRow
 from belvedere.updating.checks import Check, Checker, Mode
-from belvedere.updating.constraints import BaseRow, TableRules
+from belvedere.updating.constraints import TableRules
 from belvedere.updating.filter import make_filter
 from belvedere.updating.normal import normal_form
+from updating.listed import Listed
 
 Columns = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Typed:
-    """Tables with the types of their columns, and a view; further rules of each table."""
+    """A view, and tables with the types of their columns; further rules of each table."""
 
     query: str
     columns: Mapping[str, Columns]
@@ -29,19 +30,13 @@ class Typed:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    @property
+    def source(self) -> Listed:
+        """The tables' rows."""
+        return Listed(self.columns, self.rows)
+
     def resolve(self, name: str) -> Relation:
         return Relation(columns=tuple(self.columns[name].items()), table=name)
-
-    def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
-        rows = [dict(zip(self.columns[table], r, strict=True)) for r in self.rows.get(table, ())]
-        return [r for r in rows if all(r[c] == v for c, v in equal.items())]
-
-    def largest(self, table: str, column: str) -> int:
-        return max([0, *(r[column] for r in self.where(table, {}) if r[column] is not None)])
-
-    def first(self, table: str, column: str, most: int) -> list[Any]:
-        found = dict.fromkeys(r[column] for r in self.where(table, {}))
-        return [v for v in found if v is not None][:most]
 
     def check(
         self,
@@ -55,7 +50,7 @@ class Typed:
         tables = {
             t: pa.table(
                 {
-                    c: pa.array([r[c] for r in self.where(t, {})], kinds.arrow(kind))
+                    c: pa.array([r[c] for r in self.source.where(t, {})], kinds.arrow(kind))
                     for c, kind in self.columns[t].items()
                 }
             )
@@ -65,7 +60,7 @@ class Typed:
             t: TableRules(columns, self.keys.get(t), **self.rules.get(t, {}))
             for t, columns in self.columns.items()
         }
-        checker = Checker(make_filter(shape, tables, self.keys, root=0), rules, self)
+        checker = Checker(make_filter(shape, tables, self.keys, root=0), rules, self.source)
         gone, new = (
             [ViewRow(dict(zip(names, row, strict=True))) for row in rows]
             for rows in (delete, insert)

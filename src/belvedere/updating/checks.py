@@ -77,17 +77,18 @@ class Check:
         if self.translation is not None:
             if self.possible != "yes":
                 lines.append("with side effects allowed:")
-            lines += [f"delete from {t}: {_text(r)}" for t, r in self.gone]
+            lines += [f"delete from {t}: {texted(r)}" for t, r in self.gone]
             new = self.translation.new.items()
-            lines += [f"insert into {t}: {_text(r)}" for t, some in new for r in some]
+            lines += [f"insert into {t}: {texted(r)}" for t, some in new for r in some]
         if self.rows:
             lines.append("side effects, some of them:")
             lines.append(listed(list(self.rows[0]), [list(r.values()) for r in self.rows]))
-        lines += [f"through a row of {t}: {_text(r)}" for t, r in self.which]
+        lines += [f"through a row of {t}: {texted(r)}" for t, r in self.which]
         return "\n".join(lines)
 
 
-def _text(row: Mapping[str, Any]) -> str:
+def texted(row: Mapping[str, Any]) -> str:
+    """A row as text: its columns with their values."""
     return ", ".join(f"{c}={v!r}" for c, v in row.items())
 
 

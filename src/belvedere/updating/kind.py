@@ -25,7 +25,7 @@ from belvedere.sql.updating_statements import (
     ExplainUpdatable,
 )
 from belvedere.updating.applying import Applying
-from belvedere.updating.checks import Check
+from belvedere.updating.checks import Check, texted
 from belvedere.updating.engines import built_on, pinned
 from belvedere.updating.explained import described, in_memory, in_tables
 from belvedere.updating.making import noted, take_away
@@ -175,7 +175,10 @@ class UpdatableViews:
             update = requested(
                 self._door, shown_as(name), shown_columns(self._held[name].shape), kind, plain
             )
-            schema = "table string, deleted bigint, inserted bigint, extra_rows bigint"
+            schema = (
+                "table string, deleted bigint, inserted bigint, extra_rows bigint,"
+                " side_effects array<string>"
+            )
             if not update.delete and not update.insert:
                 return self._door.spark.createDataFrame([], schema)
             if explain:
@@ -185,7 +188,8 @@ class UpdatableViews:
                 self._lake, self._applying, name, lambda: self._fresh(name), update, allowed=allowed
             )
             self._bring(name, None)
-        rows = [(t, d, i, done.extra) for t, d, i in done.tables]
+        besides = [texted(row) for row in done.rows]
+        rows = [(t, d, i, done.extra, besides) for t, d, i in done.tables]
         return self._door.spark.createDataFrame(rows, schema)
 
     def _fresh(self, name: str) -> Held:

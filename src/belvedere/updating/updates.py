@@ -18,7 +18,15 @@ from belvedere.memory import kinds
 from belvedere.updating.applying import Applying, Intent, Overtaken, Part, next_number
 from belvedere.updating.asked import ViewRow
 from belvedere.updating.base import Base, held_columns
-from belvedere.updating.checks import Check, Checker, Mode, already_there, fast, refused_by_rules
+from belvedere.updating.checks import (
+    Check,
+    Checker,
+    Mode,
+    already_there,
+    fast,
+    refused_by_rules,
+    texted,
+)
 from belvedere.updating.constraints import TableRules, rules_of
 from belvedere.updating.domains import plain
 from belvedere.updating.engines import checks_by, engine_of
@@ -313,10 +321,8 @@ def refusal(found: Check) -> Invalid:
         )
     many = "" if found.extra_rows == 1 and not found.at_least else "s"
     count = f"{'at least ' if found.at_least else ''}{found.extra_rows:g} view row{many}"
-    rows = "; ".join("(" + ", ".join(f"{c}={v!r}" for c, v in r.items()) + ")" for r in found.rows)
-    which = "; ".join(
-        f"{t} (" + ", ".join(f"{c}={v!r}" for c, v in r.items()) + ")" for t, r in found.which
-    )
+    rows = "; ".join(f"({texted(r)})" for r in found.rows)
+    which = "; ".join(f"{t} ({texted(r)})" for t, r in found.which)
     word = "could" if found.possible == "unknown" else "would"
     return Invalid(
         f"the update {word} change {count} that it does not name",
