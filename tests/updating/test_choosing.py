@@ -30,7 +30,7 @@ def full_cases() -> list[Case]:
     """
     found: list[Case] = []
     seed = 7200
-    while len(found) < 6:
+    while len(found) < 4:
         seed += 1
         case = random_case(seed, positions=2 + seed % 3, rows=12, keyed=seed % 3 == 0)
         tables = {t: sorted(r for r in rows if None not in r) for t, rows in case.tables.items()}
@@ -84,7 +84,7 @@ def test_the_law_notices_ranks_that_are_wrong(
         list(map(same_share, full_cases()))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_summary_with_candidates_is_the_one_in_arrays(seed: int) -> None:
     sql = Sql.of(random_case(7300 + seed, positions=1 + seed % 5, rows=9, keyed=seed % 3 == 0))
     choose = (lambda m: counted(2, m)) if seed % 2 else (lambda m: share_of(0.5, m))
