@@ -1,7 +1,8 @@
-"""ROC curves over thresholds, candidates and hard updates (Exp. A), and ablations (Exp. D)."""
+"""Errors and times by candidates, ROC curves, hard updates (Exp. A, C), and ablations (Exp. D)."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from belvedere.updating.evaluation import auc, errors, roc
 from belvedere.updating.filter import Filter
 from benchmarks.updating_insertions import Row, view_rows
 
-SHARES = (0.0, 0.02, 0.06, 0.10)
+SHARES = (0.0, 0.02, 0.04, 0.06, 0.08, 0.10)
 HARD = (0.0, 0.1, 0.2, 0.3)
 
 
@@ -29,6 +30,24 @@ def curves(
         scored = [(made.estimate(made.segments(row)).rows, real) for row, real in mixed]
         found[f"{share:.0%} hard updates"] = roc(scored)
     made.candidates_of(0.1)
+    return found
+
+
+def by_share(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str, dict[str, float]]:
+    """Errors, AUC and milliseconds of an estimate, for several shares of candidates (Exp. C)."""
+    found = {}
+    for share in SHARES:
+        made.candidates_of(share)
+        began = time.process_time()
+        scored = [(made.estimate(made.segments(row)).rows, real) for row, real in sample]
+        took = (time.process_time() - began) / max(len(scored), 1) * 1000
+        wrong = errors(scored, THETA)
+        found[f"{share:.0%}"] = {
+            "fp": round(wrong.fp, 4),
+            "fn": round(wrong.fn, 4),
+            "auc": round(auc(roc(scored)), 4),
+            "check_ms": round(took, 3),
+        }
     return found
 
 
