@@ -68,7 +68,7 @@ def on_bibliography(papers: int) -> dict[str, Any]:
         "insertions": len(sample),
         "with side effects": sum(real for _, real in sample),
         "drawn": drawn,
-        "by candidates": by_share(made, sample),
+        "by candidates": {s: a.figures() for s, a in by_share(made, sample).items()},
         "full_ms": round(timed(lambda r: full.estimate(made.segments(r)), plain[::25]), 3),
         "eds_ms": round(timed(lambda r: all_rows.estimate(made.segments(r)), plain[::25]), 3),
         "deletion_ms": round(_deletions_ms(made, rows), 3),

@@ -10,11 +10,10 @@ import numpy as np
 from belvedere.updating.estimate import THETA
 from belvedere.updating.filter import Filter
 from belvedere.updating.roots import error_bound
-from belvedere.updating.sampling import Insertions
+from belvedere.updating.sampling import SAMPLE, Insertions
 from benchmarks.updating_insertions import Row
 
-SIZES = (25, 50, 100, 200, 300, 400, 500, 700, 1000)
-DRAWN = 800
+SIZES = (25, 50, 100, 200, 300, 400, 500)
 
 
 def converging(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str, Any]:
@@ -24,7 +23,7 @@ def converging(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str, An
     choose a root when a view is created, which are of both kinds.
     """
     without = [(made.segments(row), real) for row, real in sample if not real]
-    drawn = Insertions(made).sample(DRAWN)
+    drawn = Insertions(made).sample(SAMPLE)
     wrong: dict[str, list[tuple[bool, ...]]] = {"without side effects": [], "drawn": []}
     for root in range(len(made.shape.positions)):
         other = made.rooted(root, 0.0)

@@ -128,7 +128,7 @@ class Tpch:
         self._in_order(driving, most, seed)
         dice = random.Random(seed)
         for first in range(0, min(most, self.driving(name)), CHUNK):
-            some = f"(SELECT * FROM drawn_{driving} LIMIT {CHUNK} OFFSET {first})"
+            some = f"(SELECT * FROM drawn_{driving}_{seed}_{most} LIMIT {CHUNK} OFFSET {first})"
             text = f"SELECT {outputs(froms)} FROM {listed.format(some)} WHERE {where} ORDER BY ALL"
             found = self.connection.execute(text).to_arrow_table().to_pylist()
             dice.shuffle(found)
@@ -143,7 +143,7 @@ class Tpch:
         """The first rows of a table in an order by chance."""
         by = f"hash({', '.join(KEYS[table])}, {seed})"
         self.connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE drawn_{table} AS"
+            f"CREATE TEMP TABLE IF NOT EXISTS drawn_{table}_{seed}_{rows} AS"
             f" SELECT * FROM whole_{table} ORDER BY {by} LIMIT {rows}"
         )
 

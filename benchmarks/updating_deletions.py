@@ -55,6 +55,8 @@ def _moved(row: Row, other: Row) -> dict[str, Any]:
 
 def _asked(checker: Checker, updates: Sequence[Pair]) -> dict[str, Any]:
     """CPU milliseconds of exact checks, and what they say."""
+    if not updates:
+        return {"median_ms": None}  # a small sample's view may be empty
     times, answers = [], Counter[str]()
     for delete, insert in updates:
         began = time.process_time()

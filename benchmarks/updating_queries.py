@@ -22,7 +22,7 @@ from benchmarks.updating_data import COLUMNS, KEYS, Tpch, shape_of
 from benchmarks.updating_insertions import Row, has_side_effects, labelled, timed
 
 CYCLIC = "q05 cyclic"
-MOST, TRAINING = 60_000, 4_000
+MOST, TRAINING = 250_000, 4_000
 """Rows of a view's largest table that are drawn at most; insertions that a root is chosen by at most."""
 Sample = Sequence[tuple[Row, bool]]
 

@@ -78,12 +78,13 @@ def on_synthetic(size: int, each: int) -> dict[str, Any]:
     made, sample, drawn = _asked(db, each)
     plain = [row for row, _ in sample][:: max(len(sample) // 20, 1)]
     full, all_rows = FullPropagation(made), everything(made)
+    best = _from_best_root(made, sample)
     return {
         "insertions": len(sample),
         "with side effects": sum(real for _, real in sample),
         "drawn": drawn,
         "fp_fn by root": {f"r{p}": both(made.rooted(p), sample) for p in range(db.relations)},
-        "by candidates": by_share(_from_best_root(made, sample), sample),
+        "by candidates": {s: a.figures() for s, a in by_share(best, sample).items()},
         "full_ms": round(timed(lambda r: full.estimate(made.segments(r)), plain), 3),
         "eds_ms": round(timed(lambda r: all_rows.estimate(made.segments(r)), plain), 3),
         "varied": {
