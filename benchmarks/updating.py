@@ -72,11 +72,12 @@ def main() -> None:
         print(json.dumps(shown), flush=True)
     more["build_s"] = {name: built_on_spark(tpch, name) for name in options.spark}
     if options.only == list(JOINS):
-        more["scaling"] = scaled(data(scale, CACHE), (5, 10, 15, 20, 25), 100)
+        percents = (5, 15, 25) if options.quick else (5, 10, 15, 20, 25)
         for what, run in (
+            ("scaling", lambda: scaled(data(scale, CACHE), percents, 100)),
             ("synthetic", lambda: on_synthetic(3000, each)),
             ("bibliography", lambda: on_bibliography(20_000)),
-            ("projections", lambda: on_projections(200, 50)),
+            ("projections", lambda: on_projections(50)),
         ):
             more[what] = run()
             print(json.dumps({what: more[what]}), flush=True)

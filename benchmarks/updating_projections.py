@@ -30,8 +30,9 @@ from benchmarks.updating_synthetic import NAMES, Synthetic, chains
 RELATIONS = (4, 5, 6)
 FILLED = 4
 """Relations where orders of fillings are compared: all fillings of more are too many."""
-SMALL = 2
-"""The fan-out where relations vary, so that with many of them something is still possible."""
+SIZE = 200
+SMALL = {"size": 60, "fan_out": 2}
+"""Where relations vary, so that with many of them something is possible, and the search soon over."""
 BOUNDS = (1, 5, 10, 20)
 SHARES = (0.0, 0.1)
 LARGE = 10_000
@@ -84,11 +85,11 @@ class Projected:
         return [ViewRow(dict(zip(names, row, strict=True))) for row in some]
 
 
-def on_projections(size: int, each: int) -> dict[str, Any]:
+def on_projections(each: int) -> dict[str, Any]:
     """Insertions by order, bound and relations; deletions and replacements by relations."""
-    found: dict[str, Any] = {"fillings": _fillings(Projected(Synthetic(FILLED, size)), 2 * each)}
+    found: dict[str, Any] = {"fillings": _fillings(Projected(Synthetic(FILLED, SIZE)), each)}
     for relations in RELATIONS:
-        view = Projected(Synthetic(relations, size, fan_out=SMALL))
+        view = Projected(Synthetic(relations, **SMALL))
         found[f"{relations} relations"] = {
             "insertions": _insertions(view, view.new(each)),
             "deletions": _deletions(view, view.there(each)),
