@@ -1,4 +1,4 @@
-"""Data for updates through views: TPC-H with rows sampled, a bibliography, SYNTHETICDB.
+"""Data for updates through views: TPC-H with rows sampled.
 
 Plain TPC-H has almost no row that joins with nothing, so its tables are sampled by rows, and
 insertions are taken from the view of the whole data.
@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from belvedere.sql.bind import Relation, bind
+from belvedere.updating.constraints import BaseRow
 from belvedere.updating.filter import Filter, make_filter
 from belvedere.updating.normal import Shape, normal_form
 
@@ -82,6 +83,8 @@ JOINS: dict[str, tuple[str, str]] = {
     "q20": ("supplier s, nation n", _SN),
     "q21": (f"supplier s, {_L}, {_O}, nation n", f"{_SL} AND {_LO} AND {_SN}"),
 }
+CHUNK = 4_000
+"""Rows of the largest table that are joined at a time."""
 SAME = {"q12": "q04", "q17": "q14", "q18": "q03", "q19": "q14", "q22": "q13"}
 """Join queries that are others' again; q01 and q06 have one table."""
 
@@ -105,37 +108,55 @@ class Tpch:
             connection.execute(f"CREATE TABLE {table} AS SELECT * FROM whole_{table} WHERE {kept}")
         return Tpch(connection)
 
-    def bytes(self, directory: Path, tables: list[str], percent: int) -> int:
-        """What all columns of some tables take in Arrow, at the sample's size, from a few rows."""
-        total = 0.0
-        for table in tables:
-            source = f"read_parquet('{directory / table}.parquet')"
-            some = self.connection.execute(f"SELECT * FROM {source} LIMIT 20000").to_arrow_table()
-            (rows,) = self.connection.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
-            total += some.nbytes / max(some.num_rows, 1) * rows
-        del percent
-        return round(total)
-
     def tables(self, shape: Shape) -> dict[str, pa.Table]:
         """The sampled tables of a view."""
         return {
             t: self.connection.execute(f"SELECT * FROM {t}").to_arrow_table() for t in shape.tables
         }
 
-    def insertions(self, name: str, rows: int, seed: int) -> Iterator[dict[str, Any]]:
-        """Rows of the view of the whole data, the same and in the same order at every run."""
+    def insertions(self, name: str, most: int, seed: int) -> Iterator[dict[str, Any]]:
+        """Rows of the view of the whole data, of so many rows of its largest table at most.
+
+        They are the same and in the same order at every run.
+        """
         froms, where = JOINS[name]
-        driving = max(froms.split(", "), key=lambda f: list(COLUMNS).index(f.split()[0]))
-        some = []
-        for part in froms.split(", "):
-            table, alias = part.split()
-            by = f"hash({', '.join(KEYS[table])}, {seed})"
-            sampled = f"(SELECT * FROM whole_{table} ORDER BY {by} LIMIT {rows})"
-            some.append(f"{sampled} {alias}" if part == driving else f"whole_{table} {alias}")
-        text = f"SELECT {outputs(froms)} FROM {', '.join(some)} WHERE {where} ORDER BY ALL"
-        found = self.connection.execute(text).to_arrow_table().to_pylist()
-        random.Random(seed).shuffle(found)
-        yield from found
+        driving = driving_of(froms)
+        listed = ", ".join(
+            f"{{0}} {alias}" if table == driving else f"whole_{table} {alias}"
+            for table, alias in map(str.split, froms.split(", "))
+        )
+        self._in_order(driving, most, seed)
+        dice = random.Random(seed)
+        for first in range(0, min(most, self.driving(name)), CHUNK):
+            some = f"(SELECT * FROM drawn_{driving}_{seed}_{most} LIMIT {CHUNK} OFFSET {first})"
+            text = f"SELECT {outputs(froms)} FROM {listed.format(some)} WHERE {where} ORDER BY ALL"
+            found = self.connection.execute(text).to_arrow_table().to_pylist()
+            dice.shuffle(found)
+            yield from found
+
+    def driving(self, name: str) -> int:
+        """The rows of a view's largest table, of all its data: as many as the view has, unless cyclic."""
+        text = f"SELECT count(*) FROM whole_{driving_of(JOINS[name][0])}"
+        return int(self.connection.execute(text).fetchall()[0][0])
+
+    def _in_order(self, table: str, rows: int, seed: int) -> None:
+        """The first rows of a table in an order by chance."""
+        by = f"hash({', '.join(KEYS[table])}, {seed})"
+        self.connection.execute(
+            f"CREATE TEMP TABLE IF NOT EXISTS drawn_{table}_{seed}_{rows} AS"
+            f" SELECT * FROM whole_{table} ORDER BY {by} LIMIT {rows}"
+        )
+
+    def view_rows(self, name: str, most: int) -> list[dict[str, Any]]:
+        """Rows of the view of the sample, chosen by chance, the same at every run."""
+        froms, where = JOINS[name]
+        keys = [f"{a}.{c}" for t, a in map(str.split, froms.split(", ")) for c in KEYS[t]]
+        text = (
+            f"SELECT {outputs(froms)} FROM {froms} WHERE {where}"
+            f" ORDER BY hash({', '.join(keys)}) LIMIT {most}"
+        )
+        found: list[dict[str, Any]] = self.connection.execute(text).to_arrow_table().to_pylist()
+        return found
 
     def count(self, name: str, more: Mapping[str, list[tuple[Any, ...]]] | None = None) -> int:
         """The rows of the view of the sample, with rows put into its tables: brute force."""
@@ -162,6 +183,11 @@ class Tables:
         return Relation(columns=tuple((c, "bigint") for c in self.columns[name]), table=name)
 
 
+def driving_of(froms: str) -> str:
+    """The largest table of a join."""
+    return max((f.split()[0] for f in froms.split(", ")), key=list(COLUMNS).index)
+
+
 def outputs(froms: str) -> str:
     """All columns of all tables, under names of their own."""
     pairs = [part.split() for part in froms.split(", ")]
@@ -174,93 +200,24 @@ def shape_of(name: str) -> Shape:
     return normal_form(bind(f"SELECT {outputs(froms)} FROM {froms} WHERE {where}", Tables(COLUMNS)))
 
 
-@dataclass(frozen=True)
-class Synthetic:
-    """SYNTHETICDB: relations in a row, each joined with the next by a foreign key.
+class Listed:
+    """Rows of tables of integers by value."""
 
-    Four parameters: how many relations, their size, the direction of each join (True: the left one
-    has the foreign key), and the greatest fan-out of a row.
-    """
-
-    relations: int = 6
-    size: int = 3000
-    forward: tuple[bool, ...] = (True, False, True, False, True)
-    fan_out: int = 4
-    seed: int = 1
-
-    @property
-    def columns(self) -> dict[str, tuple[str, ...]]:
-        return {f"r{i}": ("pk", "f1", "f2", "v") for i in range(self.relations)}
-
-    def rows(self, seed: int) -> dict[str, list[tuple[int, ...]]]:
-        """Rows of every relation; keys of another draw mostly do not meet."""
-        dice = random.Random((self.seed, seed).__hash__())
-        span = 2 * self.size
-        return {
-            f"r{i}": [
-                (k, self._refers(dice, span), self._refers(dice, span), dice.randrange(50))
-                for k in dice.sample(range(span), self.size)
-            ]
-            for i in range(self.relations)
+    def __init__(
+        self, columns: Mapping[str, tuple[str, ...]], rows: Mapping[str, list[tuple[int, ...]]]
+    ) -> None:
+        self.rows = {
+            t: [dict(zip(columns[t], r, strict=True)) for r in some] for t, some in rows.items()
         }
 
-    def _refers(self, dice: random.Random, span: int) -> int:
-        """A foreign key: the smaller its range, the greater the fan-out."""
-        return dice.randrange(0, span, max(1, self.fan_out))
+    def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
+        return [r for r in self.rows[table] if all(r[c] == v for c, v in equal.items())]
 
-    def where(self) -> str:
-        """Each relation joined with the next."""
-        parts = []
-        for i in range(self.relations - 1):
-            one, other = ("f1", "pk") if self.forward[i % len(self.forward)] else ("pk", "f2")
-            parts.append(f"r{i}.{one} = r{i + 1}.{other}")
-        return " AND ".join(parts)
+    def largest(self, table: str, column: str) -> int:
+        return max([0, *(r[column] for r in self.rows[table])])
 
-    def query(self, shown: list[str] | None = None) -> str:
-        listed = shown or [
-            f"r{i}.{c}" for i in range(self.relations) for c in ("pk", "f1", "f2", "v")
-        ]
-        named = ", ".join(f"{c} AS {c.replace('.', '_')}" for c in listed)
-        return f"SELECT {named} FROM {', '.join(self.columns)} WHERE {self.where()}"
-
-
-def bibliography(
-    papers: int, share: float, seed: int
-) -> tuple[dict[str, list[tuple[int, ...]]], dict[str, list[tuple[int, ...]]]]:
-    """Persons, papers, who wrote what, proceedings: all rows, and a sample of them.
-
-    Authors and venues are Zipf-like: few have much.
-    """
-    dice = random.Random(seed)
-    persons, venues = max(papers // 2, 4), max(papers // 40, 2)
-    skewed = lambda n: min(n - 1, int(n * dice.random() ** 3))  # noqa: E731
-    written = {(skewed(persons), p) for p in range(papers) for _ in range(dice.randint(1, 4))}
-    whole: dict[str, list[tuple[int, ...]]] = {
-        "person": [(i,) for i in range(persons)],
-        "wrote": sorted(written),
-        "paper": [(p, skewed(venues)) for p in range(papers)],
-        "proceedings": [(v, 1980 + v % 40) for v in range(venues)],
-    }
-    some = {t: [r for r in rows if dice.random() < share] for t, rows in whole.items()}
-    return whole, some
-
-
-BIBLIOGRAPHY = {
-    "person": ("person",),
-    "wrote": ("who", "what"),
-    "paper": ("paper", "venue"),
-    "proceedings": ("proceedings", "year"),
-}
-BIBLIOGRAPHY_KEYS = {
-    "person": ("person",),
-    "wrote": ("who", "what"),
-    "paper": ("paper",),
-    "proceedings": ("proceedings",),
-}
-BIBLIOGRAPHY_QUERY = (
-    "SELECT person, who, what, paper, venue, proceedings, year FROM person, wrote, paper, proceedings"
-    " WHERE person = who AND what = paper AND venue = proceedings"
-)
+    def first(self, table: str, column: str, most: int) -> list[Any]:
+        return list(dict.fromkeys(r[column] for r in self.rows[table]))[:most]
 
 
 def as_arrow(

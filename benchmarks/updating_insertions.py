@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from belvedere.updating.asked import Coder, ViewRow
@@ -38,17 +38,22 @@ def view_rows(made: Filter, row: Row, most: int | None = None) -> int:
     return len(found.added.keys() | {asked})
 
 
-def labelled(made: Filter, rows: Sequence[Row], each: int) -> list[tuple[Row, bool]]:
-    """Insertions of rows that the view does not have: so many with side effects, and without."""
+def labelled(made: Filter, rows: Iterable[Row], each: int) -> tuple[list[tuple[Row, bool]], int]:
+    """Insertions of rows that the view does not have: so many with side effects, and without.
+
+    Besides, how many rows were looked at until they were found.
+    """
     found: dict[bool, list[tuple[Row, bool]]] = {True: [], False: []}
+    drawn = 0
     for row in rows:
-        if all(len(some) >= each for some in found.values()):
-            break
+        drawn += 1
         if any(s.number is None for s in made.segments(row)):
             real = has_side_effects(made, row)
             if len(found[real]) < each:
                 found[real].append((row, real))
-    return found[True] + found[False]
+        if all(len(some) >= each for some in found.values()):
+            break
+    return found[True] + found[False], drawn
 
 
 def timed(run: Callable[[Any], object], over: Sequence[Any]) -> float:

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from belvedere.updating.asked import Coder, ViewRow
@@ -20,6 +21,8 @@ from benchmarks.updating_data import COLUMNS, KEYS, Tpch, shape_of
 from benchmarks.updating_insertions import Row, has_side_effects, labelled, timed
 
 CYCLIC = "q05 cyclic"
+MOST, TRAINING = 250_000, 4_000
+"""Rows of a view's largest table that are drawn at most; insertions that a root is chosen by at most."""
 Sample = Sequence[tuple[Row, bool]]
 
 
@@ -52,6 +55,10 @@ class Figures:
     root: int = 0
     insertions: int = 0
     positives: int = 0
+    drawn: int = 0
+    """Rows of the view of the whole data that were looked at until so many were found."""
+    drawn_from: int = 0
+    """The rows of its largest table."""
     fp: float = 0.0
     fn: float = 0.0
     check_ms: float = 0.0
@@ -79,14 +86,14 @@ def measured(tpch: Tpch, name: str, each: int, tried: int) -> tuple[Figures, Fil
     began = time.process_time()
     made = make_filter(shape, tables, KEYS, root=0, share=0.1)
     figures = Figures(name, build_s=time.process_time() - began)
-    rows = list(tpch.insertions(name, 60_000 if name == CYCLIC else 8_000, 1))
-    half = len(rows) // 2
-    training = labelled(made, rows[:half], 100)
+    rows = tpch.insertions(name, MOST, 1)
+    training, _ = labelled(made, islice(rows, TRAINING), 100)
     roots = sorted({0, best_root(shape, KEYS), len(shape.positions) - 1})
     chosen = choose_root(roots, lambda r: made if r == 0 else made.rooted(r), training)
     made = made if chosen.root == 0 else made.rooted(chosen.root)
     figures.root = chosen.root
-    sample = labelled(made, rows[half:], each)
+    sample, figures.drawn = labelled(made, rows, each)
+    figures.drawn_from = tpch.driving(name)
     scored = [(made.estimate(made.segments(row)).rows, real) for row, real in sample]
     found = errors(scored, THETA)
     figures.fp, figures.fn = found.fp, found.fn
@@ -103,12 +110,17 @@ def measured(tpch: Tpch, name: str, each: int, tried: int) -> tuple[Figures, Fil
     return figures, made, sample
 
 
+def checker_of(tpch: Tpch, made: Filter) -> Checker:
+    """Checks of a view of the sampled tables, with their keys."""
+    rules = {t: TableRules(dict.fromkeys(COLUMNS[t], "bigint"), KEYS[t]) for t in made.shape.tables}
+    return Checker(made, rules, DuckSource(tpch))
+
+
 def against_brute_force(
     tpch: Tpch, made: Filter, name: str, sample: Sequence[tuple[Row, bool]]
 ) -> tuple[int, int]:
     """AUTO's answers against the view computed with and without the new rows."""
-    rules = {t: TableRules(dict.fromkeys(COLUMNS[t], "bigint"), KEYS[t]) for t in made.shape.tables}
-    checker = Checker(made, rules, DuckSource(tpch))
+    checker = checker_of(tpch, made)
     before, wrong = tpch.count(name), 0
     for row, _ in sample:
         new: dict[str, list[tuple[Any, ...]]] = {}

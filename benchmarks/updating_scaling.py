@@ -1,4 +1,4 @@
-"""How times grow with the data (Exp. C): Q7 on samples of growing size."""
+"""How times grow with the data (Exp. B, C, E): Q7 on samples of growing size."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from belvedere.updating.filter import make_filter
-from belvedere.updating.full import FullPropagation
+from belvedere.updating.full import FullPropagation, everything
 from belvedere.updating.roots import best_root
 from benchmarks.updating_data import KEYS, Tpch, shape_of
+from benchmarks.updating_deletions import deleted_and_replaced
 from benchmarks.updating_insertions import labelled, timed
 from benchmarks.updating_maintenance import maintained
 
@@ -20,19 +21,25 @@ def scaled(directory: Path, percents: Sequence[int], each: int) -> dict[str, dic
 
 
 def _at(directory: Path, percent: int, each: int) -> dict[str, float]:
-    """Rows, CPU times of building, checking, full propagation and a batch of changes."""
+    """Rows, CPU times of building, checks, other detectors and a batch of changes."""
     tpch, shape = Tpch.at(directory, percent), shape_of("q07")
     tables = tpch.tables(shape)
     began = time.process_time()
     made = make_filter(shape, tables, KEYS, root=best_root(shape, KEYS), share=0.1)
     build = time.process_time() - began
-    rows = [r for r, _ in labelled(made, list(tpch.insertions("q07", 4_000, 1)), each)]
-    full = FullPropagation(made)
+    sample, _ = labelled(made, tpch.insertions("q07", 4_000, 1), each)
+    rows = [row for row, _ in sample]
+    full, all_rows = FullPropagation(made), everything(made)
+    refused = [row for row, real in sample if real]
+    others = deleted_and_replaced(tpch, made, "q07", refused, each)
     found = {
         "rows": sum(t.num_rows for t in tables.values()),
         "build_s": round(build, 2),
         "check_ms": round(timed(lambda r: made.estimate(made.segments(r)), rows), 3),
         "full_ms": round(timed(lambda r: full.estimate(made.segments(r)), rows[:20]), 2),
+        "eds_ms": round(timed(lambda r: all_rows.estimate(made.segments(r)), rows[:10]), 2),
+        "deletion_ms": others["deletions"]["median_ms"],
+        "refused_replacement_ms": others["replacements"]["median_ms"],
         "maintain_ms": round(maintained(tpch, made)[1], 1),
     }
     tpch.connection.close()

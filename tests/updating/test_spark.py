@@ -36,8 +36,8 @@ def fill(lake: bv.Lake) -> None:
     for table, key in (("customer", "id"), ("orders", "id"), ("item", "line")):
         lake.declare_key(table, [key])
     lake.declare_foreign_key("item", ["orders"], "orders", ["id"])
-    lake.sql("ALTER TABLE item ADD CONSTRAINT short CHECK (Item IN ('a', 'b', 'c', 'd', 'e'))")
-    lake.sql("ALTER TABLE customer ADD CONSTRAINT named CHECK (length(NAME) > 1)")
+    lake.sql("ALTER TABLE item ADD CONSTRAINT short CHECK (item IN ('a', 'b', 'c', 'd', 'e'))")
+    lake.sql("ALTER TABLE customer ADD CONSTRAINT named CHECK (length(name) > 1)")
 
 
 def rows(lake: bv.Lake) -> set[tuple[object, ...]]:

@@ -1,0 +1,94 @@
+"""Updates through a view of a bibliography: errors, times by candidates, lineage of deletions."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from belvedere.updating.asked import Coder, ViewRow
+from belvedere.updating.evaluation import deletable
+from belvedere.updating.filter import Filter
+from belvedere.updating.full import FullPropagation, everything
+from belvedere.updating.roots import choose_root
+from benchmarks.updating_curves import by_share
+from benchmarks.updating_data import as_arrow, filter_over
+from benchmarks.updating_insertions import Row, labelled, timed
+
+EACH = 500
+COLUMNS = {
+    "person": ("person",),
+    "wrote": ("who", "what"),
+    "paper": ("paper", "venue"),
+    "proceedings": ("proceedings", "year"),
+}
+KEYS = {
+    "person": ("person",),
+    "wrote": ("who", "what"),
+    "paper": ("paper",),
+    "proceedings": ("proceedings",),
+}
+QUERY = (
+    "SELECT person, who, what, paper, venue, proceedings, year FROM person, wrote, paper, proceedings"
+    " WHERE person = who AND what = paper AND venue = proceedings"
+)
+Rows = dict[str, list[tuple[int, ...]]]
+
+
+def bibliography(papers: int, share: float, seed: int) -> tuple[Rows, Rows]:
+    """Persons, papers, who wrote what, proceedings: all rows, and a sample of them.
+
+    Authors and venues are Zipf-like: few have much.
+    """
+    dice = random.Random(seed)
+    persons, venues = max(papers // 2, 4), max(papers // 40, 2)
+    skewed = lambda n: min(n - 1, int(n * dice.random() ** 3))  # noqa: E731
+    written = {(skewed(persons), p) for p in range(papers) for _ in range(dice.randint(1, 4))}
+    whole: Rows = {
+        "person": [(i,) for i in range(persons)],
+        "wrote": sorted(written),
+        "paper": [(p, skewed(venues)) for p in range(papers)],
+        "proceedings": [(v, 1980 + v % 40) for v in range(venues)],
+    }
+    some = {t: [r for r in rows if dice.random() < share] for t, rows in whole.items()}
+    return whole, some
+
+
+def on_bibliography(papers: int) -> dict[str, Any]:
+    """Errors and times by the share of candidates, of other detectors, and of deletions."""
+    whole, some = bibliography(papers, 0.5, 11)
+    made = filter_over(QUERY, COLUMNS, as_arrow(COLUMNS, some), KEYS, 0, 0.1)
+    rows = _view_rows(whole)
+    training, _ = labelled(made, rows[:3000], 100)
+    chosen = choose_root(range(4), lambda r: made if r == 0 else made.rooted(r), training)
+    made = made.rooted(chosen.root)
+    sample, drawn = labelled(made, rows[3000:], EACH)
+    plain = [row for row, _ in sample]
+    full, all_rows = FullPropagation(made), everything(made)
+    return {
+        "insertions": len(sample),
+        "with side effects": sum(real for _, real in sample),
+        "drawn": drawn,
+        "by candidates": {s: a.figures() for s, a in by_share(made, sample).items()},
+        "full_ms": round(timed(lambda r: full.estimate(made.segments(r)), plain[::25]), 3),
+        "eds_ms": round(timed(lambda r: all_rows.estimate(made.segments(r)), plain[::25]), 3),
+        "deletion_ms": round(_deletions_ms(made, rows), 3),
+    }
+
+
+def _view_rows(rows: Rows) -> list[Row]:
+    """The rows of the view of all tables, in an order by chance."""
+    venue, year = dict(rows["paper"]), dict(rows["proceedings"])
+    found: list[Row] = [
+        {"person": a, "who": a, "what": p, "paper": p, "venue": venue[p], "proceedings": venue[p],
+         "year": year[venue[p]]}
+        for a, p in rows["wrote"]
+    ]  # fmt: skip
+    random.Random(2).shuffle(found)
+    return found
+
+
+def _deletions_ms(made: Filter, rows: list[Row]) -> float:
+    """Milliseconds to find what of a view row can go, by lineage."""
+    coder = Coder(made.base)
+    there = [r for r in rows if all(s.number is not None for s in made.segments(r))][:200]
+    return timed(lambda r: deletable(made, coder.signature(ViewRow(r))), there)
