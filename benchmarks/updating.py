@@ -37,7 +37,7 @@ from benchmarks.updating_tables import in_tables
 CACHE = Path(".cache/benchmarks")
 EACH = 500
 PERCENT = 25
-DELETED = 200
+DELETED = 100
 
 
 def main() -> None:
