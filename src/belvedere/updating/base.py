@@ -295,6 +295,7 @@ def with_room(known: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """An array with the same beginning and room for so many numbers, and for some that follow."""
     if len(known) >= size:
         return known
-    room = np.zeros(size + size // 8 + 16, dtype=known.dtype)
+    room = np.empty(size + size // 8 + 16, dtype=known.dtype)
     room[: len(known)] = known
+    room[len(known) :] = 0
     return room
