@@ -21,6 +21,8 @@ VIEWS = {
     "sums": "SELECT k % 50 AS g, count(*) AS n, sum(x) AS total, max(k) AS top FROM t GROUP BY k % 50",
     "rows_kept": "SELECT k, x FROM t WHERE k % 3 = 0",
 }
+SPARK_MB = 1500
+"""Half of what its heap may hold in tests; what it keeps as long as there is room comes and goes."""
 # Nobody reads old versions here: that files go after a week need not be waited for.
 NOT_KEPT = "TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 seconds')"
 
@@ -45,7 +47,7 @@ def test_many_small_refreshes(
             lake.refresh()
             seconds.append(time.monotonic() - began)
             memory.append(_resident_mb(os.getpid()))
-            if number % 50 == 0:
+            if number % 20 == 0:
                 files.append(sum(1 for _ in (tmp_path / "lake").glob("__bv_*/*.parquet")))
                 heap.append(_heap_mb(spark))
         for name, query in VIEWS.items():
@@ -62,7 +64,7 @@ def test_many_small_refreshes(
     assert took[-1] <= 1.5 * took[1]
     # Caches fill at first; what grows on after half of the refreshes would grow for ever.
     assert held[-1] <= 1.03 * held[5]
-    assert max(heap[-3:]) <= 1.15 * max(heap[len(heap) // 2 :][:3])
+    assert max(heap) <= SPARK_MB
     assert leftovers == []
     assert max(files) <= 500
 
