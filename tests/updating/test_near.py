@@ -134,7 +134,7 @@ def compared(seeds: range) -> Iterator[tuple[Any, Any, float]]:
 def test_rows_beside_a_request_answer_as_all_rows_do() -> None:
     answers: Counter[str] = Counter()
     parts = []
-    for expected, found, part in compared(range(36)):
+    for expected, found, part in compared(range(30)):
         assert found == expected
         answers[expected if isinstance(expected, str) else expected[0]] += 1
         parts.append(part)
@@ -151,7 +151,7 @@ def test_of_too_many_rows_the_first_say_only_what_they_know(
     monkeypatch.setattr(near_module, "FIRST", 1)
     connection = duckdb.connect(config={"threads": 1})
     answers: Counter[str] = Counter()
-    for case, delete, insert in cases(range(20 if by_engine else 60)):
+    for case, delete, insert in cases(range(20 if by_engine else 45)):
         try:
             rows = beside(case, delete, insert)
         except TooMuch:
