@@ -188,7 +188,7 @@ class UpdatableViews:
                 self._lake, self._applying, name, lambda: self._fresh(name), update, allowed=allowed
             )
             self._bring(name, None)
-        besides = [texted(row) for row in done.rows]
+        besides = [f"({texted(row)})" for row in done.rows]
         rows = [(t, d, i, done.extra, besides) for t, d, i in done.tables]
         return self._door.spark.createDataFrame(rows, schema)
 
