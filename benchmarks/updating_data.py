@@ -209,9 +209,16 @@ class Listed:
         self.rows = {
             t: [dict(zip(columns[t], r, strict=True)) for r in some] for t, some in rows.items()
         }
+        self._by: dict[tuple[str, tuple[str, ...]], dict[tuple[Any, ...], list[BaseRow]]] = {}
 
     def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
-        return [r for r in self.rows[table] if all(r[c] == v for c, v in equal.items())]
+        columns = tuple(equal)
+        if (table, columns) not in self._by:
+            by: dict[tuple[Any, ...], list[BaseRow]] = {}
+            for r in self.rows[table]:
+                by.setdefault(tuple(r[c] for c in columns), []).append(r)
+            self._by[table, columns] = by
+        return self._by[table, columns].get(tuple(equal.values()), [])
 
     def largest(self, table: str, column: str) -> int:
         return max([0, *(r[column] for r in self.rows[table])])

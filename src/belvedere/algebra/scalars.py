@@ -76,8 +76,12 @@ class Scalar:
         """Its text in a dialect."""
         return self.expr.sql(dialect=dialect)
 
-    def __str__(self) -> str:
+    @cached_property
+    def _text(self) -> str:
         return self.sql()
+
+    def __str__(self) -> str:
+        return self._text
 
     def __repr__(self) -> str:
         return f"Scalar({self.sql()})"

@@ -66,6 +66,21 @@ def _with(keys, order, starts, first, head, after):  # type: ignore[no-untyped-d
     return rows, of
 
 
+@njit(cache=True)
+def _counts(keys, starts, first, head, after):  # type: ignore[no-untyped-def]
+    """How many rows have each of some keys."""
+    found = np.zeros(len(keys), dtype=np.int64)
+    for i in range(len(keys)):
+        key = keys[i]
+        if 0 <= key < len(starts) - 1:
+            found[i] = starts[key + 1] - starts[key]
+        row = head[key] if 0 <= key < len(head) else -1
+        while row >= 0:
+            found[i] += 1
+            row = after[row - first]
+    return found
+
+
 class Postings:
     """The rows of each key; a key below zero is none."""
 
@@ -94,6 +109,10 @@ class Postings:
             keys, self.order, self.starts, self.first, self.head, self.after
         )
         return found
+
+    def counts(self, keys: Any) -> Any:
+        """How many rows have each of some keys."""
+        return _counts(keys, self.starts, self.first, self.head, self.after)
 
     def rows(self, key: int) -> list[int]:
         """The rows that have a key."""

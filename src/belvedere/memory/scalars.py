@@ -15,9 +15,9 @@ error or a NULL.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -127,8 +127,7 @@ class Over:
                 high = exp.LTE(this=e.this, expression=e.args["high"])
                 return _truth(pc.and_kleene(self.compared(low), self.compared(high)))
             case exp.In():
-                pairs = (exp.EQ(this=e.this, expression=one) for one in e.expressions)
-                return _truth(reduce(pc.or_kleene, map(self.compared, pairs)))
+                return _truth(self.among(e))
             case exp.EQ() | exp.NullSafeEQ() | exp.NEQ() | exp.LT() | exp.LTE():
                 return _truth(self.compared(e))
             case exp.GT() | exp.GTE():
@@ -175,6 +174,19 @@ class Over:
             equal = pc.fill_null(pc.equal(a, b), False)
             return pc.or_(equal, pc.and_(pc.is_null(a), pc.is_null(b)))
         return COMPARISONS[type(e)](a, b)
+
+    def among(self, e: exp.In) -> Any:
+        """Whether values are in a list: one of constants is gone through once for all rows."""
+        listed = _listed(e.expressions)
+        one = self.value(e.this) if listed else None
+        constants = _constants(listed, one.kind) if one is not None else None
+        if one is None or constants is None or isinstance(one.data, pa.Scalar):
+            pairs = (exp.EQ(this=e.this, expression=other) for other in e.expressions)
+            return reduce(pc.or_kleene, map(self.compared, pairs))
+        kind, values = constants
+        data = as_kind(one, kind).data
+        unknown = pa.scalar(None, pa.bool_())
+        return pc.if_else(pc.is_null(data), unknown, pc.is_in(data, value_set=values))
 
     def arithmetic(self, e: exp.Binary) -> Value:
         one, other = self.value(e.this), self.value(e.expression)
@@ -382,6 +394,24 @@ def _literal(e: exp.Literal, sign: str = "") -> Value:
     return Value(
         pc.cast(text, pa.decimal128(kinds.MOST_DIGITS, len(part))).cast(kinds.arrow(kind)), kind
     )
+
+
+def _listed(parts: Sequence[exp.Expr]) -> tuple[tuple[str, bool], ...]:
+    """A list's constants, each with whether it is text; nothing if it has something else."""
+    plain = all(type(part) is exp.Literal for part in parts)
+    return tuple((part.this, part.is_string) for part in parts) if plain else ()
+
+
+@lru_cache(maxsize=256)
+def _constants(listed: tuple[tuple[str, bool], ...], kind: str) -> tuple[str, pa.Array] | None:
+    """Constants as one array, of the type in which all of them are compared with values of a type."""
+    some = [_literal(exp.Literal(this=text, is_string=is_text)) for text, is_text in listed]
+    common = {kinds.common(kind, one.kind) for one in some}
+    if len(common) > 1 or common & {"float", "double"}:
+        return None
+    (found,) = common
+    values = [as_kind(one, found).data.as_py() for one in some]
+    return found, pa.array(values, kinds.arrow(found))
 
 
 def _as_decimal(given: Value) -> Value:

@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from belvedere.memory import kinds
-from belvedere.updating.base import Base
+from belvedere.updating.base import Base, Mask
 from belvedere.updating.constraints import BaseRow, Source, TableRules
-from belvedere.updating.domains import NULL, Domain, Value, normal, plain
+from belvedere.updating.domains import NULL, Codes, Domain, Value, normal, plain
 from belvedere.updating.domains import Normal as Normal
 from belvedere.updating.exact import NewRow, Signature, beyond, tagged, told
 from belvedere.updating.hidden import MOST_EXISTING, feasible
 from belvedere.updating.loading import members_of
 from belvedere.updating.normal import Shape
-from belvedere.updating.unused import fits
+from belvedere.updating.unused import bounds, fits
 
 Hidden = tuple[str, int, str]
 """A value that a view row does not tell: ("class", its number, "") or ("place", position, column)."""
@@ -178,14 +178,22 @@ class Coder:
         codes = tuple(
             self.code(table, c, normal(row.get(c), types[c])) for c in self.base.held[table]
         )
-        one = pa.table({c: pa.array([row.get(c)], kinds.arrow(k)) for c, k in types.items()})
-        members = [q for q in self.shape.at(table) if members_of(self.shape, q, one)[0]]
+        members = self._members(table, row)
         tags = [
             (q, self._tag(q, {c: normal(row.get(c), k) for c, k in types.items()}))
             for q in self.shape.at(table)
             if beyond(self.base, q)
         ]
         return NewRow(codes, frozenset(members), tuple(tags))
+
+    def _members(self, table: str, row: Mapping[str, Any]) -> Iterable[int]:
+        """The positions of a table whose selection a row meets."""
+        at = self.shape.at(table)
+        if not any(self.shape.positions[q].selection.conjuncts for q in at):
+            return at
+        types = self.shape.used[table]
+        one = pa.table({c: pa.array([row.get(c)], kinds.arrow(k)) for c, k in types.items()})
+        return [q for q in at if members_of(self.shape, q, one)[0]]
 
     def number(self, table: str, row: Mapping[str, Any]) -> int | None:
         """The number of a base row, if the tables in memory have it."""
@@ -232,39 +240,42 @@ def _consistent(coder: Coder, p: int, o: Options) -> list[int]:
     for e in tree.around[p]:
         if all(c in wanted for c in tree.columns(p, e)):
             full = tuple(wanted.get(c, -1) for c in base.held[table])
-            numbers: Iterable[int] = base.matching(p, e, base.key(p, e, full))
+            numbers = np.array(base.matching(p, e, base.key(p, e, full)), dtype=np.int64)
             break
     else:
-        fit = base.present(p).copy()
-        for c, code in wanted.items():
-            fit &= rows.column(c) == code
-        numbers = np.flatnonzero(fit).tolist()
-    found = [
-        n
-        for n in numbers
-        if all(int(rows.column(c)[n]) == code for c, code in wanted.items())
-        and all(_joins(coder, p, n, h) for h in o.hidden)
-    ]
-    return sorted(found, key=lambda n: _partners(base, p, n)) if o.hidden else found
+        numbers = np.flatnonzero(base.present(p))
+    for c, code in wanted.items():
+        numbers = numbers[rows.column(c)[numbers] == code]
+    for h in o.hidden:
+        numbers = numbers[_join(coder, p, numbers, h)]
+    found: list[int] = (_few_partners_first(base, p, numbers) if o.hidden else numbers).tolist()
+    return found
 
 
-def _joins(coder: Coder, p: int, number: int, h: Hidden) -> bool:
-    """NULL joins with nothing, and no value with a column that cannot have it."""
+def _join(coder: Coder, p: int, numbers: Codes, h: Hidden) -> Mask:
+    """Which rows may join by a hidden value: NULL does not, nor does what another column cannot have."""
     if h[0] == "place":
-        return True
-    value = coder.hidden_code(p, number, h)
-    shape = coder.shape
-    return value is not None and fits(
-        value, {shape.positions[q].types[c] for q, c in shape.classes[h[1]]}
-    )
+        return np.ones(len(numbers), dtype=bool)
+    shape, column = coder.shape, coder.columns(p, h)[0]
+    table = shape.positions[p].table
+    codes = coder.base.tables[table].column(column)[numbers]
+    types = {shape.positions[q].types[c] for q, c in shape.classes[h[1]]}
+    if len({bounds(kind) for kind in types}) == 1:
+        return codes >= 0
+    some, of = np.unique(codes, return_inverse=True)
+    domain = coder.base.domains[table, column]
+    fit = [code >= 0 and fits(domain.value(code), types) for code in some.tolist()]
+    return np.array(fit, dtype=bool)[of]
 
 
-def _partners(base: Base, p: int, number: int) -> int:
-    """How many rows of other positions a row joins with."""
-    return sum(
-        len(base.matching(base.tree.edges[e].across(p), e, int(base.keys(p, e)[number])))
-        for e in base.tree.around[p]
-    )
+def _few_partners_first(base: Base, p: int, numbers: Codes) -> Codes:
+    """Rows in the order of how many rows of other positions they join with."""
+    partners = np.zeros(len(numbers), dtype=np.int64)
+    for e in base.tree.around[p]:
+        other = base.index(base.tree.edges[e].across(p), e)
+        partners += other.counts(base.keys(p, e)[numbers])
+    found: Codes = numbers[np.argsort(partners, kind="stable")]
+    return found
 
 
 def _agrees(coder: Coder, p: int, o: Options, number: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, count, islice, product, takewhile
 from typing import Any
@@ -57,9 +57,11 @@ def complete(
     if rules.broken(full) is None:
         return full
     names = loose(rules, put)
+    if rules.broken(full, but=names) is not None:
+        return full
     lists = [_values(rules, source, full, c)[0] for c in names]
     rows = ({**full, **dict(zip(names, v, strict=True))} for v in product(*lists))
-    return next((r for r in islice(rows, TRIED) if rules.broken(r) is None), full)
+    return rules.first_sound(list(islice(rows, TRIED))) or full
 
 
 def loose(rules: TableRules, put: Put) -> list[str]:
@@ -77,9 +79,7 @@ def breaks_for_sure(rules: TableRules, source: Source, put: Put, full: BaseRow) 
         and len(list(islice(product(*(v for v, _ in found)), TRIED + 1))) <= TRIED
     ):
         return True
-    checks = {n: c for n, c in rules.checks.items() if not c.columns & set(names)}
-    told = replace(rules, checks=checks, required=rules.required - set(names))
-    return told.broken(full) is not None
+    return rules.broken(full, but=names) is not None
 
 
 def _values(
@@ -131,8 +131,8 @@ class _Free:
         largest = self.source.largest(self.table, self.column) if kinds.is_integer(kind) else 0
         values = _of_kind(kind, largest)
         tried = list(islice(values, TRIED))
-        free = [v for v in tried if not self.known(self.table, self.column, v)]
-        found = next(filter(self._is_free, [*free, *tried]), None)
+        free = (v for v in tried if not self.known(self.table, self.column, v))
+        found = next(filter(self._is_free, chain(free, tried)), None)
         if found is None:
             raise NoValue(self.column, kind, certain=bool(tried) and next(values, None) is None)
         return found

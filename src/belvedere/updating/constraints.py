@@ -6,11 +6,16 @@ declared keys and foreign keys it does not know. All are checked before anything
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 
@@ -20,12 +25,15 @@ from belvedere.lake.keys import ForeignKey, foreign_keys, key_of
 from belvedere.lake.tables import Table
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
-from belvedere.memory.scalars import true
+from belvedere.memory.scalars import value
 from belvedere.sql.dialect import SparkAsWritten
 from belvedere.updating.domains import plain
 from belvedere.updating.spoken import left
 
 CHECK_PROPERTY = "delta.constraints."
+
+_NOT_COMPUTED = (Declined, KeyError, pa.ArrowInvalid)
+"""What is raised where memory does not compute a condition."""
 
 BaseRow = dict[str, Any]
 """A row of a base table: all its columns, in Python's values."""
@@ -58,6 +66,11 @@ class TableRules:
 
     def finite(self, column: str) -> list[Any] | None:
         """The values that CHECKs leave to a column; None if they list none."""
+        if column not in self._finite:
+            self._finite[column] = self._left(column)
+        return self._finite[column]
+
+    def _left(self, column: str) -> list[Any] | None:
         kind = self.columns[column]
         lists = [left(check, [column], kind) for check in self.checks.values()]
         listed = [some for some in lists if some is not None]
@@ -65,38 +78,64 @@ class TableRules:
             return None
         return [plain(v, kind) for v in listed[0] if all(v in some for some in listed[1:])]
 
-    def broken(self, row: BaseRow) -> str | None:
-        """Which CHECK or NOT NULL a row breaks; None if none."""
-        for column in self.required:
+    def broken(self, row: BaseRow, but: Collection[str] = ()) -> str | None:
+        """Which CHECK or NOT NULL a row breaks, but for those that speak of some columns; None if none."""
+        for column in self.required.difference(but):
             if row.get(column) is None:
                 return f"NOT NULL of column {column!r}"
-        if not self.checks:
-            return None
-        arrays = {
-            c: pa.array([row.get(c)], kinds.arrow(k))
-            for c, k in self.columns.items()
-            if kinds.is_exact(k)
-        }
-        rows = pa.table(arrays)
         for name, check in self.checks.items():
-            if self._is_broken(name, check, row, rows):
+            if check.columns.isdisjoint(but) and self._is_broken(name, row):
                 return f"the constraint {name}: CHECK ({check})"
         return None
 
-    def _is_broken(self, name: str, check: Scalar, row: BaseRow, rows: pa.Table) -> bool:
+    def first_sound(self, rows: Sequence[BaseRow]) -> BaseRow | None:
+        """The first of some rows that breaks nothing; what memory computes is computed of all at once."""
+        sound = np.ones(len(rows), dtype=bool)
+        for name in self.checks:
+            with suppress(*_NOT_COMPUTED):
+                sound &= ~self._false_of(name, rows)
+        return next(
+            (rows[i] for i in np.flatnonzero(sound).tolist() if self.broken(rows[i]) is None), None
+        )
+
+    def _is_broken(self, name: str, row: BaseRow) -> bool:
         """Whether one CHECK is false of a row: in memory, or as whoever can be asked says."""
+        columns = sorted(self.checks[name].columns)
         try:
-            never = true(Scalar(exp.not_(exp.paren(check.expr.copy()))), rows, self.columns)
-            return bool(never[0].as_py())
-        except (Declined, KeyError, pa.ArrowInvalid) as why:
+            told = name, *(row.get(c) for c in columns if kinds.is_exact(self.columns[c]))
+            if told not in self._told:
+                self._told[told] = bool(self._false_of(name, [row])[0])
+            return self._told[told]
+        except _NOT_COMPUTED as why:
             if self.asked is not None:
                 return self.asked(name, row)
             raise Unsupported(
-                f"the constraint {name} ({check}) cannot be checked before a row is written",
+                f"the constraint {name} ({self.checks[name]}) cannot be checked before a row is written",
                 detail=str(why),
                 hint="change the tables themselves, or use the view from a lake that has Spark",
                 reason="CHECK_EXPRESSION",
             ) from why
+
+    def _false_of(self, name: str, rows: Sequence[BaseRow]) -> npt.NDArray[np.bool_]:
+        """Of which rows a CHECK is false, computed in memory."""
+        types = {c: self.columns[c] for c in self.checks[name].columns}
+        arrays = {c: pa.array([r.get(c) for r in rows], kinds.arrow(k)) for c, k in types.items()}
+        # A table without columns would have no rows.
+        arrays[""] = pa.nulls(len(rows))
+        found = value(self.checks[name], pa.table(arrays), types)
+        if found.kind != "boolean":
+            raise Declined(f"a CHECK of type {found.kind}")
+        return ~np.asarray(pc.fill_null(found.data, True).to_numpy(), dtype=bool)
+
+    @cached_property
+    def _told(self) -> dict[tuple[Any, ...], bool]:
+        """Whether CHECKs are false of values that were looked at."""
+        return {}
+
+    @cached_property
+    def _finite(self) -> dict[str, list[Any] | None]:
+        """What was found of the values that CHECKs leave, by column."""
+        return {}
 
 
 def rules_of(

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice, product
 
+import numpy as np
+
 from belvedere.updating.asked import Coder, Hidden, Normal, Options
 
 
@@ -28,7 +30,7 @@ def fillings(
 ) -> Iterator[dict[Hidden, Normal]]:
     """The first fillings of a view row's hidden values."""
     values = {h: v for o in options for h, v in o.values.items()}
-    ranked = {h: sorted(v, key=lambda x, h=h: _joining(coder, h, x)) for h, v in values.items()}  # type: ignore[misc]
+    ranked = {h: _few_joining_first(coder, h, v) for h, v in values.items()}
     if order is Order.RANDOM:
         dice = random.Random(seed)
         for _ in range(most):
@@ -38,17 +40,24 @@ def fillings(
     yield from every if order is Order.ALL else islice(every, most)
 
 
-def _joining(coder: Coder, h: Hidden, value: Normal) -> int:
-    """How many rows have a hidden value."""
+def _few_joining_first(coder: Coder, h: Hidden, values: Sequence[Normal]) -> list[Normal]:
+    """Hidden values in the order of how many rows have them."""
     if h[0] == "place":
-        return 0
-    total = 0
+        return list(values)
+    base = coder.base
+    joining = np.zeros(len(values), dtype=np.int64)
     for p, c in coder.shape.classes[h[1]]:
         table = coder.shape.positions[p].table
-        code = coder.code(table, c, value)
-        if code >= 0:
-            total += int((coder.base.tables[table].column(c) == code).sum())
-    return total
+        codes = np.array([coder.code(table, c, v) for v in values], dtype=np.int64)
+        alone = (e for e in base.tree.around[p] if base.tree.columns(p, e) == (c,))
+        edge = next(alone, None)
+        if edge is not None:
+            joining += base.index(p, edge).counts(codes)
+        else:
+            of_rows = base.tables[table].column(c)
+            known = np.bincount(of_rows[of_rows >= 0], minlength=int(codes.max(initial=-1)) + 1)
+            joining += np.where(codes >= 0, known[codes], 0)
+    return [values[i] for i in np.argsort(joining, kind="stable").tolist()]
 
 
 def known_with(

@@ -35,12 +35,14 @@ class Quick:
         best: Estimate | None = None
         broken = Broken("no base rows make it so", [], "NO_ROWS", certain=False)
         for known in self._known(row):
+            found = self.filter.estimate(self.filter.segments_known(known, self.request.coder))
+            if best is not None and best.rows <= found.rows:
+                continue
             forbidden = refused(self.request, known)
             if forbidden is not None:
                 broken = forbidden
                 continue
-            found = self.filter.estimate(self.filter.segments_known(known, self.request.coder))
-            best = found if best is None or found.rows < best.rows else best
+            best = found
             if not best.declares(self.theta):
                 break
         if best is not None:
