@@ -36,7 +36,7 @@ from belvedere.updating.filter import Lookups
 from belvedere.updating.loading import load
 from belvedere.updating.near import is_there, near
 from belvedere.updating.normal import Place, Shape
-from belvedere.updating.quick import refused
+from belvedere.updating.quick import Rules
 from belvedere.updating.reading import LakeFinder, LakeSource
 from belvedere.updating.search import Request
 from belvedere.updating.state import Held, shown_columns
@@ -130,7 +130,7 @@ def estimated(lake: Tables, held: Held, tabled: Tabled, row: ViewRow) -> Check:
     there = segments_there(lake, held, row)
     if all(there) and _shows_stored(request, row):
         raise already_there(row)
-    broken = refused(request, [request.coder.known(p, row) for p in range(len(there))])
+    broken = Rules(request).refused([request.coder.known(p, row) for p in range(len(there))])
     if broken is not None:
         return refused_by_rules(broken)
     return fast(estimate_in_tables(held, tabled, row, there))
