@@ -52,7 +52,7 @@ class Rows:
 
     columns: tuple[str, ...]
     codes: list[Codes]
-    """One array for each held column, with room at the end."""
+    """One array for each held column; like all arrays of rows with room at the end."""
     counts: Codes
     """How many base rows each row stands for; 0 if it is gone."""
     size: int
@@ -289,6 +289,11 @@ class Base:
         return sum(
             sum(c.nbytes for c in rows.codes) + rows.counts.nbytes for rows in self.tables.values()
         )
+
+
+def roomy(known: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same numbers, before room for some that follow: the first change need not make it."""
+    return with_room(known, len(known) + 1)[: len(known)]
 
 
 def with_room(known: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:

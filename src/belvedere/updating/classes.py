@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from belvedere.updating.base import Base
+from belvedere.updating.base import Base, roomy
 from belvedere.updating.domains import Codes, Domain
 from belvedere.updating.graph import MOST, Counts, Graph
 from belvedere.updating.shown import Shown
@@ -134,7 +134,7 @@ def summarized(
         names.append(Names(graph, p, candidates[p], shown[p] if shown else None, rows))
         found = np.full(len(graph.extended[p]), NONE, dtype=np.int64)
         found[rows] = names[p].of(graph, rows)
-        of_row.append(found)
+        of_row.append(roomy(found))
         sizes.append(np.bincount(found[rows], minlength=len(names[p])).astype(np.int64))
     tree = base.tree
     by_key = {(p, e): _by_key(base, p, e, of_row[p]) for p in positions for e in tree.around[p]}

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from belvedere.updating.base import Base, Mask, with_room
+from belvedere.updating.base import Base, Mask, roomy, with_room
 from belvedere.updating.domains import Codes
 from belvedere.updating.trees import Tree
 
@@ -131,6 +131,8 @@ def graph_of(base: Base) -> Graph:
     }
     graph = Graph(whole, extended, [], [], whole_by, completes, dangles, {}, {})
     passes.cardinalities(graph)
+    for some in (graph.whole, graph.extended, completes.heard, dangles.heard):
+        some[:] = map(roomy, some)
     return graph
 
 
@@ -176,7 +178,7 @@ class _Passes:
         for p in reversed(tree.down):
             rows = np.arange(len(graph.extended[p]))
             jcard, joined = cardinality(self.base, graph, p, rows)
-            graph.jcard[p], graph.joined[p] = jcard, joined
+            graph.jcard[p], graph.joined[p] = roomy(jcard), roomy(joined)
             e = tree.parent_edge[p]
             if e >= 0:
                 graph.partners[e] = self.count(p, e, graph.extended[p])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,13 @@ import pyarrow as pa
 
 from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import true
-from belvedere.updating.base import Base, Mask, Rows
+from belvedere.updating.base import Base, Mask, Rows, with_room
 from belvedere.updating.domains import NULL, Codes, Domain, is_numeric, normal_column
 from belvedere.updating.normal import Shape, uncomputed
 from belvedere.updating.trees import Tree
+
+if TYPE_CHECKING:
+    from belvedere.kernels.interning import Interner
 
 
 def load(tree: Tree, held: Mapping[str, tuple[str, ...]], tables: Mapping[str, pa.Table]) -> Base:
@@ -69,7 +72,21 @@ def _distinct(
     places[numbers[::-1]] = np.arange(rows.num_rows - 1, -1, -1)
     counts = np.bincount(numbers, minlength=interner.size).astype(np.int64)
     members = {p: members_of(shape, p, rows)[places] for p in shape.at(table)}
-    return Rows(held, [c[places] for c in codes], counts, len(places), members, interner)
+    return rows_of(held, [c[places] for c in codes], counts, members, interner)
+
+
+def rows_of(
+    columns: tuple[str, ...],
+    codes: Sequence[Codes],
+    counts: Codes,
+    members: Mapping[int, Mask],
+    interner: Interner | None = None,
+) -> Rows:
+    """Rows of a table, with room for some that follow."""
+    size = len(counts)
+    roomy_members = {p: with_room(member, size + 1) for p, member in members.items()}
+    roomy_codes = [with_room(c, size + 1) for c in codes]
+    return Rows(columns, roomy_codes, with_room(counts, size + 1), size, roomy_members, interner)
 
 
 def members_of(shape: Shape, position: int, rows: pa.Table) -> Mask:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from belvedere.updating.base import Base, Rows
+from belvedere.updating.base import Base
 from belvedere.updating.domains import Domain
 from belvedere.updating.filter import Filter
+from belvedere.updating.loading import rows_of
 from belvedere.updating.trees import Keys, Tree
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -49,14 +50,13 @@ def from_arrays(
             domains[table, column] = domain
     base = Base(tree, held, domains)
     for t, (table, columns) in enumerate(held.items()):
-        counts = np.array(arrays[f"counts.{t}"])
-        size = len(counts)
-        codes = [np.array(arrays[f"codes.{t}.{c}"]) for c in range(len(columns))]
+        counts = arrays[f"counts.{t}"]
+        codes = [arrays[f"codes.{t}.{c}"] for c in range(len(columns))]
         members = {
-            p: np.unpackbits(arrays[f"member.{t}.{p}"], count=size).astype(bool)
+            p: np.unpackbits(arrays[f"member.{t}.{p}"], count=len(counts)).astype(bool)
             for p in tree.shape.at(table)
         }
-        base.tables[table] = Rows(columns, codes, counts, size, members)
+        base.tables[table] = rows_of(columns, codes, counts, members)
     base.number_keys()
     candidates = [np.array(arrays[f"candidates.{p}"]) for p in range(len(tree.shape.positions))]
     return Filter(base, keys, candidates)
