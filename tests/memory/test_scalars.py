@@ -50,6 +50,7 @@ i | l | y | d | e | w | s | day | b | t | f
 i = 7 | i = l | y < i | d > 0 | d = e | e >= 0.05 | w <> d | i <= 0.5 | s = 'forest' | s < u | day < DATE '1995-06-01'
 b = TRUE | t > t | t = t | day = day | i <=> NULL_I | s <=> u | b <=> b
 i IS NULL | NOT i IS NULL | i IN (7, 0) | NOT s IN ('', 'Forest') | d IN (12.34, 0) | i BETWEEN -7 AND 6 | d BETWEEN 0 AND 100.5
+i IN (7) | NOT i IN (7, 0, 8) | i IN (1.5, 7.0) | i IN (7, l) | 7 IN (7, 8) | l IN (0, 4611686018427387904, 7) | d IN (0, 12.34, 1000000000000.5) | u IN ('', 'a%b', 'ünïcödé 漢字') | y IN (127, 300)
 b AND i > 0 | b OR i > 0 | NOT b | b AND NOT b | (b OR s = '') AND d IS NULL
 i + 1 | i - 1 | y * 2 | y + i | -i | -d | l - 1 | d + 1 | 1 - e | d * e | d * (1 - e) | d * (1 - e) * (1 + e) | d - e | d + w | w + 0.5 | w * d
 d / 3 | d / 7.5 | d / CASE WHEN i = 0 THEN 3 ELSE i END | 1 / (e * e + 1) | i / (e * e + 1) | (d + 1) / 7.5 | w / CASE WHEN y = 0 THEN 7 ELSE y END | e / -1.5 | e / 0.0003 | d * i | d + y | 0.5 * d | l * e | 2 * w
@@ -132,6 +133,20 @@ def test_groups_are_what_spark_makes_of_them(spark: SparkSession, rows: pa.Table
 def as_texts(column: pa.ChunkedArray) -> list[str]:
     """NaN is NaN, -0.0 is not 0.0."""
     return [repr(v) for v in column.to_pylist()]
+
+
+@pytest.mark.parametrize(("column", "constants"), [
+    ("i", "7, 0, 8"), ("i", "1.5, 7.0"), ("l", "0, 4611686018427387904"), ("d", "0, 12.34"),
+    ("s", "'', 'Forest'"), ("y", "127, 300"), ("w", "1234567.8901, 1, 0.5"),
+])  # fmt: skip
+def test_a_list_of_constants_is_each_of_them_compared(
+    column: str, constants: str, rows: pa.Table
+) -> None:
+    listed = value(scalar(f"{column} IN ({constants})"), rows, TYPES).data.to_pylist()
+    each_alone = " OR ".join(f"{column} = {c}" for c in constants.split(", "))
+    assert listed == value(scalar(each_alone), rows, TYPES).data.to_pylist()
+    assert None in listed
+    assert True in listed
 
 
 @pytest.mark.parametrize("text", each(LEFT_TO_SPARK))

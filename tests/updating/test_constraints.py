@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
@@ -17,8 +18,10 @@ from belvedere.lake.keys import ForeignKey
 from belvedere.lake.shelf import Shelf
 from belvedere.updating.asked import Coder, options_of
 from belvedere.updating.checks import Check, Checker, Mode
-from belvedere.updating.constraints import TableRules, check, rules_of
+from belvedere.updating.completing import complete
+from belvedere.updating.constraints import BaseRow, TableRules, check, rules_of
 from belvedere.updating.fillings import Order, fillings
+from belvedere.updating.puts import Put
 from updating.cases import Case
 from updating.shelf_lake import put_property
 from updating.test_estimate import estimated
@@ -138,6 +141,42 @@ def test_a_check_that_memory_does_not_compute_is_asked_of_who_does() -> None:
     assert asked.broken({"s": "abc"}) is None
 
 
+def test_of_many_rows_the_first_is_found_that_breaks_nothing() -> None:
+    checks = {"low": check("v < 5 OR v IS NULL"), "long": check("length(s) > 2")}
+    asked: list[str] = []
+
+    def breaks(_: str, row: BaseRow) -> bool:
+        asked.append(row["s"])
+        return len(row["s"]) <= 2
+
+    rules = TableRules({"v": "int", "s": "string"}, None, (), checks, frozenset({"s"}), breaks)
+    rows = [{"v": v, "s": s} for v in (5, 9, None, 4) for s in (None, "ab", "abc")]
+    alone = [row for row in rows if rules.broken(row) is None]
+    asked.clear()
+    assert rules.first_sound(rows) == alone[0] == {"v": None, "s": "abc"}
+    assert asked == ["ab", "abc"]
+    assert rules.first_sound(rows[:6]) is None
+
+
+def test_a_check_without_columns_is_a_check() -> None:
+    assert TableRules({"v": "int"}, checks={"never": check("1 > 2")}).broken({"v": 1}) is not None
+    assert TableRules({"v": "int"}, checks={"always": check("1 < 2")}).broken({"v": 1}) is None
+
+
+def test_what_other_columns_break_no_value_heals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are not tried whose told values break a CHECK already."""
+    rules = TableRules(
+        {"k": "int", "v": "int"},
+        ("k",),
+        (),
+        {"told": check("k < 5"), "few": check("v IN (1, 2)")},
+        frozenset({"v"}),
+    )
+    monkeypatch.setattr(TableRules, "first_sound", lambda *_: pytest.fail("rows were tried"))
+    source = Lists(courses([1]))
+    assert complete(rules, source, lambda *_: False, Put("t", {"k": 9}, []), [])["v"] is None
+
+
 def test_fillings_with_few_joining_rows_come_first() -> None:
     case = courses([1, 2])
     made = filter_of(case)
@@ -151,6 +190,28 @@ def test_fillings_with_few_joining_rows_come_first() -> None:
     assert greedy[0] not in (1, 2)
     random = list(islice(fillings(coder, options, Order.RANDOM), 3))
     assert len(random) == 3
+
+
+@pytest.mark.parametrize("order", [Order.GREEDY, Order.ALL])
+def test_only_what_the_tables_allow_counts_as_a_filling(order: Order) -> None:
+    """Of forty days a teacher has another name; on the one that is left more rows meet."""
+    days = [*range(40), 60]
+    case = Case(
+        "SELECT r.id, r.size, t.who FROM room r, teacher t WHERE r.day = t.day",
+        {"room": ("id", "size", "day"), "teacher": ("day", "who")},
+        {
+            "room": [(1, 10, 60), (3, 30, 60)],
+            "teacher": [(d, 8 if d == 60 else 7) for d in days],
+        },
+        {"room": ("id",), "teacher": ("day",)},
+    )
+    columns = {t: dict.fromkeys(c, "int") for t, c in case.columns.items()}
+    rules = {t: TableRules(columns[t], case.keys[t]) for t in columns}
+    listed = ", ".join(map(str, days))
+    rules["room"] = replace(rules["room"], checks={"days": check(f"day IN ({listed})")})
+    checker = Checker(filter_of(case), rules, Lists(case), fillings=1, order=order)
+    found = checker.check([], [view_row(case, (2, 20, 8))], Mode.FAST)
+    assert found.possible == "yes"
 
 
 def test_a_table_listed_twice_is_one_table_for_the_exact_check_alone() -> None:
