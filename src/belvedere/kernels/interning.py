@@ -112,12 +112,11 @@ def grown(array: Any, size: int, fill: int = 0) -> Any:
     if size <= len(array):
         return array
     wanted = max(size, 2 * len(array))
+    each = array.itemsize * math.prod(array.shape[1:])
     if not fill and array.nbytes >= _LARGE:
-        each = array.nbytes // len(array)
         wanted = max(wanted, min(max(8 * array.nbytes, _FAR), array.nbytes + _FARTHEST) // each)
-        larger = _zeros((wanted, *array.shape[1:]), array.dtype)
-    else:
-        larger = np.zeros((wanted, *array.shape[1:]), dtype=array.dtype)
+    large = not fill and wanted * each >= _LARGE
+    larger = (_zeros if large else np.zeros)((wanted, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     if fill:
         larger[len(array) :] = fill

@@ -34,8 +34,8 @@ def _sorted(keys, starts):  # type: ignore[no-untyped-def]
 def _link(rows, keys, first, head, after):  # type: ignore[no-untyped-def]
     for i in range(len(rows)):
         if keys[i] >= 0:
-            after[rows[i] - first] = head[keys[i]]
-            head[keys[i]] = rows[i]
+            after[rows[i] - first] = head[keys[i]] - 1
+            head[keys[i]] = rows[i] + 1
 
 
 @njit(cache=True)
@@ -45,7 +45,7 @@ def _with(keys, order, starts, first, head, after):  # type: ignore[no-untyped-d
     for key in keys:
         if 0 <= key < sorted_keys:
             total += starts[key + 1] - starts[key]
-        row = head[key] if 0 <= key < len(head) else -1
+        row = head[key] - 1 if 0 <= key < len(head) else -1
         while row >= 0:
             total += 1
             row = after[row - first]
@@ -58,7 +58,7 @@ def _with(keys, order, starts, first, head, after):  # type: ignore[no-untyped-d
             for k in range(starts[key], starts[key + 1]):
                 rows[at], of[at] = order[k], i
                 at += 1
-        row = head[key] if 0 <= key < len(head) else -1
+        row = head[key] - 1 if 0 <= key < len(head) else -1
         while row >= 0:
             rows[at], of[at] = row, i
             at += 1
@@ -74,7 +74,7 @@ def _counts(keys, starts, first, head, after):  # type: ignore[no-untyped-def]
         key = keys[i]
         if 0 <= key < len(starts) - 1:
             found[i] = starts[key + 1] - starts[key]
-        row = head[key] if 0 <= key < len(head) else -1
+        row = head[key] - 1 if 0 <= key < len(head) else -1
         while row >= 0:
             found[i] += 1
             row = after[row - first]
@@ -88,6 +88,7 @@ class Postings:
         self.starts = np.zeros(width + 1, dtype=np.int64)
         self.order = _sorted(keys, self.starts)
         self.first, self.late = len(keys), 0
+        # One more than the last late row of each key: zeros are no memory until they are written to.
         self.head = np.zeros(0, dtype=np.int64)
         self.after = np.zeros(0, dtype=np.int64)
 
@@ -98,7 +99,7 @@ class Postings:
 
     def add(self, rows: Any, keys: Any, width: int) -> None:
         """Rows that came later, with numbers that follow those before."""
-        self.head = grown(self.head, width, -1)
+        self.head = grown(self.head, width)
         self.after = grown(self.after, int(rows[-1]) - self.first + 1 if len(rows) else 0, -1)
         _link(rows, keys, self.first, self.head, self.after)
         self.late += len(rows)
@@ -119,7 +120,7 @@ class Postings:
         found: list[int] = []
         if 0 <= key < len(self.starts) - 1:
             found = self.order[self.starts[key] : self.starts[key + 1]].tolist()
-        row = int(self.head[key]) if self.late and 0 <= key < len(self.head) else -1
+        row = int(self.head[key]) - 1 if self.late and 0 <= key < len(self.head) else -1
         while row >= 0:
             found.append(row)
             row = int(self.after[row - self.first])

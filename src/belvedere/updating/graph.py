@@ -158,7 +158,7 @@ class _Passes:
         """How many of some rows of a position have each key of an edge; last, for NULL, none."""
         keys = self.base.keys(position, edge)[which]
         found = np.bincount(keys[keys >= 0], minlength=self.base.width(edge) + 1)
-        return found.astype(np.int64)
+        return with_room(found.astype(np.int64), len(found) + 1)
 
     def tell(self, messages: Messages) -> None:
         """Tell along all edges, both ways."""
@@ -182,7 +182,7 @@ class _Passes:
             e = tree.parent_edge[p]
             if e >= 0:
                 graph.partners[e] = self.count(p, e, graph.extended[p])
-                sums = graph.sums[e] = np.zeros(self.base.width(e) + 1, dtype=np.int64)
+                sums = graph.sums[e] = np.zeros(len(graph.partners[e]), dtype=np.int64)
                 keys = self.base.keys(p, e)
                 np.add.at(sums, keys[keys >= 0], jcard[keys >= 0])
 
