@@ -12,14 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from belvedere.lake import exchanges
 from belvedere.updating import applying, updates
 from updating import shelf_lake
 
 STEPS: dict[str, tuple[Any, str]] = {
     "write the intent": (applying.Applying, "write_intent"),
-    "first commit": (applying, "_merge"),
-    "second commit": (applying, "_merge"),
-    "third commit": (applying, "_merge"),
+    "first commit": (exchanges, "by_delta_rs"),
+    "second commit": (exchanges, "by_delta_rs"),
+    "third commit": (exchanges, "by_delta_rs"),
     "forget": (applying.Applying, "forget"),
     "check": (updates, "checked"),
     "undo": (applying.Applying, "_undo"),

@@ -17,9 +17,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from belvedere.derived import the_saves
 from belvedere.errors import Invalid, Unsupported
+from belvedere.lake import exchanges
+from belvedere.lake.exchanges import Exchange
 from belvedere.lake.keys import FOREIGN_KEYS_PROPERTY
 from belvedere.lake.shelf import Shelf
-from belvedere.updating import applying as module
+from belvedere.lake.tables import Table
 from belvedere.updating.applying import Intent, Overtaken, Part
 from belvedere.updating.asked import ViewRow
 from belvedere.updating.checks import Check
@@ -211,20 +213,20 @@ def test_a_change_by_someone_else_is_noticed_and_the_update_made_on_it(lake: Pat
 def test_a_commit_that_someone_came_before_is_undone(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, merge, calls = rows(lake), module._merge, [0]
+    before, merge, calls = rows(lake), exchanges.by_delta_rs, [0]
 
-    def overtaken(table: Any, part: Part, app: str, number: int) -> None:
+    def overtaken(table: Table, rows: Exchange, version: int) -> None:
         calls[0] += 1
         if calls[0] == 2:
-            name = part.table
+            name = table.name
             other = DeltaTable(str(lake / name)).to_pyarrow_table().slice(0, 0)
             write_deltalake(str(lake / name), other, mode="append")
             DeltaTable(str(lake / name)).create_write_transaction(
                 [], mode="append", schema=DeltaTable(str(lake / name)).schema()
             )
-        merge(table, part, app, number)
+        merge(table, rows, version)
 
-    monkeypatch.setattr(module, "_merge", overtaken)
+    monkeypatch.setattr(exchanges, "by_delta_rs", overtaken)
     monkeypatch.setattr("belvedere.updating.updates.ATTEMPTS", 1)
     with pytest.raises(Overtaken):
         update(lake, insert=ROW)
@@ -235,15 +237,15 @@ def test_a_commit_that_someone_came_before_is_undone(
 def test_a_row_that_someone_deletes_meanwhile_stays_deleted(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    merge, calls = module._merge, [0]
+    merge, calls = exchanges.by_delta_rs, [0]
 
-    def overtaken(table: Any, part: Part, app: str, number: int) -> None:
+    def overtaken(table: Table, rows: Exchange, version: int) -> None:
         calls[0] += 1
         if calls[0] == 1:
             DeltaTable(str(lake / "item")).delete("line = 100")
-        merge(table, part, app, number)
+        merge(table, rows, version)
 
-    monkeypatch.setattr(module, "_merge", overtaken)
+    monkeypatch.setattr(exchanges, "by_delta_rs", overtaken)
     with pytest.raises(Invalid) as refused:
         update(lake, update=(OLD, {**OLD, "item": "z"}))
     assert refused.value.reason == "NO_SUCH_ROW"
@@ -268,7 +270,7 @@ def test_what_someone_appends_while_a_commit_is_made_stays_and_the_update_is_mad
             return super().merge(*args, **named)
 
     before = view(lake)
-    monkeypatch.setattr(module, "DeltaTable", Late)
+    monkeypatch.setattr(exchanges, "DeltaTable", Late)
     update(lake, update=(OLD, ROW))
     assert view(lake) - before == {NEW, (1, "ann", 10, 5, 7, "s")}
     assert before - view(lake) == {tuple(OLD.values())}
@@ -302,17 +304,17 @@ def test_what_cannot_be_written_is_said_and_nothing_of_the_update_is_left(lake: 
 def test_a_process_that_was_connected_before_settles_a_killed_update_first(
     lake: Path, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    views, merge, calls = UpdatableViews(Shelf(lake)), module._merge, [0]
+    views, merge, calls = UpdatableViews(Shelf(lake)), exchanges.by_delta_rs, [0]
 
-    def killed(table: Any, part: Part, app: str, number: int) -> None:
+    def killed(table: Table, rows: Exchange, version: int) -> None:
         calls[0] += 1
         if calls[0] == 3:
             raise KeyboardInterrupt
-        merge(table, part, app, number)
+        merge(table, rows, version)
 
     before = view(lake)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_merge", killed)
+        patch.setattr(exchanges, "by_delta_rs", killed)
         with pytest.raises(KeyboardInterrupt):
             update(lake, update=(OLD, ROW))
     match call:

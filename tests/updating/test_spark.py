@@ -10,7 +10,8 @@ import pytest
 
 import belvedere as bv
 from belvedere.errors import Invalid, Unsupported
-from belvedere.updating import applying, trying
+from belvedere.lake import exchanges
+from belvedere.updating import trying
 from belvedere.updating.exact import TooMuch
 
 pytestmark = pytest.mark.spark
@@ -37,7 +38,7 @@ def fill(lake: bv.Lake) -> None:
         lake.declare_key(table, [key])
     lake.declare_foreign_key("item", ["orders"], "orders", ["id"])
     lake.sql("ALTER TABLE item ADD CONSTRAINT short CHECK (item IN ('a', 'b', 'c', 'd', 'e'))")
-    lake.sql("ALTER TABLE customer ADD CONSTRAINT named CHECK (length(name) > 1)")
+    lake.sql("ALTER TABLE customer ADD CONSTRAINT named CHECK (length(Name) > 1)")
 
 
 def rows(lake: bv.Lake) -> set[tuple[object, ...]]:
@@ -156,7 +157,7 @@ def _changed_by_others(lake: bv.Lake) -> None:
 
 def _killed(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """An update that ends between its commits is settled by the next that looks."""
-    merge, calls = applying._merge, [0]
+    merge, calls = exchanges.by_delta_rs, [0]
 
     def once(*args: object) -> None:
         calls[0] += 1
@@ -167,7 +168,7 @@ def _killed(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     before = rows(lake)
     insert = "INSERT INTO contacts VALUES (5, 'eve', 30, DATE '2022-01-01', 130, 'e')"
     with monkeypatch.context() as patch:
-        patch.setattr(applying, "_merge", once)
+        patch.setattr(exchanges, "by_delta_rs", once)
         with pytest.raises(KeyboardInterrupt):
             lake.sql(insert)
     assert rows(lake) == before

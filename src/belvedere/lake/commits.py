@@ -247,7 +247,14 @@ def _move_local(root: Path, stamp: Stamp) -> bool:
 @contextmanager
 def _stamping(w: Work, stamp: Stamp) -> Iterator[None]:
     """Commits of this session carry the stamp while the block runs; others wait."""
-    confs = {_METADATA: stamp.to_json(), _APP: stamp.view_id, _APP_VERSION: str(stamp.refresh)}
+    with fenced(w, stamp.view_id, stamp.refresh, {_METADATA: stamp.to_json()}):
+        yield
+
+
+@contextmanager
+def fenced(w: Work, app: str, number: int, more: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Commits of this session carry a Delta transaction while the block runs; others wait."""
+    confs = {_APP: app, _APP_VERSION: str(number), **(more or {})}
     with w.writing:
         try:
             for key, value in confs.items():

@@ -24,21 +24,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 
-from belvedere.errors import BelvedereError, Invalid, Unsupported
+from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake import log
+from belvedere.lake.exchanges import Exchange, exchange, undoing, unwritable
 from belvedere.lake.locks import lock
-from belvedere.lake.machine import as_unable
 from belvedere.lake.shelf import Tables
-from belvedere.lake.smallfeed import arrow_schema
-from belvedere.lake.smallwrites import CHECKPOINTS, passes_arrow
+from belvedere.lake.smallwrites import passes_arrow
 from belvedere.lake.tables import Table
 from belvedere.updating.constraints import BaseRow
 
-OP = "__op"
 MOST_TRIES = 10
 """How often what was made is taken back while others commit in between."""
 
@@ -51,10 +48,6 @@ class Part:
     version: int
     delete: tuple[BaseRow, ...]
     insert: tuple[BaseRow, ...]
-
-    def undone(self, version: int) -> Part:
-        """The reverse."""
-        return Part(self.table, version, self.insert, self.delete)
 
 
 @dataclass(frozen=True)
@@ -74,6 +67,10 @@ class Intent:
         """The record."""
         parts = [[p.table, p.version, _plain(p.delete), _plain(p.insert)] for p in self.parts]
         return json.dumps({"view": self.view, "number": self.number, "parts": parts})
+
+    def exchange(self, part: Part) -> Exchange:
+        """The commit of one of its tables."""
+        return Exchange(part.delete, part.insert, self.app, self.number)
 
     @staticmethod
     def from_json(text: str) -> Intent:
@@ -160,14 +157,13 @@ class Applying:
 
     def commit(self, intent: Intent, part: Part) -> bool:
         """Make one table's changes, in one commit; False if someone else came between."""
+        table = self._writable(part.table)
         try:
-            _merge(self._writable(part.table), part, intent.app, intent.number)
+            exchange(self._lake, table, intent.exchange(part), part.version)
         except CommitFailedError:
             if self._lake.table(part.table).version == part.version:
                 raise
             return False
-        except DeltaError as why:
-            raise as_unable(why) or _unwritable(part.table, str(why)) from why
         return self._lake.table(part.table).version == part.version + 1
 
     def _undo(self, intent: Intent) -> None:
@@ -181,8 +177,9 @@ class Applying:
         """Reverse one table's changes, on whatever version it has by then."""
         for left in reversed(range(MOST_TRIES)):
             table = self._writable(part.table)
+            rows = undoing(table, intent.exchange(part), part.version, intent.app + ".undo")
             try:
-                _merge(table, part.undone(table.version), intent.app + ".undo", intent.number)
+                exchange(self._lake, table, rows, table.version)
                 return
             except CommitFailedError:
                 if not left:
@@ -200,7 +197,7 @@ class Applying:
     def _writable(self, name: str) -> Table:
         table = self._lake.table(name)
         if table.root is None or not passes_arrow(table):
-            raise _unwritable(
+            raise unwritable(
                 name, "it is not on a local disk, or has columns that only Spark writes"
             )
         return table
@@ -215,31 +212,6 @@ class Applying:
             yield
 
 
-def _merge(table: Table, part: Part, app: str, number: int) -> None:
-    """Deletes and inserts of one table in one commit."""
-    assert table.root is not None
-    names = [c for c, _ in table.columns]
-    kinds = dict(table.columns)
-    schema = arrow_schema(kinds).append(pa.field(OP, pa.string()))
-    compared = sorted({c for row in part.delete for c in row}, key=names.index)
-    # A row that is there several times goes as one: a merge lets no two rows match one.
-    once = [r for i, r in enumerate(part.delete) if r not in part.delete[:i]]
-    rows = [{**dict.fromkeys(names), **r, OP: "delete"} for r in once]
-    rows += [{**dict.fromkeys(names), **r, OP: "insert"} for r in part.insert]
-    same = [f't."{c}" IS NOT DISTINCT FROM s."{c}"' for c in compared] or ["false"]
-    on = " AND ".join([f"s.\"{OP}\" = 'delete'", *(f"({s})" for s in same)])
-    DeltaTable(str(table.root), version=part.version).merge(
-        source=pa.Table.from_pylist(rows, schema=schema),
-        predicate=on,
-        source_alias="s",
-        target_alias="t",
-        commit_properties=CommitProperties(app_transactions=[Transaction(app, number)]),
-        post_commithook_properties=CHECKPOINTS,
-    ).when_matched_delete().when_not_matched_insert(
-        {f'"{c}"': f's."{c}"' for c in names}, f"s.\"{OP}\" = 'insert'"
-    ).execute()
-
-
 def next_number(lake: Tables, view: str, tables: Sequence[str]) -> int:
     """A number that no update of a view had in any of its tables."""
     app, highest = Intent(view, 0, ()).app, 0
@@ -250,15 +222,6 @@ def next_number(lake: Tables, view: str, tables: Sequence[str]) -> int:
             used = [known.transaction_version(a) or 0 for a in (app, app + ".undo")]
             highest = max(highest, *used)
     return highest + 1
-
-
-def _unwritable(table: str, why: str) -> Unsupported:
-    return Unsupported(
-        f"{table!r} cannot be written without Spark",
-        detail=why,
-        hint="updates through views write tables of a lake on local disk, with CHECKs that delta-rs knows",
-        reason="UNWRITABLE_TABLE",
-    )
 
 
 def _overtaken(table: str) -> Overtaken:
