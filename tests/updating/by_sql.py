@@ -97,7 +97,9 @@ def arrays_in_words(
     names, tree = {}, base.tree
     for p, of_row in enumerate(summary.of_row):
         for n in np.flatnonzero(of_row >= 0):
-            known = int(graph.jcard[p][n]) << 24 | int(graph.joined[p][n])
+            children = len(tree.child_edges[p])
+            bits = int(graph.joined[p][n]) | int(graph.completes.heard[p][n]) << children
+            known = int(graph.jcard[p][n]) << 26 | bits
             number = (own or {}).get(p, {}).get(int(n))
             names[p, int(of_row[n])] = (p, known if number is None else -number)
     sizes = {names[p, c]: int(summary.sizes[p][c]) for p, c in names}

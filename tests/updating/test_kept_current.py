@@ -49,7 +49,7 @@ def test_a_filter_kept_current_for_long_is_the_one_built_anew(seed: int) -> None
     assert not differs(seed, rows=30, values=12, batches=12)
 
 
-@pytest.mark.parametrize("what", ["_hear", "_extended", "_summed"])
+@pytest.mark.parametrize("what", ["_hear", "_extended", "_summed", "_complete"])
 def test_the_law_notices_changes_that_are_not_spread(
     what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

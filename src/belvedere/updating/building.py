@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from belvedere.algebra.scalars import col
-from belvedere.updating.classes import cardinality_codes
+from belvedere.updating.classes import cardinality_codes, class_bits
 from belvedere.updating.domains import Codes
 from belvedere.updating.graph import MOST
 from belvedere.updating.trees import Keys, Tree
@@ -258,13 +258,15 @@ class Passes:
     def _named(self, p: int, shown: Iterable[str]) -> exp.Subquery:
         """Extended rows of a position with their classes."""
         tree, query = self.tree, self.extended(p)
-        jcard, bits = f"CAST(1 AS {_CARDINALITY})", []
-        for bit, e in enumerate(tree.child_edges[p]):
+        joined, complete = class_bits(tree, p)
+        jcard = f"CAST(1 AS {_CARDINALITY})"
+        bits = [f"CASE WHEN c{e}.k0 IS NULL THEN 0 ELSE {bit} END" for e, bit in complete.items()]
+        for number, e in enumerate(tree.child_edges[p]):
             query = query.join(self._sums(e), on=self.on(p, e, f"s{e}"), join_type="left")
             # Three factors fit a decimal: beyond that a product is cut off before it goes on.
-            jcard = _at_most(jcard) if bit and bit % 2 == 0 else jcard
+            jcard = _at_most(jcard) if number and number % 2 == 0 else jcard
             jcard = f"{jcard} * {_at_most(f'coalesce(s{e}.s, CAST(0 AS DECIMAL(38, 0)))')}"
-            bits.append(f"CASE WHEN s{e}.s IS NULL THEN 0 ELSE {1 << bit} END")
+            bits.append(f"CASE WHEN s{e}.s IS NULL THEN 0 ELSE {joined[e]} END")
         query, own = self._owned(p, query)
         return query.select(
             *shown,

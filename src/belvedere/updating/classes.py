@@ -1,13 +1,19 @@
 """The join cardinality summary: classes of extended rows as supernodes, joins as weighted edges.
 
-Rows of a position are in one class if their join cardinality is the same and they have partners in
-the same child positions (Def. 5.5); where the view projects, also if what they show is the same
-(Sec. 8.2). A candidate is a class of its own. With each class stand
+Rows of a position are in one class if their join cardinality is the same, they have partners in the
+same child positions (Def. 5.5) and are complete on the same edges: with partners from which rows lead
+to all positions beyond. Where the view projects, what they show is also the same (Sec. 8.2). A candidate
+is a class of its own. With each class stand
 
     size      |c|, its rows
     means     for each child position, the expected partners, weighted by theirs: Σ est·|E|/|c|
     est       the product of the means: the expected join cardinality (Fig. 7)
     reach     by how much the number of view rows grows when est does by one, all else the same
+
+Def. 5.5 looks down the tree alone, and takes rows that lack a partner above, or on several sides, for
+those that lack but one: an insertion that completes some of them is then averaged over all. With the
+edges on which they are complete, rows that one new segment completes are told from those that it
+does not, so that the presence of its side effects is known without candidates.
 
 `reach` lets an estimate stop where a change is spread over a class: what lies above a class need
 not be gone through again. The joins of classes are kept by key as well, for the segments of an
@@ -34,8 +40,9 @@ if TYPE_CHECKING:
 NONE = -1
 FEW = 1000
 """Classes made since that are too few to be worth numbering all again."""
-_CHILDREN = 24
 _SHIFT = 32
+_ROOM = 26
+"""Bits of a class beside its join cardinality, which has 37."""
 
 Candidates = list[npt.NDArray[np.int64]]
 """The rows of each position that are classes of their own."""
@@ -45,10 +52,11 @@ class Names:
     """The numbers of a position's classes: by signature, then the candidates', then later ones."""
 
     def __init__(
-        self, graph: Graph, p: int, candidates: Codes, shown: Shown | None, rows: Codes
+        self, tree: Tree, graph: Graph, p: int, candidates: Codes, shown: Shown | None, rows: Codes
     ) -> None:
         self.position, self.candidates, self.shown = p, np.unique(candidates), shown
-        self.cardinalities = Domain.of_integers(_cardinalities(graph, p, rows))
+        self.children = len(tree.child_edges[p])
+        self.cardinalities = Domain.of_integers(self._in_common(graph, rows))
         self.signatures = self.cardinalities
         if shown is not None:
             self.signatures = Domain.of_integers(self._signatures(graph, rows))
@@ -62,8 +70,15 @@ class Names:
         """How many classes were made since."""
         return len(self.signatures) - self.first
 
+    def _in_common(self, graph: Graph, rows: Codes) -> Codes:
+        """What rows of a class have in common, whatever they show."""
+        p = self.position
+        complete = graph.completes.heard[p][rows].astype(np.int64)
+        bits = graph.joined[p][rows] | complete << self.children
+        return cardinality_codes(graph.jcard[p][rows], bits)
+
     def _signatures(self, graph: Graph, rows: Codes) -> Codes:
-        found = _cardinalities(graph, self.position, rows)
+        found = self._in_common(graph, rows)
         if self.shown is None:
             return found
         return self.cardinalities.codes_of(found) << _SHIFT | self.shown.of(rows)
@@ -81,14 +96,19 @@ class Names:
         return found
 
 
-def _cardinalities(graph: Graph, p: int, rows: Codes) -> Codes:
-    """What rows of a class have in common: join cardinality, children with partners (Def. 5.5)."""
-    return cardinality_codes(graph.jcard[p][rows], graph.joined[p][rows])
+def class_bits(tree: Tree, p: int) -> tuple[dict[int, int], dict[int, int]]:
+    """The bits of a position's classes: for edges to children with partners, for edges that are complete."""
+    children, around = tree.child_edges[p], tree.around[p]
+    first = len(children)
+    return (
+        {e: 1 << bit for bit, e in enumerate(children)},
+        {e: 1 << first + bit for bit, e in enumerate(around)},
+    )
 
 
 def cardinality_codes(jcard: Codes, bits: Codes) -> Codes:
-    """Join cardinalities and bits of children with partners as one number each."""
-    found: Codes = jcard << _CHILDREN | bits
+    """Join cardinalities and bits as one number each; bits of more edges than have room tell nothing."""
+    found: Codes = jcard << _ROOM | bits & ((1 << _ROOM) - 1)
     return found
 
 
@@ -131,7 +151,7 @@ def summarized(
     names, of_row, sizes = [], [], []
     for p in positions:
         rows = np.flatnonzero(graph.extended[p])
-        names.append(Names(graph, p, candidates[p], shown[p] if shown else None, rows))
+        names.append(Names(base.tree, graph, p, candidates[p], shown[p] if shown else None, rows))
         found = np.full(len(graph.extended[p]), NONE, dtype=np.int64)
         found[rows] = names[p].of(graph, rows)
         of_row.append(roomy(found))

@@ -24,11 +24,13 @@ class Defined:
     jcard: dict[Node, float]
     joined: dict[Node, frozenset[int]]
     """The child positions in which a row has extended partners."""
+    complete: dict[Node, frozenset[int]]
+    """The edges on which a row has a partner from which rows lead to all positions beyond."""
 
     def classes(self, candidates: frozenset[Node]) -> dict[Node, object]:
         """The class of each extended row: the same for rows of the same class."""
         return {
-            n: n if n in candidates else (n[0], self.jcard[n], self.joined[n])
+            n: n if n in candidates else (n[0], self.jcard[n], self.joined[n], self.complete[n])
             for n in self.extended
         }
 
@@ -59,7 +61,18 @@ def defined(base: Base) -> Defined:
             for other in state.partners(p, number, e)
         )
 
+    def completes(p: int, number: int, e: int) -> bool:
+        """Whether a row has a partner on an edge that completes all beyond it."""
+        q = tree.edges[e].across(p)
+        return any(
+            all(completes(q, other, f) for f in tree.around[q] if f != e)
+            for other in state.partners(p, number, e)
+        )
+
     extended = frozenset(n for n in nodes if leads(*n, -1))
+    complete = {
+        (p, n): frozenset(e for e in tree.around[p] if completes(p, n, e)) for p, n in extended
+    }
     jcard: dict[Node, float] = {}
     joined: dict[Node, frozenset[int]] = {}
     for p in reversed(tree.down):
@@ -74,7 +87,7 @@ def defined(base: Base) -> Defined:
             }
             jcard[node] = min(prod(sum(jcard[b] for b in some) for some in below.values()), MOST)
             joined[node] = frozenset(q for q, some in below.items() if some)
-    return Defined(frozenset(whole), extended, jcard, joined)
+    return Defined(frozenset(whole), extended, jcard, joined, complete)
 
 
 def weights(

@@ -60,7 +60,8 @@ class _Spreading:
         for p in self.positions:
             self._whole(p, reached[p], others[p])
         self._tell(dangles, others)
-        return self._cardinalities([self._extended(p, others[p]) for p in self.positions])
+        moved = self._cardinalities([self._extended(p, others[p]) for p in self.positions])
+        return [np.union1d(rows, self._complete(p, reached[p])) for p, rows in enumerate(moved)]
 
     def _nowhere(self) -> list[_Reached]:
         return [_Reached(self.base.rows_at(p).size) for p in self.positions]
@@ -120,6 +121,13 @@ class _Spreading:
         self.graph.extended[p][rows] = now
         turned: Codes = rows[was != now]
         return turned
+
+    def _complete(self, p: int, reached: _Reached) -> Codes:
+        """The extended rows that are complete on other edges than before."""
+        rows = reached.rows
+        heard = self.graph.completes.heard[p][rows] != reached.heard
+        found: Codes = rows[heard & self.graph.extended[p][rows]]
+        return found
 
     def _cardinalities(self, turned: list[Codes]) -> list[Codes]:
         """Join cardinalities from the leaves up; the rows of which anything is different."""

@@ -33,7 +33,7 @@ from belvedere.updating.building import (
     summary_of,
     whole_numbers,
 )
-from belvedere.updating.classes import NONE, Summary, propagate
+from belvedere.updating.classes import NONE, Summary, class_bits, propagate
 from belvedere.updating.domains import Codes
 from belvedere.updating.estimate import Estimate, Segment, estimate_side_effects
 from belvedere.updating.graph import MOST
@@ -245,16 +245,18 @@ class _Near:
         """Whether a row that is there is whole, and the place of its class if it is an extended one."""
         tree = self.tree
         said = [(tree.edges[e].across(p), e, self.keys[p, e]) for e in tree.around[p]]
-        whole = all(self.says("c", *at) for at in said)
+        joined, complete = class_bits(tree, p)
+        bits = sum(complete[at[1]] for at in said if self.says("c", *at))
+        whole = bits == sum(complete.values())
         if whole and not any(self.says("d", *at) for at in said):
             return whole, NONE
-        jcard, joined = 1.0, 0
-        for bit, e in enumerate(tree.child_edges[p]):
+        jcard = 1.0
+        for e, bit in joined.items():
             child, key = tree.child(e), self.keys[p, e]
             found = self.says("b", child, e, key)
             jcard = min(jcard * (self._cardinality(child, e, key) if found else 0.0), MOST)
-            joined |= found << bit
-        numbers = (int(jcard), joined, self.tabled.own(p, row))
+            bits |= bit if found else 0
+        numbers = (int(jcard), bits, self.tabled.own(p, row))
         code = class_codes(*(np.array([n], dtype=np.int64) for n in numbers))
         return whole, int(self.tabled.places(p, code)[0])
 
