@@ -10,8 +10,8 @@ from belvedere.updating.evaluation import deletable
 from belvedere.updating.filter import Filter
 from belvedere.updating.full import FullPropagation, everything
 from belvedere.updating.roots import choose_root
-from benchmarks.updating_curves import by_share
-from benchmarks.updating_data import as_arrow, filter_over
+from benchmarks.updating_curves import FURTHER, as_defined, by_share, figures_of
+from benchmarks.updating_data import SHARE, as_arrow, filter_over
 from benchmarks.updating_insertions import Row, labelled, timed
 
 EACH = 500
@@ -56,11 +56,11 @@ def bibliography(papers: int, share: float, seed: int) -> tuple[Rows, Rows]:
 def on_bibliography(papers: int) -> dict[str, Any]:
     """Errors and times by the share of candidates, of other detectors, and of deletions."""
     whole, some = bibliography(papers, 0.5, 11)
-    made = filter_over(QUERY, COLUMNS, as_arrow(COLUMNS, some), KEYS, 0, 0.1)
+    made = filter_over(QUERY, COLUMNS, as_arrow(COLUMNS, some), KEYS)
     rows = _view_rows(whole)
     training, _ = labelled(made, rows[:3000], 100)
-    chosen = choose_root(range(4), lambda r: made if r == 0 else made.rooted(r), training)
-    made = made.rooted(chosen.root)
+    chosen = choose_root(range(4), lambda r: made if r == 0 else made.rooted(r, SHARE), training)
+    made = made.rooted(chosen.root, SHARE)
     sample, drawn = labelled(made, rows[3000:], EACH)
     plain = [row for row, _ in sample]
     full, all_rows = FullPropagation(made), everything(made)
@@ -68,7 +68,8 @@ def on_bibliography(papers: int) -> dict[str, Any]:
         "insertions": len(sample),
         "with side effects": sum(real for _, real in sample),
         "drawn": drawn,
-        "by candidates": {s: a.figures() for s, a in by_share(made, sample).items()},
+        "by candidates": figures_of(by_share(made, sample, FURTHER)),
+        "as defined": as_defined(made, lambda: figures_of(by_share(made, sample, FURTHER))),
         "full_ms": round(timed(lambda r: full.estimate(made.segments(r)), plain[::25]), 3),
         "eds_ms": round(timed(lambda r: all_rows.estimate(made.segments(r)), plain[::25]), 3),
         "deletion_ms": round(_deletions_ms(made, rows), 3),

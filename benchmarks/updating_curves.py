@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from belvedere.updating.estimate import THETA
 from belvedere.updating.evaluation import auc, errors, roc
 from belvedere.updating.filter import Filter
+from benchmarks.updating_data import SHARE
 from benchmarks.updating_insertions import Row, view_rows
 
 SHARES = (0.0, 0.02, 0.04, 0.06, 0.08, 0.10)
+FURTHER = (*SHARES, 0.2, 0.3)
+"""Where ten percent are too few to show what candidates do."""
 HARD = (0.0, 0.1, 0.2, 0.3)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -35,10 +40,12 @@ class Answers:
         }
 
 
-def by_share(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str, Answers]:
+def by_share(
+    made: Filter, sample: Sequence[tuple[Row, bool]], shares: Sequence[float] = SHARES
+) -> dict[str, Answers]:
     """Estimates with several shares of candidates (Exp. C)."""
     found = {}
-    for share in SHARES:
+    for share in shares:
         made.candidates_of(share)
         began = time.process_time()
         scored = [(made.estimate(made.segments(row)).rows, real) for row, real in sample]
@@ -47,16 +54,44 @@ def by_share(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str, Answ
     return found
 
 
+def figures_of(answers: Mapping[str, Answers]) -> dict[str, dict[str, float]]:
+    """Errors and times by the share of candidates."""
+    return {share: some.figures() for share, some in answers.items()}
+
+
+def as_defined(made: Filter, run: Callable[[], T]) -> T:
+    """What is found with the classes of Def. 5.5, which do not ask where their rows are complete."""
+    completes = made.graph.completes
+    nowhere = [np.zeros_like(heard) for heard in completes.heard]
+    made.graph.completes = replace(completes, heard=nowhere)
+    made.summarize()
+    try:
+        return run()
+    finally:
+        made.graph.completes = completes
+        made.summarize()
+
+
 def curves(
-    made: Filter, sample: Sequence[tuple[Row, bool]], answers: Mapping[str, Answers]
+    made: Filter,
+    sample: Sequence[tuple[Row, bool]],
+    answers: Mapping[str, Answers],
+    defined: Mapping[str, Answers],
 ) -> dict[str, list[tuple[float, float]]]:
-    """ROC points over the threshold, for several shares of candidates; then hard updates alone."""
-    found = {f"{share} candidates": roc(some.scored) for share, some in answers.items()}
-    for share, mixed in mixes(made, sample).items():
-        scored = [(made.estimate(made.segments(row)).rows, real) for row, real in mixed]
-        found[f"{share:.0%} hard updates"] = roc(scored)
-    made.candidates_of(0.1)
+    """ROC points over the threshold, by candidates and classes; then with hard updates."""
+    found = {f"Def. 5.5, {share} candidates": roc(s.scored) for share, s in defined.items()}
+    found["no candidates"] = roc(answers["0%"].scored)
+    hard = mixes(made, sample)
+    for share, some in hard.items():
+        found[f"{share:.0%} hard updates"] = _roc_of(made, some)
+    most = hard[HARD[-1]]
+    found[f"Def. 5.5, {HARD[-1]:.0%} hard updates"] = as_defined(made, lambda: _roc_of(made, most))
+    made.candidates_of(SHARE)
     return found
+
+
+def _roc_of(made: Filter, sample: Sequence[tuple[Row, bool]]) -> list[tuple[float, float]]:
+    return roc([(made.estimate(made.segments(row)).rows, real) for row, real in sample])
 
 
 def mixes(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[float, list[tuple[Row, bool]]]:
@@ -93,7 +128,7 @@ def ablations(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str, lis
     made.summarize()
     found["without classes"] = both(made, sample)
     made.graph.extended = whole
-    made.candidates_of(0.1)
+    made.candidates_of(SHARE)
     return found
 
 

@@ -83,6 +83,8 @@ JOINS: dict[str, tuple[str, str]] = {
     "q20": ("supplier s, nation n", _SN),
     "q21": (f"supplier s, {_L}, {_O}, nation n", f"{_SL} AND {_LO} AND {_SN}"),
 }
+SHARE = 0.1
+"""Candidates among the extended rows, wherever nothing else is said."""
 CHUNK = 4_000
 """Rows of the largest table that are joined at a time."""
 SAME = {"q12": "q04", "q17": "q14", "q18": "q03", "q19": "q14", "q22": "q13"}
@@ -242,9 +244,7 @@ def filter_over(
     columns: Mapping[str, tuple[str, ...]],
     tables: Mapping[str, pa.Table],
     keys: Mapping[str, tuple[str, ...]],
-    root: int,
-    share: float,
 ) -> Filter:
     """The filter of a query over tables of integers."""
     shape = normal_form(bind(query, Tables(columns)))
-    return make_filter(shape, tables, keys, root=root, share=share)
+    return make_filter(shape, tables, keys, share=SHARE)

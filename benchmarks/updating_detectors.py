@@ -16,6 +16,7 @@ import numpy as np
 from belvedere.updating.estimate import THETA
 from belvedere.updating.evaluation import divergence, effective, error_bound, errors
 from belvedere.updating.filter import Filter
+from benchmarks.updating_data import SHARE
 from benchmarks.updating_insertions import Row, view_rows
 
 MOST_ROWS = 2_000
@@ -111,5 +112,5 @@ def divergences(
             "log10 of the bound of fp": round(math.log10(max(bound.fp, 1e-9)), 1),
             "log10 of the bound of fn": round(math.log10(max(bound.fn, 1e-9)), 1),
         }
-    made.candidates_of(0.1)
+    made.candidates_of(SHARE)
     return found

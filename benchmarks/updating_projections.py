@@ -58,7 +58,7 @@ class Projected:
         ]
         keys = dict.fromkeys(db.columns, ("pk",))
         tables = as_arrow(db.columns, rows)
-        self.made = filter_over(db.query(self.shown), db.columns, tables, keys, 0, 0.1)
+        self.made = filter_over(db.query(self.shown), db.columns, tables, keys)
         values = ", ".join(map(str, range(0, 2 * db.size, db.fan_out)))
         checks = {c: check(f"{c} IN ({values})") for c in ("f1", "f2")}
         rules = TableRules(dict.fromkeys(NAMES, "bigint"), ("pk",), (), checks)

@@ -12,12 +12,11 @@ from typing import Any
 from belvedere.updating.asked import Coder, ViewRow
 from belvedere.updating.checks import Checker, Mode
 from belvedere.updating.constraints import BaseRow, TableRules
-from belvedere.updating.estimate import THETA
-from belvedere.updating.evaluation import errors
 from belvedere.updating.filter import Filter, make_filter
 from belvedere.updating.full import FullPropagation, everything
 from belvedere.updating.roots import best_root, choose_root
-from benchmarks.updating_data import COLUMNS, KEYS, Tpch, shape_of
+from benchmarks.updating_curves import as_defined, both
+from benchmarks.updating_data import COLUMNS, KEYS, SHARE, Tpch, shape_of
 from benchmarks.updating_insertions import Row, has_side_effects, labelled, timed
 
 CYCLIC = "q05 cyclic"
@@ -66,6 +65,14 @@ class Figures:
     indexed_ms: float = 0.0
     eds_ms: float = 0.0
     summary: float = 0.0
+    plain_fp: float = 0.0
+    """Without candidates, as the next three."""
+    plain_fn: float = 0.0
+    plain_ms: float = 0.0
+    plain_summary: float = 0.0
+    defined_fp: float = 0.0
+    """With candidates, but the classes of Def. 5.5."""
+    defined_fn: float = 0.0
     build_s: float = 0.0
     maintain_ms: float = 0.0
     maintain_first_ms: float = 0.0
@@ -84,19 +91,17 @@ def measured(tpch: Tpch, name: str, each: int, tried: int) -> tuple[Figures, Fil
     shape = shape_of(name)
     tables = tpch.tables(shape)
     began = time.process_time()
-    made = make_filter(shape, tables, KEYS, root=0, share=0.1)
+    made = make_filter(shape, tables, KEYS, root=0, share=SHARE)
     figures = Figures(name, build_s=time.process_time() - began)
     rows = tpch.insertions(name, MOST, 1)
     training, _ = labelled(made, islice(rows, TRAINING), 100)
     roots = sorted({0, best_root(shape, KEYS), len(shape.positions) - 1})
-    chosen = choose_root(roots, lambda r: made if r == 0 else made.rooted(r), training)
-    made = made if chosen.root == 0 else made.rooted(chosen.root)
+    chosen = choose_root(roots, lambda r: made if r == 0 else made.rooted(r, SHARE), training)
+    made = made if chosen.root == 0 else made.rooted(chosen.root, SHARE)
     figures.root = chosen.root
     sample, figures.drawn = labelled(made, rows, each)
     figures.drawn_from = tpch.driving(name)
-    scored = [(made.estimate(made.segments(row)).rows, real) for row, real in sample]
-    found = errors(scored, THETA)
-    figures.fp, figures.fn = found.fp, found.fn
+    figures.fp, figures.fn = both(made, sample)
     figures.insertions, figures.positives = len(sample), sum(real for _, real in sample)
     random.Random(3).shuffle(sample)
     plain = [row for row, _ in sample]
@@ -105,7 +110,14 @@ def measured(tpch: Tpch, name: str, each: int, tried: int) -> tuple[Figures, Fil
     figures.full_ms = timed(lambda row: full.estimate(made.segments(row)), plain[:20])
     figures.eds_ms = timed(lambda row: all_rows.estimate(made.segments(row)), plain[:5])
     figures.indexed_ms = timed(lambda row: has_side_effects(made, row), plain[:200])
-    figures.summary = made.summary.bytes / sum(t.nbytes for t in tables.values())
+    size = sum(t.nbytes for t in tables.values())
+    figures.summary = made.summary.bytes / size
+    figures.defined_fp, figures.defined_fn = as_defined(made, lambda: both(made, sample))
+    made.candidates_of(0.0)
+    figures.plain_fp, figures.plain_fn = both(made, sample)
+    figures.plain_ms = timed(lambda row: made.estimate(made.segments(row)), plain)
+    figures.plain_summary = made.summary.bytes / size
+    made.candidates_of(SHARE)
     figures.auto_tried, figures.auto_wrong = against_brute_force(tpch, made, name, sample[:tried])
     return figures, made, sample
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from belvedere.updating.filter import make_filter
 from belvedere.updating.full import FullPropagation, everything
 from belvedere.updating.roots import best_root
-from benchmarks.updating_data import KEYS, Tpch, shape_of
+from benchmarks.updating_data import KEYS, SHARE, Tpch, shape_of
 from benchmarks.updating_deletions import deleted_and_replaced
 from benchmarks.updating_insertions import labelled, timed
 from benchmarks.updating_maintenance import maintained
@@ -25,7 +25,7 @@ def _at(directory: Path, percent: int, each: int) -> dict[str, float]:
     tpch, shape = Tpch.at(directory, percent), shape_of("q07")
     tables = tpch.tables(shape)
     began = time.process_time()
-    made = make_filter(shape, tables, KEYS, root=best_root(shape, KEYS), share=0.1)
+    made = make_filter(shape, tables, KEYS, root=best_root(shape, KEYS), share=SHARE)
     build = time.process_time() - began
     sample, _ = labelled(made, tpch.insertions("q07", 4_000, 1), each)
     rows = [row for row, _ in sample]

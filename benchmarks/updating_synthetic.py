@@ -11,8 +11,8 @@ from typing import Any
 from belvedere.updating.filter import Filter
 from belvedere.updating.full import FullPropagation, everything
 from belvedere.updating.roots import choose_root
-from benchmarks.updating_curves import both, by_share
-from benchmarks.updating_data import as_arrow, filter_over
+from benchmarks.updating_curves import FURTHER, as_defined, both, by_share, figures_of
+from benchmarks.updating_data import SHARE, as_arrow, filter_over
 from benchmarks.updating_insertions import Row, labelled, timed
 
 NAMES = ("pk", "f1", "f2", "v")
@@ -83,8 +83,9 @@ def on_synthetic(size: int, each: int) -> dict[str, Any]:
         "insertions": len(sample),
         "with side effects": sum(real for _, real in sample),
         "drawn": drawn,
-        "fp_fn by root": {f"r{p}": both(made.rooted(p), sample) for p in range(db.relations)},
-        "by candidates": {s: a.figures() for s, a in by_share(best, sample).items()},
+        "fp_fn by root": {f"r{p}": both(made.rooted(p, 0.0), sample) for p in range(db.relations)},
+        "by candidates": figures_of(by_share(best, sample, FURTHER)),
+        "as defined": as_defined(best, lambda: figures_of(by_share(best, sample, FURTHER))),
         "full_ms": round(timed(lambda r: full.estimate(made.segments(r)), plain), 3),
         "eds_ms": round(timed(lambda r: all_rows.estimate(made.segments(r)), plain), 3),
         "varied": {
@@ -113,7 +114,7 @@ def _asked(db: Synthetic, each: int) -> tuple[Filter, list[tuple[Row, bool]], in
     """The filter of a database and insertions into it."""
     rows = db.rows()
     keys = dict.fromkeys(db.columns, ("pk",))
-    made = filter_over(db.query(), db.columns, as_arrow(db.columns, rows), keys, 0, 0.1)
+    made = filter_over(db.query(), db.columns, as_arrow(db.columns, rows), keys)
     return made, *labelled(made, islice(chains(db, rows, random.Random(6)), MOST), each)
 
 
@@ -121,7 +122,7 @@ def _from_best_root(made: Filter, sample: list[tuple[Row, bool]]) -> Filter:
     """The filter from the root that is best on a hundred insertions of each kind."""
     training = [*sample[:100], *sample[-100:]]
     roots = range(len(made.shape.positions))
-    return made.rooted(choose_root(roots, lambda r: made.rooted(r), training).root)
+    return made.rooted(choose_root(roots, lambda r: made.rooted(r, SHARE), training).root, SHARE)
 
 
 def _text(value: Any) -> str:

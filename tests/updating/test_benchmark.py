@@ -25,7 +25,7 @@ def test_insertions_are_drawn_until_there_are_enough_of_both_kinds() -> None:
     db = Synthetic(relations=3, size=100)
     rows = db.rows()
     keys = dict.fromkeys(db.columns, ("pk",))
-    made = filter_over(db.query(), db.columns, as_arrow(db.columns, rows), keys, 0, 0.1)
+    made = filter_over(db.query(), db.columns, as_arrow(db.columns, rows), keys)
     sample, drawn = labelled(made, islice(chains(db, rows, Random(1)), 2_000), 10)
     assert Counter(real for _, real in sample) == {True: 10, False: 10}
     assert len(sample) <= drawn < 2_000

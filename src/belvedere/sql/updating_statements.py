@@ -18,7 +18,7 @@ class CreateUpdatable:
     name: str
     query: str
     root: str | None = None
-    percent: float = 10.0
+    percent: float = 0.0
     candidates: int | None = None
     """Partial view rows whose base rows are candidates, where they are counted."""
     lookups: str | None = None
@@ -71,7 +71,7 @@ def _create(c: Cursor) -> CreateUpdatable:
             )
             raise c.wrong("expected AS and a query, or ROOT, CANDIDATES, LOOKUPS IN", hint)
     query, offset = c.rest("a query")
-    percent, count = share or (10.0, None)
+    percent, count = share or (0.0, None)
     lead = re.sub(r"\S", " ", c.text[:offset])
     return CreateUpdatable(name, query, root, percent, count, lookups, summary, lead)
 

@@ -26,8 +26,6 @@ from belvedere.updating.shown import Shown
 from belvedere.updating.spreading import Before, spread
 from belvedere.updating.trees import Keys, join_tree
 
-SHARE = 0.1
-
 
 class Lookups:
     """Rows of a view's tables in memory, all of them or those beside a request, found by value."""
@@ -79,12 +77,12 @@ class Filter(Lookups):
         self,
         base: Base,
         keys: Keys,
-        candidates: Candidates | None = None,
+        candidates: Candidates,
         graph: Graph | None = None,
     ) -> None:
         super().__init__(base, keys)
         self.graph: Graph = graph or graph_of(base)
-        self.candidates = candidates or best_candidates(base, self.graph, SHARE)
+        self.candidates = candidates
         self.summary: Summary = self._summarized()
 
     @property
@@ -97,7 +95,7 @@ class Filter(Lookups):
             for c in self.keys.get(position.table, tuple(self.base.held[position.table]))
         )
 
-    def rooted(self, root: int, share: float = SHARE) -> Filter:
+    def rooted(self, root: int, share: float = 0.0) -> Filter:
         """The filter of the same rows from another root; they share the rows, so only one is kept."""
         base = self.base.rooted(root)
         graph = rerooted(base, self.graph)
@@ -148,7 +146,7 @@ def make_filter(
     keys: Keys,
     *,
     root: int | str = 0,
-    share: float = SHARE,
+    share: float = 0.0,
 ) -> Filter:
     """The filter of a view over tables in Arrow, the columns that it uses."""
     tree = join_tree(shape, root, keys)
