@@ -13,6 +13,7 @@ import numpy as np
 from belvedere.updating.estimate import THETA
 from belvedere.updating.evaluation import auc, errors, roc
 from belvedere.updating.filter import Filter
+from belvedere.updating.roots import choose_root
 from benchmarks.updating_data import SHARE
 from benchmarks.updating_insertions import Row, view_rows
 
@@ -70,6 +71,12 @@ def as_defined(made: Filter, run: Callable[[], T]) -> T:
     finally:
         made.graph.completes = completes
         made.summarize()
+
+
+def from_best_root(made: Filter, training: Sequence[tuple[Row, bool]]) -> Filter:
+    """The filter from the root that errs least on some insertions."""
+    roots = range(len(made.shape.positions))
+    return made.rooted(choose_root(roots, lambda r: made.rooted(r, SHARE), training).root, SHARE)
 
 
 def curves(

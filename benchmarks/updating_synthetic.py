@@ -10,9 +10,15 @@ from typing import Any
 
 from belvedere.updating.filter import Filter
 from belvedere.updating.full import FullPropagation, everything
-from belvedere.updating.roots import choose_root
-from benchmarks.updating_curves import FURTHER, as_defined, both, by_share, figures_of
-from benchmarks.updating_data import SHARE, as_arrow, filter_over
+from benchmarks.updating_curves import (
+    FURTHER,
+    as_defined,
+    both,
+    by_share,
+    figures_of,
+    from_best_root,
+)
+from benchmarks.updating_data import as_arrow, filter_over
 from benchmarks.updating_insertions import Row, labelled, timed
 
 NAMES = ("pk", "f1", "f2", "v")
@@ -85,7 +91,9 @@ def on_synthetic(size: int, each: int) -> dict[str, Any]:
         "drawn": drawn,
         "fp_fn by root": {f"r{p}": both(made.rooted(p, 0.0), sample) for p in range(db.relations)},
         "by candidates": figures_of(by_share(best, sample, FURTHER)),
-        "as defined": as_defined(best, lambda: figures_of(by_share(best, sample, FURTHER))),
+        "as defined": as_defined(
+            made, lambda: figures_of(by_share(_from_best_root(made, sample), sample, FURTHER))
+        ),
         "full_ms": round(timed(lambda r: full.estimate(made.segments(r)), plain), 3),
         "eds_ms": round(timed(lambda r: all_rows.estimate(made.segments(r)), plain), 3),
         "varied": {
@@ -120,9 +128,7 @@ def _asked(db: Synthetic, each: int) -> tuple[Filter, list[tuple[Row, bool]], in
 
 def _from_best_root(made: Filter, sample: list[tuple[Row, bool]]) -> Filter:
     """The filter from the root that is best on a hundred insertions of each kind."""
-    training = [*sample[:100], *sample[-100:]]
-    roots = range(len(made.shape.positions))
-    return made.rooted(choose_root(roots, lambda r: made.rooted(r, SHARE), training).root, SHARE)
+    return from_best_root(made, [*sample[:100], *sample[-100:]])
 
 
 def _text(value: Any) -> str:

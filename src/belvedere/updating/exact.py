@@ -117,17 +117,26 @@ class State:
     def _found(self, p: int, number: int, edge: int) -> list[int]:
         q = self.tree.edges[edge].across(p)
         table = self.shape.positions[q].table
-        mine = tuple(self.code(p, number, c) for c in self.tree.columns(p, edge))
-        if NULL in mine:
-            return []
-        gone = self.gone.get(table, frozenset())
-        key = self.base.key(p, edge, self.row(p, number))
-        found = [n for n in self.base.matching(q, edge, key) if n not in gone]
+        if number < 0:
+            key = self.base.key(p, edge, self.row(p, number))
+        else:
+            key = int(self.base.keys(p, edge)[number])
+        found = self.base.matching(q, edge, key)
+        if gone := self.gone.get(table):
+            found = [n for n in found if n not in gone]
+        return found + self._new_partners(p, number, edge) if self.new.get(table) else found
+
+    def _new_partners(self, p: int, number: int, edge: int) -> list[int]:
+        q = self.tree.edges[edge].across(p)
+        mine = [self.code(p, number, c) for c in self.tree.columns(p, edge)]
         theirs = self.tree.columns(q, edge)
-        for i, new in enumerate(self.new.get(table, ())):
-            if q in new.members and mine == tuple(self.code(q, -1 - i, c) for c in theirs):
-                found.append(-1 - i)
-        return found
+        return [
+            -1 - i
+            for i, new in enumerate(self.new[self.shape.positions[q].table])
+            if q in new.members
+            and NULL not in mine
+            and mine == [self.code(q, -1 - i, c) for c in theirs]
+        ]
 
     def completes(self, p: int, number: int, came: int) -> bool:
         """Whether a row has partners, and they theirs, everywhere but where we came from."""

@@ -118,10 +118,15 @@ class Tree:
 
     def columns(self, position: int, edge: int) -> tuple[str, ...]:
         """The columns of a position on which it meets the other end of an edge."""
-        return tuple(
-            next(c for p, c in self.shape.classes[k] if p == position)
-            for k in self.edges[edge].classes
-        )
+        return self._columns[position, edge]
+
+    @cached_property
+    def _columns(self) -> dict[tuple[int, int], tuple[str, ...]]:
+        return {
+            (p, e): tuple(next(c for q, c in self.shape.classes[k] if q == p) for k in edge.classes)
+            for e, edge in enumerate(self.edges)
+            for p in (edge.one, edge.other)
+        }
 
     def rooted(self, root: int) -> Tree:
         """The same tree with another root."""
