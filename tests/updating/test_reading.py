@@ -10,6 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from belvedere.lake.keys import KEY_PROPERTY
+from belvedere.lake.lookup import look_up
 from belvedere.lake.shelf import Shelf
 from belvedere.updating import reading
 from belvedere.updating.reading import LakeSource
@@ -30,6 +31,29 @@ def test_the_largest_and_the_first_values_are_found_without_reading_rows_whole(
     assert source.largest("item", "line") == 103
     assert source.first("customer", "note", 10) == ["x", "z"]
     assert len(source.first("item", "line", 2)) == 2
+
+
+def test_rows_are_looked_up_once_by_their_key_whatever_else_is_asked_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def watched(*args: Any, **options: Any) -> Any:
+        asked.append(args[3])
+        return look_up(*args, **options)
+
+    monkeypatch.setattr(reading, "look_up", watched)
+    source = LakeSource(Shelf(make(tmp_path)))
+    (row,) = source.where("customer", {"id": 2})
+    assert source.where("customer", row) == [row]
+    assert source.where("customer", {"note": row["note"], "id": 2}) == [row]
+    assert source.where("customer", {"note": "another", "id": 2}) == []
+    assert row["note"] is None
+    assert asked == ["id"]
+    assert [r["id"] for r in source.where("customer", {"note": "x"})] == [1]
+    assert source.where("customer", {"id": 1, "note": None}) == []
+    assert asked == ["id", "note", "id"]
+    assert source.where("customer", {"id": None}) == []
 
 
 def test_without_bounds_in_the_log_the_column_is_looked_at(

@@ -7,7 +7,9 @@ lies on the segment's side. The row to be inserted itself is not counted here.
 Step 2 looks in G⁻: the segments become classes of their own, joined with their neighbours' classes
 by their keys, and the change of `est` is propagated to the root. Candidates, which are rows, are
 propagated one by one; where a change spreads over a larger class, its `reach` tells what becomes
-of it further up. With every row a candidate the count is exact.
+of it further up. With every row a candidate the count is exact. Without any, whether there are side
+effects is exact where one segment is new: rows of a class are complete on the same edges, so that
+it completes all of them that have its key, or none.
 
 Where a join on several columns contains others of the same position, the rows that have a segment's
 key on it, its kin, meet the segment's partners on all of these joins at once. An average over their

@@ -118,10 +118,10 @@ class LakeFinder:
 
 
 def _best(table: Table, columns: Sequence[str]) -> str | None:
-    """The column by which rows are looked up: of the table's key if possible, then the first."""
-    key = [c.lower() for c in key_of(table) or ()]
-    some = [c for c in columns if can_look_up(table, c)]
-    return next((c for c in some if c.lower() in key), some[0] if some else None)
+    """The column by which rows are looked up: the first of the table's key if possible."""
+    some = {c.lower(): c for c in columns if can_look_up(table, c)}
+    key = [some[c.lower()] for c in key_of(table) or () if c.lower() in some]
+    return next(iter([*key, *some.values()]), None)
 
 
 class LakeSource:
@@ -133,11 +133,19 @@ class LakeSource:
         self._known: dict[tuple[str, tuple[tuple[str, Any], ...]], list[BaseRow]] = {}
 
     def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
-        """The rows of any table whose columns have these values, all columns of them."""
-        key = table, tuple(sorted(equal.items(), key=lambda item: item[0]))
-        if key not in self._known:
-            self._known[key] = self._found(table, equal)
-        return self._known[key]
+        """The rows of any table whose columns have these values, all columns of them.
+
+        Where they have those of its key, rows of that key are looked up, once for whatever else is asked.
+        """
+        at = self._table(table)
+        key = [c for c in equal if c.lower() in {k.lower() for k in key_of(at) or ()}]
+        whole_key = 0 < len(key) == len(key_of(at) or ()) and None not in map(equal.get, key)
+        by = {c: equal[c] for c in sorted(key if whole_key else equal)}
+        asked = table, tuple(by.items())
+        if asked not in self._known:
+            self._known[asked] = self._found(at, by)
+        rest = {c: value for c, value in equal.items() if c not in by}
+        return [r for r in self._known[asked] if all(r[c] == v for c, v in rest.items())]
 
     def largest(self, table: str, column: str) -> int:
         """As `Source.largest`: by the log, or by a look at the column."""
@@ -167,10 +175,9 @@ class LakeSource:
             self._tables[name] = self._lake.table(name)
         return self._tables[name]
 
-    def _found(self, name: str, equal: Mapping[str, Any]) -> list[BaseRow]:
-        table = self._table(name)
+    def _found(self, table: Table, equal: Mapping[str, Any]) -> list[BaseRow]:
         columns = [c for c, _ in table.columns]
-        by = next((c for c in equal if can_look_up(table, c) and equal[c] is not None), None)
+        by = _best(table, [c for c, value in equal.items() if value is not None])
         rows: pa.Table | None = None
         if by is not None:
             wanted = pa.array([equal[by]], arrow_schema({by: table.types[by.lower()]}).types[0])
