@@ -130,7 +130,7 @@ def test_the_root_with_the_fewest_errors_is_chosen() -> None:
 
     found = choose_root([1, 0, 2], rooted, sample)
     assert found.errors == {1: 1.0, 0: 1.0, 2: 0.0}
-    assert (found.root, found.error, found.clear) == (2, 0.0, True)
+    assert (found.root, found.error, found.is_settled) == (2, 0.0, True)
 
 
 def test_a_row_that_is_there_is_refused(shop: Case) -> None:

@@ -27,9 +27,11 @@ class Choice:
     sample: int = 0
 
     @property
-    def clear(self) -> bool:
-        """Whether the sample tells the root from all others."""
-        return all(e - self.error >= self.bound for r, e in self.errors.items() if r != self.root)
+    def is_settled(self) -> bool:
+        """Whether more insertions are of no use: none is better, all are as good, or all others worse."""
+        others = [e for r, e in self.errors.items() if r != self.root]
+        worse = all(e - self.error >= self.bound for e in others)
+        return worse or self.error == 0 or set(others) == {self.error}
 
 
 def error_bound(sample: int) -> float:

@@ -188,7 +188,7 @@ def has_side_effects(base: Base, drawn: Drawn) -> bool:
 def sampled_root(made: Filter, share: float, first: int) -> tuple[Filter, Choice | None]:
     """The filter from the root that errs least; `first` among those that a sample cannot tell apart.
 
-    Where the sample does not tell the best from the next, it is doubled, up to a limit.
+    Where roots differ and the sample does not tell the best from the next, it is doubled, up to a limit.
     """
     insertions, positions = Insertions(made), range(len(made.shape.positions))
     sample = insertions.sample(SAMPLE) if len(positions) > 1 else []
@@ -197,7 +197,7 @@ def sampled_root(made: Filter, share: float, first: int) -> tuple[Filter, Choice
     roots = [first, *(p for p in positions if p != first)]
     filters = {made.base.tree.root: made}
     choice = choose_root(roots, lambda r: _rooted(filters, made, r, share), sample)
-    while not choice.clear and choice.error > 0 and len(sample) < MOST:
+    while not choice.is_settled and len(sample) < MOST:
         more = insertions.sample(len(sample))
         if not more:
             break
