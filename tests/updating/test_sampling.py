@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from belvedere.updating.roots import Choice
 from belvedere.updating.sampling import Drawn, Insertions, has_side_effects, sampled_root
 from updating.cases import Case, random_case
 from updating.kept import filter_of
@@ -58,6 +59,21 @@ def test_the_root_that_errs_least_on_the_sample_is_taken() -> None:
     sample = Insertions(made).sample(1600)
     wrong = [sum(m.estimate(s).declares() != real for s, real in sample) for m in again]
     assert wrong[chosen.base.tree.root] == min(wrong) < max(wrong)
+
+
+@pytest.mark.parametrize(
+    ("errors", "settled"),
+    [
+        ({0: 0.1, 1: 0.1, 2: 0.1}, True),
+        ({0: 0.1, 1: 0.1, 2: 0.15}, False),
+        ({0: 0.1, 1: 0.2, 2: 0.25}, True),
+        ({0: 0.0, 1: 0.0, 2: 0.05}, True),
+    ],
+)
+def test_more_insertions_are_drawn_where_they_may_change_the_choice(
+    errors: dict[int, float], settled: bool
+) -> None:
+    assert Choice(0, errors[0], 0.1, errors, 400).is_settled == settled
 
 
 def test_without_dangling_rows_there_is_nothing_to_try_roots_on() -> None:
