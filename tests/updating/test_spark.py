@@ -114,6 +114,10 @@ def _refuses(lake: bv.Lake) -> None:
         "INSERT INTO contacts VALUES (1, 'ann', 13, DATE '2019-01-01', 110, 'a')": "WHERE",
         "INSERT INTO contacts VALUES (2, 'bobby', 11, DATE '2021-01-02', 110, 'a')": "key of 'customer'",
         "INSERT INTO contacts (customer) VALUES (2)": "needs a value",
+        "INSERT INTO contacts VALUES (2, 'bob', 11, 'soon', 110, 'a')": "its column's type",
+        "INSERT INTO contacts VALUES (2, 'bob', array(11), DATE '2021-01-02', 110, 'a')": "type",
+        "UPDATE contacts SET day = 'soon' WHERE line = 100": "its column's type",
+        "UPDATE contacts SET day = name WHERE line = 100": "its column's type",
         "UPDATE contacts SET name = 'anna' WHERE line = 100": "does not name",
     }.items():
         with pytest.raises(Invalid, match=match):

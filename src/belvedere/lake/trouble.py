@@ -55,6 +55,18 @@ def translated() -> Iterator[None]:
         raise as_invalid(error) from error
 
 
+@contextmanager
+def told() -> Iterator[None]:
+    """Errors that Spark has a name for, also of single values, leave this block as Invalid."""
+    try:
+        yield
+    except PySparkException as error:
+        known = as_known(error)
+        if known is None:
+            raise
+        raise known from error
+
+
 def as_invalid(error: PySparkException) -> Invalid:
     """What Spark said, in one line, with the rest as detail."""
     text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", str(error)).split("\n\nJVM stacktrace")[0].strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import sqlglot
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 Columns = Sequence[tuple[str, str]]
 MOST_ROWS = 10_000
-
+_OF_ANOTHER_TYPE = ("CAST_", "DATATYPE_MISMATCH.CAST", "NUMERIC_VALUE_OUT_OF_RANGE")
+"""What Spark says of values that are not of the type that they are cast to."""
 
 _UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
     exp.Insert: {"this", "expression", "source", "by_name", "with_"},
@@ -89,7 +90,7 @@ def _inserted(door: Door, columns: Columns, tree: exp.Insert) -> tuple[dict[str,
         )
     named = frame.toDF(*[f"c{i}" for i in range(len(given))])
     casts = [f"CAST(c{i} AS {kinds[g.lower()][1]}) AS c{i}" for i, g in enumerate(given)]
-    rows = _collected(named.selectExpr(*casts))
+    rows = _collected(columns, lambda: named.selectExpr(*casts))
     return tuple(
         {kinds[g.lower()][0]: value for g, value in zip(given, row, strict=True)} for row in rows
     )
@@ -148,7 +149,7 @@ def _selected(
     where = tree.args.get("where")
     condition = f" {where.sql(dialect='spark')}" if where is not None else ""
     names = [*(c for c, _ in columns), *(f"__new{i}" for i in range(len(more)))]
-    rows = _collected(door.sql(f"SELECT {listed} FROM {source}{condition}"))
+    rows = _collected(columns, lambda: door.sql(f"SELECT {listed} FROM {source}{condition}"))
     return tuple(dict(zip(names, row, strict=True)) for row in rows)
 
 
@@ -176,11 +177,22 @@ def _replaced(door: Door, source: str, columns: Columns, tree: exp.Update) -> Up
     return Update(tuple(o for o, _ in pairs), tuple(n for _, n in pairs), len(pairs))
 
 
-def _collected(frame: Any) -> list[Any]:
-    from belvedere.lake.trouble import translated
+def _collected(columns: Columns, query: Callable[[], Any]) -> list[Any]:
+    from belvedere.lake.trouble import told
 
-    with translated():
-        rows: list[Any] = frame.limit(MOST_ROWS + 1).collect()
+    try:
+        with told():
+            rows: list[Any] = query().limit(MOST_ROWS + 1).collect()
+    except Invalid as error:
+        if not error.reason.startswith(_OF_ANOTHER_TYPE):
+            raise
+        listed = ", ".join(f"{c} {kind.upper()}" for c, kind in columns)
+        raise Invalid(
+            "a value is not of its column's type",
+            detail=error.message,
+            hint=f"the view's columns: {listed}",
+            reason="TYPE",
+        ) from error
     if len(rows) > MOST_ROWS:
         raise Unsupported(
             f"an update of more than {MOST_ROWS} view rows at once", reason="TOO_MANY_ROWS"
