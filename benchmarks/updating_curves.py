@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import fill
 from typing import TypeVar
 
 import numpy as np
@@ -85,12 +86,14 @@ def curves(
     answers: Mapping[str, Answers],
     defined: Mapping[str, Answers],
 ) -> dict[str, list[tuple[float, float]]]:
-    """ROC points over the threshold, by candidates and classes; then with hard updates."""
+    """ROC points over the threshold: by candidates with the classes of Def. 5.5; then with ours, which
+    know where rows are complete, without candidates, also of hard updates.
+    """
     found = {f"Def. 5.5, {share} candidates": roc(s.scored) for share, s in defined.items()}
-    found["no candidates"] = roc(answers["0%"].scored)
+    found["complete, no candidates"] = roc(answers["0%"].scored)
     hard = mixes(made, sample)
     for share, some in hard.items():
-        found[f"{share:.0%} hard updates"] = _roc_of(made, some)
+        found[f"complete, {share:.0%} hard updates"] = _roc_of(made, some)
     most = hard[HARD[-1]]
     found[f"Def. 5.5, {HARD[-1]:.0%} hard updates"] = as_defined(made, lambda: _roc_of(made, most))
     made.candidates_of(SHARE)
@@ -144,20 +147,34 @@ def both(made: Filter, sample: Sequence[tuple[Row, bool]]) -> list[float]:
     return [round(found.fp, 4), round(found.fn, 4)]
 
 
+CORNER = (0.4, 0.9)
+"""Up to which false positives, and from which true ones, the second picture goes."""
+
+
 def plotted(curve: Mapping[str, Sequence[tuple[float, float]]], where: Path) -> None:
-    """The ROC curves as a picture."""
+    """The ROC curves as a picture, whole and where they differ; those that are the same as one."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(5, 5))
+    same: dict[tuple[tuple[float, float], ...], list[str]] = {}
     for label, points in curve.items():
-        ordered = sorted([*points, (1.0, 1.0)])
-        axes.plot(*zip(*ordered, strict=True), marker=".", label=f"{label}, AUC {auc(points):.3f}")
-    axes.set_xlabel("false positives")
-    axes.set_ylabel("true positives")
-    axes.set_title("Q7, side effects over all thresholds")
-    axes.legend(fontsize=8, loc="lower right")
+        outline = sorted({*points, (1.0, 1.0)}) if auc(points) < 1 else [(0, 0), (0, 1), (1, 1)]
+        same.setdefault(tuple(outline), []).append(label)
+    figure, (whole, corner) = pyplot.subplots(1, 2, figsize=(10, 5))
+    for number, (outline, labels) in enumerate(same.items()):
+        text = f"{'; '.join(labels)}: {auc(outline):.4f}"
+        for axes in (whole, corner):
+            axes.plot(*zip(*outline, strict=True), marker=".", color=f"C{number}", label=text)
+            axes.set_xlabel("false positives")
+    corner.set_xlim(-0.01, CORNER[0])
+    corner.set_ylim(CORNER[1], 1.005)
+    whole.set_ylabel("true positives")
+    figure.suptitle("Q7, side effects over all thresholds, with the area under each curve")
+    handles, labels = whole.get_legend_handles_labels()
+    wrapped = [fill(label, 110) for label in labels]
+    figure.legend(handles, wrapped, fontsize=8, loc="lower center", frameon=False)
+    figure.tight_layout(rect=(0, 0.05 * len(wrapped), 1, 1))
     where.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(where, dpi=110)
