@@ -56,7 +56,7 @@ def on_bibliography(papers: int) -> dict[str, Any]:
     """Errors and times by the share of candidates, of other detectors, and of deletions."""
     whole, some = bibliography(papers, 0.5, 11)
     made = filter_over(QUERY, COLUMNS, as_arrow(COLUMNS, some), KEYS)
-    rows = _view_rows(whole)
+    rows = view_rows(whole)
     training, _ = labelled(made, rows[:3000], 100)
     sample, drawn = labelled(made, rows[3000:], EACH)
     defined = as_defined(
@@ -77,7 +77,7 @@ def on_bibliography(papers: int) -> dict[str, Any]:
     }
 
 
-def _view_rows(rows: Rows) -> list[Row]:
+def view_rows(rows: Rows) -> list[Row]:
     """The rows of the view of all tables, in an order by chance."""
     venue, year = dict(rows["paper"]), dict(rows["proceedings"])
     found: list[Row] = [

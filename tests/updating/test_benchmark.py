@@ -7,6 +7,8 @@ from itertools import islice
 from random import Random
 
 import pytest
+from benchmarks.updating_bibliography import COLUMNS, KEYS, QUERY, bibliography, view_rows
+from benchmarks.updating_curves import as_defined, both
 from benchmarks.updating_data import as_arrow, filter_over
 from benchmarks.updating_insertions import has_side_effects, labelled
 from benchmarks.updating_projections import Projected
@@ -39,3 +41,13 @@ def test_rows_of_a_projection_are_in_the_view_or_not() -> None:
     )
     assert len(there) == len(new) == 30
     assert not there & new
+
+
+def test_the_papers_classes_err_where_those_that_know_what_is_complete_do_not() -> None:
+    whole, some = bibliography(1500, 0.5, 11)
+    made = filter_over(QUERY, COLUMNS, as_arrow(COLUMNS, some), KEYS)
+    made.candidates_of(0.0)
+    sample, _ = labelled(made, view_rows(whole), 60)
+    assert both(made, sample) == [0.0, 0.0]
+    assert as_defined(made, lambda: both(made, sample))[0] > 0.05
+    assert both(made, sample) == [0.0, 0.0]
