@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from belvedere.updating import classes
 from belvedere.updating.base import Base
 from belvedere.updating.building import Built, Choose, Passes, Steps, columns_of, summary_of
 from belvedere.updating.choosing import Makers
@@ -99,7 +100,7 @@ def arrays_in_words(
         for n in np.flatnonzero(of_row >= 0):
             children = len(tree.child_edges[p])
             bits = int(graph.joined[p][n]) | int(graph.completes.heard[p][n]) << children
-            known = int(graph.jcard[p][n]) << 26 | bits
+            known = int(graph.jcard[p][n]) << classes.ROOM | bits & (1 << classes.ROOM) - 1
             number = (own or {}).get(p, {}).get(int(n))
             names[p, int(of_row[n])] = (p, known if number is None else -number)
     sizes = {names[p, c]: int(summary.sizes[p][c]) for p, c in names}

@@ -28,6 +28,14 @@ def test_sql_stops_at_the_greatest_cardinality_too(
     same_summary(random_case(7100 + seed, positions=2 + seed % 4, rows=12, values=2))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_joins_that_a_class_has_no_bits_for_tell_nothing_in_sql_either(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(classes, "ROOM", 3)
+    same_summary(random_case(7200 + seed, positions=4 + seed % 2, rows=9))
+
+
 @pytest.mark.parametrize(
     ("what", "wrong"),
     [

@@ -41,7 +41,7 @@ NONE = -1
 FEW = 1000
 """Classes made since that are too few to be worth numbering all again."""
 _SHIFT = 32
-_ROOM = 26
+ROOM = 26
 """Bits of a class beside its join cardinality, which has 37."""
 
 Candidates = list[npt.NDArray[np.int64]]
@@ -97,18 +97,19 @@ class Names:
 
 
 def class_bits(tree: Tree, p: int) -> tuple[dict[int, int], dict[int, int]]:
-    """The bits of a position's classes: for edges to children with partners, for edges that are complete."""
+    """The bits of a position's classes: for edges to children with partners, for edges that are complete.
+
+    Edges that have no room are without: of them classes tell nothing.
+    """
     children, around = tree.child_edges[p], tree.around[p]
+    bits = [1 << bit if bit < ROOM else 0 for bit in range(len(children) + len(around))]
     first = len(children)
-    return (
-        {e: 1 << bit for bit, e in enumerate(children)},
-        {e: 1 << first + bit for bit, e in enumerate(around)},
-    )
+    return dict(zip(children, bits, strict=False)), dict(zip(around, bits[first:], strict=True))
 
 
 def cardinality_codes(jcard: Codes, bits: Codes) -> Codes:
-    """Join cardinalities and bits as one number each; bits of more edges than have room tell nothing."""
-    found: Codes = jcard << _ROOM | bits & ((1 << _ROOM) - 1)
+    """Join cardinalities and bits, as many as have room, as one number each."""
+    found: Codes = jcard << ROOM | bits & ((1 << ROOM) - 1)
     return found
 
 

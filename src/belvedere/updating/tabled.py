@@ -246,11 +246,11 @@ class _Near:
         tree = self.tree
         said = [(tree.edges[e].across(p), e, self.keys[p, e]) for e in tree.around[p]]
         joined, complete = class_bits(tree, p)
-        bits = sum(complete[at[1]] for at in said if self.says("c", *at))
-        whole = bits == sum(complete.values())
+        heard = [at[1] for at in said if self.says("c", *at)]
+        whole = len(heard) == len(said)
         if whole and not any(self.says("d", *at) for at in said):
             return whole, NONE
-        jcard = 1.0
+        jcard, bits = 1.0, sum(complete[e] for e in heard)
         for e, bit in joined.items():
             child, key = tree.child(e), self.keys[p, e]
             found = self.says("b", child, e, key)
