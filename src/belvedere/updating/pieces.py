@@ -46,10 +46,9 @@ def create(
     candidates = candidate_tables(name, tree.shape)
     drop(door, name, candidates)  # what a creation that was cut off left
     try:
-        with door.work() as w:
-            making = _Making(door, name, w)
-            passes = Passes(tree, held, keys, _as_it_is, making.view)
-            passes.run_all(choose(Makers(making.once, making.candidates, making.rows)))
+        making = _Making(door, name)
+        passes = Passes(tree, held, keys, _as_it_is, making.view)
+        passes.run_all(lambda known: making.chosen(choose, known))
     except BaseException:
         drop(door, name, candidates)
         raise
@@ -63,8 +62,8 @@ def _as_it_is(table: str) -> exp.Table:
 class _Making:
     """Makes what queries say, each as what it is to be; knows the names of all that stays."""
 
-    def __init__(self, door: Door, name: str, work: Work) -> None:
-        self.door, self.name, self.work = door, name, work
+    def __init__(self, door: Door, name: str) -> None:
+        self.door, self.name = door, name
         self.made: list[str] = []
 
     def view(self, piece: str, query: exp.Query) -> str:
@@ -77,22 +76,25 @@ class _Making:
         self.made.append(own)
         return own
 
-    def candidates(self, piece: str, query: exp.Query) -> str:
+    def chosen(self, choose: Callable[[Makers], Choose], passes: Passes) -> Mapping[int, str]:
+        """The tables of candidates; what was computed to choose them is out of memory then."""
+        with self.door.work() as w:
+
+            def once(_: str, query: exp.Query) -> str:
+                return w.register("choosing", w.keep(w.query(query.sql(dialect="spark"))))
+
+            def rows(query: exp.Query) -> pa.Table:
+                return w.query(query.sql(dialect="spark")).toArrow()
+
+            return choose(Makers(once, lambda *what: self._candidates(w, *what), rows))(passes)
+
+    def _candidates(self, work: Work, piece: str, query: exp.Query) -> str:
         """A plain table."""
         own = self._free(piece)
         of = {SUMMARY_PROPERTY: self.name}
-        lake_catalog.create_table(self.work, own, query.sql(dialect="spark"), of)
+        lake_catalog.create_table(work, own, query.sql(dialect="spark"), of)
         self.made.append(own)
         return own
-
-    def once(self, _: str, query: exp.Query) -> str:
-        """What is computed once and gone when all is made."""
-        frame = self.work.keep(self.work.query(query.sql(dialect="spark")))
-        return self.work.register("choosing", frame)
-
-    def rows(self, query: exp.Query) -> pa.Table:
-        """The rows of a query."""
-        return self.work.query(query.sql(dialect="spark")).toArrow()
 
     def _free(self, piece: str) -> str:
         """The name of a part, if nothing else has it."""
