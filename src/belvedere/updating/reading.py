@@ -138,9 +138,9 @@ class LakeSource:
         Where they have those of its key, rows of that key are looked up, once for whatever else is asked.
         """
         at = self._table(table)
-        key = [c for c in equal if c.lower() in {k.lower() for k in key_of(at) or ()}]
-        whole_key = 0 < len(key) == len(key_of(at) or ()) and None not in map(equal.get, key)
-        by = {c: equal[c] for c in sorted(key if whole_key else equal)}
+        key = {c.lower() for c in key_of(at) or ()}
+        told = [c for c in equal if c.lower() in key and equal[c] is not None]
+        by = {c: equal[c] for c in sorted(told if key and len(told) == len(key) else equal)}
         asked = table, tuple(by.items())
         if asked not in self._known:
             self._known[asked] = self._found(at, by)
