@@ -22,6 +22,7 @@ from belvedere.lake.files import files
 from belvedere.lake.tables import Table
 from belvedere.memory.kinds import digits, is_decimal, is_integer
 from belvedere.sketches.shapes import range_of
+from belvedere.sql.cursor import without_comments
 from belvedere.sql.dialect import SparkAsWritten
 
 _CHECK = "delta.constraints."
@@ -68,7 +69,9 @@ def _conditions(table: Table) -> Iterator[Scalar]:
     for name, text in table.properties.items():
         if name.startswith(_CHECK):
             try:
-                yield from Scalar(sqlglot.parse_one(text, dialect=SparkAsWritten)).conjuncts
+                yield from Scalar(
+                    sqlglot.parse_one(without_comments(text), dialect=SparkAsWritten)
+                ).conjuncts
             except SqlglotError:
                 continue
 

@@ -7,6 +7,7 @@ A keyword is compared by its source text, which for a quoted identifier includes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import ClassVar
@@ -19,7 +20,7 @@ from belvedere.errors import Invalid
 
 Properties = tuple[tuple[str, str], ...]
 
-_STRINGS = {TokenType.STRING, TokenType.RAW_STRING}
+STRINGS = {TokenType.STRING, TokenType.RAW_STRING}
 
 
 class _Tokenizer(Spark.Tokenizer):
@@ -28,11 +29,68 @@ class _Tokenizer(Spark.Tokenizer):
     COMMANDS: ClassVar[set[TokenType]] = set()
 
 
+_LEXEME = re.compile(
+    r"""(?<!\w)[rR](?:'[^']*'|"[^"]*")
+      | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*`
+      | (?P<line>--(?:\\\n|[^\r\n])*)
+      | (?P<block>/\*(?!\+))""",
+    re.DOTALL | re.VERBOSE,
+)
+"""What a comment cannot begin in, and comments; a hint, `/*+ … */`, is none."""
+_BLOCK_EDGE = re.compile(r"/\*(?!\+)|\*/")
+
+
+def blank(text: str) -> str:
+    r"""Blank space with the line breaks of a text, so that what follows keeps its place.
+
+    >>> blank("CREATE\n  x")
+    '      \n   '
+    """
+    return "".join(c if c == "\n" else " " for c in text)
+
+
+def without_comments(text: str) -> str:
+    r"""The text with blank space for comments, as Spark's lexer finds them.
+
+    sqlglot's tokenizer finds others: in Spark a comment goes on after a line that ends with a
+    backslash, and block comments nest.
+
+    >>> without_comments("a -- b \\\n c\nd")
+    'a      \n  \nd'
+    >>> without_comments("/*/* a */ b */'-- c' /*+ d */")
+    "              '-- c' /*+ d */"
+    """
+    pieces, start, at = [], 0, 0
+    while found := _LEXEME.search(text, at):
+        at = found.end()
+        if found.lastgroup is None:
+            continue
+        if found["block"]:
+            end = _block_end(text, at)
+            if end is None:
+                # An open comment stays open, whatever is in it.
+                return "".join([*pieces, text[start:at], blank(text[at:])])
+            at = end
+        pieces += [text[start : found.start()], blank(text[found.start() : at])]
+        start = at
+    return "".join([*pieces, text[start:]])
+
+
+def _block_end(text: str, at: int) -> int | None:
+    """Where a block comment ends that is open at a place; None if it does not."""
+    depth = 1
+    for edge in _BLOCK_EDGE.finditer(text, at):
+        depth += -1 if edge[0] == "*/" else 1
+        if depth == 0:
+            return edge.end()
+    return None
+
+
 def tokenize(text: str) -> tuple[list[Token], bool]:
     """The tokens of `text`, and whether all of it could be read (else a quote or comment is open)."""
     tokenizer = _Tokenizer(dialect="spark")
     try:
-        return tokenizer.tokenize(text), True
+        return tokenizer.tokenize(without_comments(text)), True
     except TokenError:
         return list(tokenizer.tokens), False
 
@@ -131,6 +189,21 @@ class Cursor:
         if not self.take(phrase):
             raise self.wrong(f"expected {phrase}")
 
+    def take_last(self, phrase: str) -> bool:
+        """Cut these keywords off the end of the statement if it ends with them."""
+        count = len(phrase.split())
+        last = self._tokens[max(self._at, len(self._tokens) - count) :]
+        if [self._source(token).upper() for token in last] != phrase.split():
+            return False
+        self._stop = last[0].start
+        del self._tokens[-count:]
+        return True
+
+    def statement(self, after: int = 0) -> str:
+        """The statement's text behind its first tokens, without the semicolons at its end."""
+        begin = self._tokens[after - 1].end + 1 if after else 0
+        return self.text[begin : self._stop].strip()
+
     def skip(self) -> None:
         """Move past one token, whatever it is."""
         self._at = min(self._at + 1, len(self._tokens))
@@ -159,7 +232,7 @@ class Cursor:
 
     def string(self) -> str:
         """A string literal; doubled quotes inside stand for one."""
-        if self.done or self._tokens[self._at].token_type not in _STRINGS:
+        if self.done or self._tokens[self._at].token_type not in STRINGS:
             raise self.wrong("expected a string in quotes")
         token = self._tokens[self._at]
         self.skip()
@@ -178,7 +251,7 @@ class Cursor:
 
     def at_string(self) -> bool:
         """Whether a string literal comes next."""
-        return not self.done and self._tokens[self._at].token_type in _STRINGS
+        return not self.done and self._tokens[self._at].token_type in STRINGS
 
     def properties(self) -> Properties:
         """A list of properties, as in ('k' = 'v', a.b = 1); one without a value has ""."""

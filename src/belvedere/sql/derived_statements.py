@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from belvedere.sql.cursor import Cursor
+from belvedere.sql.cursor import Cursor, blank
 
 
 def creation(c: Cursor, what: str, *, replace: bool) -> tuple[str, bool]:
@@ -38,4 +36,4 @@ def dropped(c: Cursor, what: str) -> tuple[str, bool]:
 
 def lead(c: Cursor, start: int) -> str:
     """As much blank space as text is before a query, so that places in it stay what they are."""
-    return re.sub(r"\S", " ", c.text[:start])
+    return blank(c.text[:start])

@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from belvedere.errors import Invalid
+from belvedere.sql.cursor import without_comments
 from belvedere.sql.dialect import SparkAsWritten
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
@@ -17,12 +18,7 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 def parse_query(text: str) -> exp.Query:
     """The syntax tree of the one query in the text."""
-    try:
-        parsed = [s for s in sqlglot.parse(text, dialect=SparkAsWritten) if s is not None]
-    except ParseError as e:
-        raise _syntax(text, e) from None
-    except TokenError as e:
-        raise _unfinished(text, e) from None
+    parsed = parse_statements(text)
     if not parsed:
         raise Invalid("there is no query in the text", hint="a view is defined by a SELECT")
     if len(parsed) > 1:
@@ -37,6 +33,17 @@ def parse_query(text: str) -> exp.Query:
             hint="a view is defined by SELECT …, WITH … SELECT … or a set operation of these",
         )
     return parsed[0]
+
+
+def parse_statements(text: str) -> list[exp.Expr]:
+    """The syntax trees of the statements in the text."""
+    try:
+        parsed = sqlglot.parse(without_comments(text), dialect=SparkAsWritten)
+    except ParseError as e:
+        raise _syntax(text, e) from None
+    except TokenError as e:
+        raise _unfinished(text, e) from None
+    return [s for s in parsed if s is not None]
 
 
 def _unfinished(text: str, error: TokenError) -> Invalid:

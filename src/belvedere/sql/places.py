@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
-from belvedere.sql.cursor import position
+from belvedere.sql.cursor import position, tokenize
 
 
 def place(text: str, node: exp.Expr, word: str = "") -> str:
@@ -20,8 +18,10 @@ def place(text: str, node: exp.Expr, word: str = "") -> str:
     starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
     if starts:
         return at_offset(text, min(starts))
-    found = re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE) if word else None
-    return at_offset(text, found.start()) if found else "position unknown"
+    tokens = tokenize(text)[0] if word else []
+    same = (t.start for t in tokens if text[t.start : t.end + 1].upper() == word.upper())
+    offset = next(same, None)
+    return "position unknown" if offset is None else at_offset(text, offset)
 
 
 def at_offset(text: str, offset: int) -> str:

@@ -9,7 +9,6 @@ A new statement is a dataclass, a function of the cursor behind its keywords, an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -17,6 +16,7 @@ from functools import partial
 
 from belvedere.errors import Invalid
 from belvedere.sql.cursor import Cursor, Properties, dotted, name_parts, nearest, tokenize
+from belvedere.sql.derived_statements import lead
 from belvedere.sql.sample_statements import SAMPLES, SampleStatement
 from belvedere.sql.sketch_statements import SKETCHES, SketchStatement
 from belvedere.sql.spark_statements import (
@@ -250,7 +250,7 @@ def _create_view(c: Cursor, replace: bool = False) -> CreateView:
         if_not_exists,
         comment,
         properties or (),
-        re.sub(r"\S", " ", c.text[:offset]),
+        lead(c, offset),
     )
 
 
@@ -348,8 +348,6 @@ def _refuse_near_miss(c: Cursor) -> None:
     for ahead in range(4):
         word, following = c.word(ahead), c.word(ahead + 1)
         if nearest(word, ["MATERIALIZED"]) and following and following != ".":
-            own = (phrase for phrase in _OURS if "MATERIALIZED" in phrase)
-            hint = "write one of: " + ", ".join(f"{phrase} …" for phrase in own)
             hint = "write one of: " + ", ".join(
                 f"{phrase} …" for phrase in _OURS if "MATERIALIZED" in phrase
             )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
 from belvedere.sql.cursor import Cursor
+from belvedere.sql.derived_statements import lead
 from belvedere.sql.spark_statements import Write, WriteKind
 
 
@@ -72,8 +72,8 @@ def _create(c: Cursor) -> CreateUpdatable:
             raise c.wrong("expected AS and a query, or ROOT, CANDIDATES, LOOKUPS IN", hint)
     query, offset = c.rest("a query")
     percent, count = share or (0.0, None)
-    lead = re.sub(r"\S", " ", c.text[:offset])
-    return CreateUpdatable(name, query, root, percent, count, lookups, summary, lead)
+    space = lead(c, offset)
+    return CreateUpdatable(name, query, root, percent, count, lookups, summary, space)
 
 
 def _explain_create(c: Cursor) -> ExplainUpdatable:
@@ -105,8 +105,21 @@ def _drop(c: Cursor) -> DropUpdatable:
 
 
 def _explain(c: Cursor, kind: WriteKind) -> ExplainWrite:
-    name = c.name()
-    return ExplainWrite(Write(kind, (name,)), re.sub(r"(?is)^.*?\bEXPLAIN\s+", "", c.text, count=1))
+    return ExplainWrite(Write(kind, (c.name(),)), c.statement(after=1))
+
+
+def side_effects_allowed(text: str) -> tuple[str, bool]:
+    """A write through a view without WITH SIDE EFFECTS ALLOWED at its end, and whether that is there.
+
+    >>> side_effects_allowed("DELETE FROM v WITH SIDE EFFECTS ALLOWED;")
+    ('DELETE FROM v', True)
+    >>> side_effects_allowed("DELETE FROM v -- WITH SIDE EFFECTS ALLOWED")[1]
+    False
+    """
+    c = Cursor(text)
+    c.single()
+    allowed = c.take_last("WITH SIDE EFFECTS ALLOWED")
+    return c.statement(), allowed
 
 
 UPDATING: dict[str, Callable[[Cursor], CreateUpdatable | ExplainUpdatable | DropUpdatable]] = {

@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar
 from belvedere.errors import Invalid, Unsupported
+from belvedere.sql.cursor import without_comments
 from belvedere.sql.naming import did_you_mean
 from belvedere.synopses.values import true, value
 
@@ -71,10 +72,12 @@ class Population:
     def scalar(self, text: str) -> Scalar:
         """An expression over the shown columns as one over the plan's."""
         try:
-            tree = sqlglot.parse_one(text, dialect="spark")
-        except sqlglot.errors.ParseError as wrong:
+            trees = sqlglot.parse(without_comments(text), dialect="spark")
+        except sqlglot.errors.SqlglotError as wrong:
             raise Invalid(f"{text!r} is no expression", detail=str(wrong).split("\n")[0]) from None
-        return Scalar(tree.transform(self._resolved))
+        if len(trees) != 1 or trees[0] is None:
+            raise Invalid(f"{text!r} is no expression", hint="write one expression")
+        return Scalar(trees[0].transform(self._resolved))
 
     def _resolved(self, node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):

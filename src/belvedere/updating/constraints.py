@@ -26,6 +26,7 @@ from belvedere.lake.tables import Table
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import value
+from belvedere.sql.cursor import without_comments
 from belvedere.sql.dialect import SparkAsWritten
 from belvedere.updating.domains import plain
 from belvedere.updating.spoken import left
@@ -168,4 +169,6 @@ def check(text: str, spelled: Mapping[str, str] | None = None) -> Scalar:
             return e
         return exp.Column(this=exp.to_identifier(names.get(e.name.lower(), e.name), quoted=True))
 
-    return Scalar(sqlglot.parse_one(text, dialect=SparkAsWritten).transform(quoted))
+    return Scalar(
+        sqlglot.parse_one(without_comments(text), dialect=SparkAsWritten).transform(quoted)
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -23,6 +22,7 @@ from belvedere.sql.updating_statements import (
     CreateUpdatable,
     DropUpdatable,
     ExplainUpdatable,
+    side_effects_allowed,
 )
 from belvedere.updating.applying import Applying
 from belvedere.updating.checks import Check, texted
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from belvedere.lake.door import Door
-
-_ALLOWED = re.compile(r"(?is)\s+WITH\s+SIDE\s+EFFECTS\s+ALLOWED\s*;?\s*$")
 
 
 class UpdatableViews:
@@ -165,8 +163,7 @@ class UpdatableViews:
 
     def write(self, name: str, kind: WriteKind, text: str, *, explain: bool) -> DataFrame:
         """Run a statement that writes through a view, or tell what it would do."""
-        allowed = bool(_ALLOWED.search(text))
-        plain = _ALLOWED.sub("", text)
+        plain, allowed = side_effects_allowed(text)
         with the_saves(self._lake).locked(KIND, name):
             self._settle(name)
             self._bring(name, None)

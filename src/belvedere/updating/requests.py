@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import sqlglot
 from sqlglot import exp
 
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.names import quote
-from belvedere.sql.dialect import SparkAsWritten
+from belvedere.sql.parse import parse_statements
 from belvedere.sql.statements import WriteKind
 from belvedere.updating.updates import Update
 
@@ -35,7 +34,7 @@ _UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
 
 def requested(door: Door, name: str, columns: Columns, kind: WriteKind, text: str) -> Update:
     """The update that a statement asks for."""
-    tree = sqlglot.parse_one(text, dialect=SparkAsWritten)
+    [tree] = parse_statements(text)
     match tree, kind:
         case exp.Insert(), WriteKind.INSERT:
             _understood(tree)

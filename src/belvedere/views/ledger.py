@@ -8,7 +8,6 @@ strategies it could have taken, what was predicted of each, what there was to re
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -24,6 +23,7 @@ from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType
 from belvedere.lake.catalog import named_journal
 from belvedere.lake.journal import SCHEMA_NAME, Journal, Row
 from belvedere.lake.shelf import Tables
+from belvedere.sql.cursor import STRINGS, tokenize
 
 if TYPE_CHECKING:
     from belvedere.lake.door import Door
@@ -63,7 +63,6 @@ SCHEMA = Schema(
 )
 
 _MAPS = ("pending", "vector_before", "vector_after")
-_MENTIONED = re.compile(rf"\b{SCHEMA_NAME}\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -176,5 +175,21 @@ def _records(read: Callable[[], Sequence[Row]]) -> list[Record]:
 @contextmanager
 def readable(door: Door, text: str) -> Iterator[None]:
     """While a statement is analysed that names it, `belvedere.refreshes` is this lake's ledger."""
-    with named_journal(door, SCHEMA) if _MENTIONED.search(text) else nullcontext():
+    with named_journal(door, SCHEMA) if _names_journal(text) else nullcontext():
         yield
+
+
+def _names_journal(text: str) -> bool:
+    """Whether a statement names the journal's schema, or may in a string of IDENTIFIER('…').
+
+    >>> _names_journal("SELECT * FROM Belvedere.refreshes"), _names_journal("SELECT 'belvedere'")
+    (True, False)
+    """
+    tokens, _ = tokenize(text)
+    in_strings = any(token.text.upper() == "IDENTIFIER" for token in tokens)
+    return any(
+        SCHEMA_NAME in token.text.lower()
+        if token.token_type in STRINGS and in_strings
+        else token.token_type not in STRINGS and token.text.lower() == SCHEMA_NAME
+        for token in tokens
+    )
