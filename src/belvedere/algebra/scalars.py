@@ -115,6 +115,18 @@ def call(function: str, *args: Scalar) -> Scalar:
 _UNDERSTOOD = frozenset(("count", "sum", "avg", "min", "max", "coalesce", "greatest", "least"))
 
 
+def condition(e: exp.Expr) -> exp.Expr:
+    """A copy of a condition that Spark takes for one where it stands alone, in WHERE or ON.
+
+    AND turns NULL and texts into booleans, WHERE does not.
+
+    >>> condition(exp.null()).sql(), condition(equal(col("a"), col("b")).expr).sql()
+    ('NULL AND TRUE', '"a" = "b"')
+    """
+    boolean = isinstance(e.unnest(), exp.Predicate | exp.Connector | exp.Not | exp.Boolean)
+    return e.copy() if boolean else exp.and_(e, exp.true())
+
+
 def equal(a: Scalar, b: Scalar) -> Scalar:
     """`a = b`: NULL when either is."""
     return Scalar(exp.EQ(this=operand(a).expr.copy(), expression=operand(b).expr.copy()))

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.scalars import Scalar, condition
 from belvedere.analyses.spans import Spans
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import log, remote
@@ -172,7 +172,7 @@ class Feed:
         read = [*(quote(c) for c in kinds), "_change_type"]
         feeds = (remote.feed(work.spark, self.table, *span) for span in found)
         if self._where is not None:
-            where = self._where.sql()
+            where = condition(self._where.expr).sql(dialect="spark")
             feeds = (each.where(where) for each in feeds)
         parts = (each.selectExpr(*read) for each in feeds)
         return reduce(DataFrame.unionAll, parts)

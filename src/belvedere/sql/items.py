@@ -89,15 +89,19 @@ def with_named_windows(ctx: Context, select: exp.Select, node: exp.Expr) -> exp.
     """OVER w with the definition of w put in."""
     named = {w.this.name.lower(): w for w in select.args.get("windows") or ()}
 
-    def one(n: exp.Expr) -> exp.Expr | None:
+    def one(n: exp.Expr, within: tuple[str, ...] = ()) -> exp.Expr | None:
         if not isinstance(n, exp.Window) or not n.args.get("alias"):
             return None
         name = n.args["alias"].name
-        base = named.get(name.lower())
+        base, where = named.get(name.lower()), ctx.at(n.args["alias"])
         if base is None:
-            where = ctx.at(n.args["alias"])
             raise Invalid(f"no window {name!r} ({where})", hint=did_you_mean(name, named))
-        base = one(base) or base
+        if name.lower() in within:
+            raise Invalid(
+                f"window {name!r} is defined by itself ({where})",
+                hint="define one of these windows in parentheses: WINDOW w AS (PARTITION BY …)",
+            )
+        base = one(base, (*within, name.lower())) or base
         args = {
             k: _copy(n.args.get(k) or base.args.get(k)) for k in ("partition_by", "order", "spec")
         }

@@ -40,7 +40,7 @@ from belvedere.algebra.relations import (
     Unsigned,
     Window,
 )
-from belvedere.algebra.scalars import Scalar, every, same
+from belvedere.algebra.scalars import Scalar, condition, every, same
 from belvedere.algebra.walks import children, each_once
 from belvedere.errors import Internal
 
@@ -126,6 +126,8 @@ class _Block:
             names = [exp.column(name) for name in self.small]
             hint = exp.Anonymous(this="BROADCAST", expressions=names)
             query.set("hint", exp.Hint(expressions=[hint]))
+        if len(self.where) == 1:
+            return query.where(condition(self.where[0]), copy=False)
         return query.where(*self.where, copy=False) if self.where else query
 
 
@@ -386,7 +388,7 @@ _JOINS: dict[Kind, dict[str, str]] = {
 def _join_item(item: exp.Expr, kind: Kind, on: exp.Expr) -> exp.Join:
     if kind is Kind.INNER and isinstance(on, exp.Boolean):
         return exp.Join(this=item, kind="CROSS")
-    return exp.Join(this=item, on=on.copy(), **_JOINS[kind])
+    return exp.Join(this=item, on=condition(on), **_JOINS[kind])
 
 
 def _handing_out(block: _Block, other: _Block) -> _Block:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from belvedere.algebra.scalars import every
+from belvedere.algebra.scalars import condition, every
 from belvedere.errors import Unsupported
 from belvedere.lake.names import quote
 from belvedere.memory import kinds
@@ -256,9 +256,10 @@ class _Tree:
         fields = self.plan.region.positions[number].fields
         columns = ", ".join(f"{quote(f.source)} AS {quote(f.name)}" for f in fields)
         sql = f"SELECT {columns} FROM {quote(self.tables[number])}"
-        condition = self.plan.filters[number]
-        if condition is not None:
-            sql = f"SELECT * FROM ({sql}) AS t WHERE {condition.sql()}"
+        chosen = self.plan.filters[number]
+        if chosen is not None:
+            part = condition(chosen.expr).sql(dialect="spark")
+            sql = f"SELECT * FROM ({sql}) AS t WHERE {part}"
         if above is not None and came is not None:
             theirs = self._keys(came, self.plan.shape.across(node, came))
             keys = ", ".join(f"{k} AS __k{n}" for n, k in enumerate(theirs))

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from belvedere.algebra.scalars import col
+from belvedere.algebra.scalars import col, condition
 from belvedere.updating.classes import cardinality_codes, class_bits
 from belvedere.updating.domains import Codes
 from belvedere.updating.graph import MOST
@@ -193,7 +193,7 @@ class Passes:
         query = exp.select(*(exp.alias_(col(c).expr, v) for c, v in named))
         query = query.from_(table(at.table))
         if at.selection.conjuncts:
-            query = query.where(at.selection.expr.copy())
+            query = query.where(condition(at.selection.expr))
         if set(keys.get(at.table, ("",))) <= set(held):
             return query.subquery("r")
         self._keep(f"r_{p}", query.distinct())

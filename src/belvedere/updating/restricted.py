@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from belvedere.algebra.scalars import col
+from belvedere.algebra.scalars import col, condition
 from belvedere.updating.base import Base
 from belvedere.updating.constraints import BaseRow
 from belvedere.updating.domains import normal, plain
@@ -140,7 +140,7 @@ class _Restricted:
         shown = [exp.alias_(col(c).expr.copy(), f"c{i}") for i, c in enumerate(held)]
         query = exp.select(*shown).from_(self.engine.table(at.table))
         if at.selection.conjuncts:
-            query = query.where(at.selection.expr.copy())
+            query = query.where(condition(at.selection.expr))
         if not put_in:
             return query
         if gone := self.gone.get(at.table):
