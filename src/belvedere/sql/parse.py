@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import re
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from belvedere.errors import Invalid
 from belvedere.sql.cursor import without_comments
-from belvedere.sql.dialect import SparkAsWritten
+from belvedere.sql.dialect import parse_tokens
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
@@ -38,7 +37,7 @@ def parse_query(text: str) -> exp.Query:
 def parse_statements(text: str) -> list[exp.Expr]:
     """The syntax trees of the statements in the text."""
     try:
-        parsed = sqlglot.parse(without_comments(text), dialect=SparkAsWritten)
+        parsed = parse_tokens(without_comments(text))
     except ParseError as e:
         raise _syntax(text, e) from None
     except TokenError as e:

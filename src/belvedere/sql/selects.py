@@ -167,7 +167,7 @@ def _keys(ctx: Context, select: exp.Select, block: Block, grouping: Grouping) ->
     group = select.args.get("group")
     if group is None:
         return []
-    if group.args.get("all"):
+    if group.args.get("all") or _groups_by_all(group, block):
         return [i.value for i in block.items if not has_aggregate(i.value)]
     aliases = {i.name.lower(): i.value for i in block.items if i.aliased}
     resolve = Resolver(ctx, block.place.scope, aliases)
@@ -185,6 +185,12 @@ def _keys(ctx: Context, select: exp.Select, block: Block, grouping: Grouping) ->
     names = tuple(name for _, name in grouping.keys)
     grouping.sets = Sets(names, tuple(frozenset(one) for one in named))
     return []
+
+
+def _groups_by_all(group: exp.Group, block: Block) -> bool:
+    """Whether GROUP BY ALL is meant: a column of that name comes first, as in Spark."""
+    keys = group.expressions
+    return len(keys) == 1 and is_all(bare(keys[0])) and block.place.scope.find(("all",)) is None
 
 
 def _fallbacks(block: Block) -> dict[str, exp.Expr]:
