@@ -375,7 +375,7 @@ def _known(error: BaseException) -> BelvedereError | None:
     unable = as_unable(error)
     if unable is not None:
         return unable
-    if type(error).__module__.startswith("pyspark.") and "pyspark" in sys.modules:
+    if type(error).__module__.startswith(("pyspark.", "py4j.")) and "pyspark" in sys.modules:
         from belvedere.lake.trouble import as_known
 
         return as_known(error)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,18 @@ from belvedere.kinds import kinds
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
 from belvedere.lake.machine import blaming_the_machine
+from belvedere.lake.trouble import computing
 from belvedere.scheduling.limits import Limits
 from belvedere.sketches.asking import ask
 from belvedere.sketches.kind import Sketches
 from belvedere.sql.sample_statements import CleanSample, Estimate
 from belvedere.sql.statements import (
     CreateTable,
+    DropTable,
     ExplainWrite,
     Refresh,
+    RefreshTable,
+    Statement,
     Write,
     parse_statement,
 )
@@ -38,11 +42,14 @@ from belvedere.views.calls import Calls, refuse_broken
 from belvedere.views.catalog import (
     all_views,
     canonical_name,
+    is_here,
+    is_path,
+    is_view,
     stored_of,
     the_view,
 )
 from belvedere.views.definition import View
-from belvedere.views.guard import guard
+from belvedere.views.guard import created_whole, guard
 from belvedere.views.history import History
 from belvedere.views.ledger import readable
 from belvedere.views.refresh import Refreshed
@@ -94,20 +101,33 @@ class Lake:
     def sql(self, text: str) -> DataFrame:
         """Run a statement: Belvedere's own, or any of Spark's."""
         statement = parse_statement(text)
-        with blaming_the_machine():
+        with _computing(_subject(statement)):
             for kind, run in self._own().items():
-                if isinstance(statement, kind):
+                if isinstance(statement, kind) and not self._is_elsewhere(statement):
                     return run(statement)
-            if isinstance(statement, CreateTable):
+            if isinstance(statement, CreateTable) and not is_path(statement.name):
                 self._views.refuse_taken(statement.name)
+            if isinstance(statement, RefreshTable) and self._is_derived(statement.name):
+                return self._refresh(Refresh(statement.name))
             if isinstance(statement, Write | ExplainWrite):
                 written = self._write(statement, text)
                 if written is not None:
                     return written
             guard(self._door, statement, self._views.readers)
             self._limits.show_consistent()
-            with readable(self._door, text):
+            with readable(self._door, text), created_whole(self._door, statement):
                 return self._door.sql(text)
+
+    def _is_elsewhere(self, statement: Statement) -> bool:
+        """Whether a statement of Spark's is on a table outside the lake."""
+        return isinstance(statement, DropTable) and not is_here(self._door, statement.name)
+
+    def _is_derived(self, name: str) -> bool:
+        """Whether a name is that of a view or of something else derived."""
+        if not is_here(self._door, name):
+            return False
+        canonical = canonical_name(self._door, name)
+        return self._kind(name) is not None or is_view(self._door, canonical)
 
     def query(self, text: str, versions: Mapping[str, int] | None = None) -> DataFrame:
         """Run a query, through a sketch where one is safe, up to date and worth it.
@@ -115,12 +135,12 @@ class Lake:
         `versions` asks for earlier versions of its tables; without a sketch that is kept at these,
         the tables are read at them.
         """
-        with blaming_the_machine():
+        with _computing("the query"):
             return ask(self._door, self._sketches, text, versions)
 
     def explain_query(self, text: str, versions: Mapping[str, int] | None = None) -> Any:
         """Which sketch would answer a query, why that is safe, what is skipped; or why none would."""
-        with blaming_the_machine():
+        with _computing("the query"):
             return self._sketches.answer(text, versions)
 
     def auto_sketches(self, on: bool = True) -> None:
@@ -145,7 +165,7 @@ class Lake:
         for view in all_views(self._door):
             if view.stored in kind.reads(canonical):
                 self._calls.fresh(view)
-        with blaming_the_machine(), self._door.one_call():
+        with _computing(repr(name)), self._door.one_call():
             return kind.refresh(canonical, full=full)
 
     def _refresh_all(self, *, full: bool) -> list[Any]:
@@ -156,9 +176,14 @@ class Lake:
                 if isinstance(kind, Together):
                     done += kind.refresh_all(full=full)
                 else:
-                    done += [kind.refresh(name, full=full) for name in kind.names()]
+                    done += [self._refresh_one(kind, name, full=full) for name in kind.names()]
         refuse_broken(broken)
         return done
+
+    @staticmethod
+    def _refresh_one(kind: Kind, name: str, *, full: bool) -> Any:
+        with _computing(repr(name)):
+            return kind.refresh(name, full=full)
 
     def advance(self, name: str, *tables: str) -> Any:
         """Apply only some tables' pending changes to what is derived; the others' stay pending."""
@@ -167,7 +192,7 @@ class Lake:
             canonical = canonical_name(self._door, name)
             others = [self._input(name, kind.reads(canonical), t) for t in tables]
             _refuse_none(others, kind.reads(canonical))
-            with blaming_the_machine(), self._door.one_call():
+            with _computing(repr(name)), self._door.one_call():
                 return kind.advance(canonical, others)
         view = the_view(self._door, name)
         only = [self._input(name, view.inputs, t) for t in tables]
@@ -183,7 +208,7 @@ class Lake:
         kind = self._kind(name)
         if not isinstance(kind, Writable):
             raise Invalid(f"{name!r} is not an updatable view", hint="CREATE UPDATABLE VIEW")
-        with blaming_the_machine(), self._door.one_call():
+        with _computing(f"the update of {name!r}"), self._door.one_call():
             return kind.check(canonical_name(self._door, name), **asked)
 
     def explain(self, name: str) -> Any:
@@ -205,7 +230,7 @@ class Lake:
 
         On a scratch copy, unless `live`: then what is pending is applied to the view itself.
         """
-        with blaming_the_machine():
+        with _computing(repr(name)):
             return self._limits.calibrate(name, tables=tables, on_the_view=live)
 
     def plan(self, name: str, arrivals: str | Path | Sequence[Arrival] = "observed") -> Outlook:
@@ -246,7 +271,7 @@ class Lake:
         `clean=False` answers as of the sample's versions; `at` says which versions these must be.
         """
         first = self.clean if clean and at is None else str
-        with blaming_the_machine():
+        with _computing("the estimate"):
             return estimate(self._door, first, query, confidence, method, at or {})
 
     def view(self, name: str) -> ViewHandle:
@@ -316,7 +341,7 @@ class Lake:
         write = statement.write if isinstance(statement, ExplainWrite) else statement
         inner = statement.text if isinstance(statement, ExplainWrite) else text
         for name in write.names:
-            kind = self._kind(name)
+            kind = self._kind(name) if is_here(self._door, name) else None
             if isinstance(kind, Writable):
                 with self._door.one_call():
                     return kind.write(
@@ -326,7 +351,8 @@ class Lake:
 
     def _refresh(self, statement: Refresh) -> DataFrame:
         done = self.refresh(statement.name, full=statement.full)
-        row = (done.view, done.strategy, done.reason, done.rows_changed, round(done.seconds, 3))
+        name, changed = getattr(done, "view", statement.name), getattr(done, "rows_changed", None)
+        row = (name, done.strategy, done.reason, changed, round(done.seconds, 3))
         schema = "view string, strategy string, reason string, rows_changed bigint, seconds double"
         return self.spark.createDataFrame([row], schema)
 
@@ -349,6 +375,19 @@ class Lake:
             if candidate in inputs:
                 return candidate
         raise Invalid(f"{name!r} does not read {table!r}", hint=f"it reads {', '.join(inputs)}")
+
+
+@contextmanager
+def _computing(what: str) -> Iterator[None]:
+    """Errors in the data, and what the machine could not do, leave this block as ours."""
+    with blaming_the_machine(), computing(what):
+        yield
+
+
+def _subject(statement: Statement) -> str:
+    """What a statement computes, for errors."""
+    name = getattr(statement, "name", "") or getattr(statement, "view", "")
+    return repr(name) if name else "the statement"
 
 
 def _refuse_none(tables: list[str], inputs: Collection[str]) -> None:

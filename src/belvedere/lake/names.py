@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from pathlib import Path
+from urllib.parse import quote as url_quoted
 
 from belvedere.errors import Invalid
 
@@ -15,6 +18,28 @@ _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 _PLAIN = frozenset(
     'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _,.:{}[]()"-+*/=<>'
 )
+
+
+LONGEST_NAME = 200
+"""Characters of a name as files are named after it; what is derived of it needs the rest of 255."""
+
+
+def refuse_long(name: str) -> None:
+    """Invalid if no file can be named after the last part of a name."""
+    last = parts(name)[-1]
+    if len(url_quoted(last, safe="")) > LONGEST_NAME:
+        raise Invalid(
+            f"the name '{last[:30]}…' is too long",
+            detail=f"it has {len(last)} characters, and files are named after it",
+            hint=f"choose one of at most {LONGEST_NAME} letters a-z, digits and _,"
+            " or of fewer other characters, which take up to 12 each",
+            reason="NAME_TOO_LONG",
+        )
+
+
+def database_name(directory: Path) -> str:
+    """The Spark database that stands for a lake directory."""
+    return "lake_" + hashlib.sha256(str(directory).encode()).hexdigest()[:12]
 
 
 def quote(name: str) -> str:

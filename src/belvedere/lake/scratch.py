@@ -18,8 +18,7 @@ from belvedere.errors import Unsupported
 from belvedere.lake import tables
 from belvedere.lake.door import Door, open_directory
 from belvedere.lake.locks import LOCK_DIRECTORY, Conflict, holds, lock, lock_file
-from belvedere.lake.names import quote
-from belvedere.lake.session import database_name
+from belvedere.lake.names import database_name, quote
 
 _LOG = "_delta_log"
 _SCRATCH = "scratch-"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import threading
@@ -19,7 +18,7 @@ from pyspark.sql import SparkSession
 from belvedere.errors import Invalid
 from belvedere.lake.jars import cache_directory, check_java, delta_jars
 from belvedere.lake.machine import SPARK_LOG, begin_log
-from belvedere.lake.names import literal, quote
+from belvedere.lake.names import database_name, literal, quote
 
 _CATALOG = "spark.sql.catalog.spark_catalog"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -27,11 +26,6 @@ _LOG_BYTES = 5_000_000
 
 _starting = threading.Lock()
 _running: SparkSession | None = None
-
-
-def database_name(directory: Path) -> str:
-    """The Spark database that stands for a lake directory."""
-    return "lake_" + hashlib.sha256(str(directory).encode()).hexdigest()[:12]
 
 
 def lake_session(directory: Path) -> SparkSession:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from pyspark.errors import AnalysisException, PySparkException
 
-from belvedere.errors import Invalid
+from belvedere.errors import BelvedereError, Invalid
 
 _CONFLICT = re.compile(
     r"DELTA_CONCURRENT|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|Concurrent\w+Exception"
@@ -18,6 +18,16 @@ _GONE = re.compile(
     r"|DELTA_FILE_NOT_FOUND|DELTA_VERSION_NOT_FOUND|DELTA_VERSIONS_NOT_CONTIGUOUS|DELTA_TRUNCATED_TRANSACTION_LOG"
     r"|DELTA_LOG_FILE_NOT_FOUND|FileNotFoundException|VersionNotFound"
 )
+_DATA_STATES = ("21", "22", "P0")
+"""Classes of SQLSTATE: too many rows, a value that has no result, an error that a query raises."""
+_ERROR_CLASS = re.compile(r"\[([A-Z][A-Z0-9_.]*)\] (.*?) ?SQLSTATE: ([0-9A-Z]{5})", re.DOTALL)
+_OUR_STATE = "belvedere: "
+"""What our own SQL raises about a stored state; whoever wrote that SQL handles it."""
+MANY_ROWS = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+_OUR_MANY_ROWS = "a subquery used as a value gave more than one row"
+_ADVICE = re.compile(r"(?<=[.]) (?=Use [`'a-z]|Correct the |If necessary )")
+_OTHER_MODE = re.compile(r' ?If necessary set "?spark[.]sql[.]ansi.*? to bypass this error[.]?')
+"""What Spark advises and a view must not do: under another mode it would have other rows."""
 _NAME = "INVALID_SCHEMA_OR_RELATION_NAME"
 # The last is a table that the catalog knows and whose files are gone.
 _MISSING = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST"})
@@ -60,15 +70,62 @@ def told() -> Iterator[None]:
     """Errors that Spark has a name for, also of single values, leave this block as Invalid."""
     try:
         yield
-    except PySparkException as error:
+    except BelvedereError:
+        raise
+    except Exception as error:
         known = as_known(error)
         if known is None:
             raise
         raise known from error
 
 
+@contextmanager
+def computing(what: str) -> Iterator[None]:
+    """Errors in the data while `what` is computed leave this block as Invalid, with its name."""
+    try:
+        yield
+    except BelvedereError:
+        raise
+    except Exception as error:
+        found = data_error(error, what)
+        if found is None:
+            raise
+        raise found from error
+
+
+def data_error(error: BaseException, what: str = "the query") -> Invalid | None:
+    """The error in the data that made Spark fail, without its SQL and its stack; None if it is another.
+
+    >>> text = "o12.collect: [DIVIDE_BY_ZERO] Division by zero. Use `try_divide`. SQLSTATE: 22012"
+    >>> print(data_error(RuntimeError(text), "view 'v'"))
+    view 'v' cannot be computed: Division by zero.
+      detail: Spark says DIVIDE_BY_ZERO, SQLSTATE 22012
+      hint: correct the rows, or change the query. Use `try_divide`.
+    """
+    # What failed inside a task stands in the stack alone.
+    text = f"{error}\n{getattr(error, '_stackTrace', '') or ''}"
+    states = ((m[1], m[2].strip(), m[3]) for m in _ERROR_CLASS.finditer(text))
+    found = next((f for f in states if f[2].startswith(_DATA_STATES)), None)
+    if found is None or found[1].startswith(_OUR_STATE):
+        return None
+    name, said, state = found
+    first, *advice = _ADVICE.split(_OTHER_MODE.sub("", said))
+    if name == MANY_ROWS or said.startswith(_OUR_MANY_ROWS):
+        name, state = MANY_ROWS, "21000"
+        advice = ["Aggregate the subquery, as in max(…), or let its condition leave one row."]
+    return Invalid(
+        f"{what} cannot be computed: {first}",
+        detail=f"Spark says {name}, SQLSTATE {state}",
+        hint=" ".join(["correct the rows, or change the query.", *advice]),
+        reason=name,
+    )
+
+
 def as_invalid(error: PySparkException) -> Invalid:
     """What Spark said, in one line, with the rest as detail."""
+    known = data_error(error)
+    if known is not None:
+        return known
     text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", str(error)).split("\n\nJVM stacktrace")[0].strip()
     head, _, rest = text.partition("\n")
     head = re.sub(r"\s*SQLSTATE: \w+", "", head).rstrip("; ")
@@ -82,7 +139,9 @@ def as_invalid(error: PySparkException) -> Invalid:
 
 def as_known(error: BaseException) -> Invalid | None:
     """An error that Spark has a name for, such as a division by zero, as Invalid; None otherwise."""
-    return as_invalid(error) if isinstance(error, PySparkException) and condition(error) else None
+    if isinstance(error, PySparkException) and condition(error):
+        return as_invalid(error)
+    return data_error(error)
 
 
 def condition(error: BaseException) -> str:

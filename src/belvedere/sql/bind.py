@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from belvedere.algebra.relations import Rel
-from belvedere.errors import Invalid
+from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.context import Catalog, Context, Env, Item, Query, Relation
 from belvedere.sql.expressions import refuse_hidden
 from belvedere.sql.froms import bind_from
@@ -30,13 +32,19 @@ class Bound:
 
 def bind(text: str, catalog: Catalog) -> Bound:
     """The plan of a query's text."""
-    ctx = Context(text, catalog, bind_query)
-    query = bind_query(ctx, parse_query(text), Env())
-    return _bound(ctx, query)
+    with _shallow():
+        ctx = Context(text, catalog, bind_query)
+        query = bind_query(ctx, parse_query(text), Env())
+        return _bound(ctx, query)
 
 
 def bind_qualified(text: str, catalog: Catalog) -> Bound:
     """The plan of a query's text where columns of one name get that of their table before it: c1.id, c2.id."""
+    with _shallow():
+        return _bind_qualified(text, catalog)
+
+
+def _bind_qualified(text: str, catalog: Catalog) -> Bound:
     ctx = Context(text, catalog, bind_query)
     tree = parse_query(text)
     query = bind_query(ctx, tree, Env())
@@ -48,6 +56,19 @@ def bind_qualified(text: str, catalog: Catalog) -> Bound:
         owner = {v.column: ".".join(v.qualifier) for v in source.scope.columns}
         query = replace(query, items=tuple(_qualified(i, names, owner) for i in query.items))
     return _bound(ctx, query)
+
+
+@contextmanager
+def _shallow() -> Iterator[None]:
+    """A query that nests deeper than Python's stack leaves this block as Unsupported."""
+    try:
+        yield
+    except RecursionError:
+        raise Unsupported(
+            "the query nests too deeply",
+            hint="split its longest expression: IN (…) for a chain of OR, a view below this one",
+            reason="NESTING",
+        ) from None
 
 
 def _bound(ctx: Context, query: Query) -> Bound:

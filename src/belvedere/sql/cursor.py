@@ -60,7 +60,7 @@ def without_comments(text: str) -> str:
     >>> without_comments("/*/* a */ b */'-- c' /*+ d */")
     "              '-- c' /*+ d */"
     """
-    pieces, start, at = [], 0, 0
+    pieces, start, at = list[str](), 0, 0
     while found := _LEXEME.search(text, at):
         at = found.end()
         if found.lastgroup is None:

@@ -94,7 +94,16 @@ class Write:
     names: tuple[str, ...]
 
 
-SparkStatement = CreateTable | CreateSchema | DropTable | DropSchema | TableChange | Write
+@dataclass(frozen=True)
+class RefreshTable:
+    """Spark's REFRESH [TABLE], which forgets what Spark remembers of a table."""
+
+    name: str
+
+
+SparkStatement = (
+    CreateTable | CreateSchema | DropTable | DropSchema | RefreshTable | TableChange | Write
+)
 
 
 def _create_table(c: Cursor) -> CreateTable:
@@ -115,6 +124,12 @@ def _drop_table(c: Cursor, view: bool) -> DropTable:
 def _drop_schema(c: Cursor) -> DropSchema:
     if_exists = c.take("IF EXISTS")
     return DropSchema(c.name(), if_exists, c.take("CASCADE"))
+
+
+def _refresh(c: Cursor) -> RefreshTable:
+    name = c.name()
+    c.end()
+    return RefreshTable(name)
 
 
 def _change(c: Cursor, kind: ChangeKind) -> TableChange:
@@ -250,6 +265,8 @@ SPARKS: dict[str, Callable[[Cursor], SparkStatement]] = {
     "DROP NAMESPACE": _drop_schema,
     "ALTER TABLE": _alter,
     "ALTER VIEW": _alter,
+    "REFRESH TABLE": _refresh,
+    "REFRESH": _refresh,
 }
 
 # Longer phrases first: `ALTER COLUMN c` also begins with `ALTER`.

@@ -26,6 +26,7 @@ from belvedere.sql.spark_statements import (
     CreateTable,
     DropSchema,
     DropTable,
+    RefreshTable,
     SparkStatement,
     TableChange,
     Write,
@@ -61,6 +62,7 @@ __all__ = [
     "Other",
     "Policy",
     "Refresh",
+    "RefreshTable",
     "ShowViews",
     "Statement",
     "TableChange",
@@ -197,9 +199,13 @@ def parse_statement(text: str) -> Statement:
             return parse(cursor)
     for phrase, read in (SPARKS | EXPLAINED).items():
         if cursor.take(phrase):
-            return _if_understood(read, cursor)
-    _refuse_near_miss(cursor)
-    return Other(text)
+            statement = _if_understood(read, cursor)
+            break
+    else:
+        statement = Other(text)
+    if isinstance(statement, Other):
+        _refuse_near_miss(Cursor(text))
+    return statement
 
 
 def split_statements(text: str) -> list[str]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.keys import foreign_keys
+from belvedere.lake.names import quote
 from belvedere.lake.shelf import Tables
 from belvedere.memory import kinds
 from belvedere.updating.applying import Applying, Intent, Overtaken, Part, next_number
@@ -170,7 +171,7 @@ def _shows_stored(request: Request, row: ViewRow) -> bool:
 def _referring(lake: Tables, tables: Collection[str]) -> dict[str, TableRules]:
     """The rules of tables outside a view that refer to one of its tables by a foreign key."""
     found = {}
-    for name in (canonical_name(lake, n) for n in lake.names()):
+    for name in (canonical_name(lake, quote(n)) for n in lake.names()):
         if name in tables or is_view(lake, name):
             continue
         # What stands under a name without being a table of the lake has no foreign keys.

@@ -9,11 +9,19 @@ from weakref import WeakKeyDictionary
 
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.journal import SCHEMA_NAME
-from belvedere.lake.names import parts, quote, stored_name, view_name
+from belvedere.lake.names import (
+    database_name,
+    parts,
+    quote,
+    refuse_long,
+    stored_name,
+    view_name,
+)
 from belvedere.lake.shelf import VIEW_PROPERTY, Tables
 from belvedere.lake.tables import Table
 from belvedere.sql.bind import bind
 from belvedere.sql.context import Relation
+from belvedere.sql.cursor import dotted
 from belvedere.views.definition import Columns, Definition, View
 from belvedere.views.parts import assembled
 
@@ -70,17 +78,40 @@ class Broken:
 
 def canonical_name(lake: Tables, name: str) -> str:
     """The one spelling under which a table is recorded: lower case, and qualified in a session."""
+    refuse_long(name)
     given = tuple(part.lower() for part in parts(name))
     space = lake.namespace()
-    if not space and given[:-1] == (SCHEMA_NAME,):
+    if space:
+        return ".".join(quote(part) for part in (*space, *given)[-3:])
+    if given[:-1] == (SCHEMA_NAME,):
         raise Invalid(
             f"{name!r} is Belvedere's own",
             hint="a query may read it; to build on it, copy it: CREATE TABLE … AS SELECT …",
             reason="IS_OURS",
         )
-    if not space:
-        return given[-1]
-    return ".".join(quote(part) for part in (*space, *given)[-3:])
+    if not is_here(lake, name):
+        raise Invalid(
+            f"{name!r} is not in this lake: a lake in a directory has one schema",
+            hint="put the table into the lake's directory and name it there"
+            if is_path(name)
+            else f"write {dotted(parts(name)[-1:])}, or connect(spark) with a catalog of your own",
+            reason="OTHER_SCHEMA",
+        )
+    return given[-1]
+
+
+def is_here(lake: Tables, name: str) -> bool:
+    """Whether a name can be one of the lake's: in a directory not one of another schema."""
+    if lake.directory is None:
+        return True
+    *schema, _ = (part.lower() for part in parts(name))
+    own = database_name(lake.directory)
+    return schema in ([], [own], ["spark_catalog", own])
+
+
+def is_path(name: str) -> bool:
+    """Whether a name is that of a table by its place, as in delta.`/data/t`."""
+    return len(parts(name)) == 2 and "/" in parts(name)[1]
 
 
 def stored_of(name: str) -> str:

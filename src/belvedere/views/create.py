@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from belvedere.algebra.relations import Output, Project
 from belvedere.algebra.scalars import col
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.types import types as types_of
-from belvedere.errors import Internal, Invalid, Unsupported
+from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import catalog as lake_catalog
 from belvedere.lake import commits
 from belvedere.lake.door import Door
 from belvedere.lake.shelf import VIEW_PROPERTY
 from belvedere.lake.stamps import Stamp
 from belvedere.lake.tables import COLUMN_MAPPING
+from belvedere.lake.trouble import computing
 from belvedere.sql.bind import bind
 from belvedere.sql.render import render
 from belvedere.sql.statements import CreateView, Policy
@@ -58,8 +59,7 @@ def plan_view(door: Door, statement: CreateView) -> View:
     # Places in errors are those of the whole statement.
     bound = bind(statement.lead + statement.query, names)
     columns = _declared(door, statement.query, settings)
-    if len(columns) != len(bound.columns):
-        raise Internal(f"Spark sees {len(columns)} columns, the plan has {len(bound.columns)}")
+    _refuse_if_read_otherwise(columns, bound.columns)
     types = types_of(bound.plan, lambda asked, known: door.types(asked, known, settings))
     definition = Definition(
         id=str(uuid.uuid4()),
@@ -77,6 +77,22 @@ def plan_view(door: Door, statement: CreateView) -> View:
     _refuse_maps(view)
     _refuse_if_strict(view)
     return view
+
+
+def _refuse_if_read_otherwise(
+    spark: Sequence[tuple[str, str]], ours: Sequence[tuple[str, str]]
+) -> None:
+    """Unsupported if Spark reads the SELECT list otherwise: a keyword may be a name to it."""
+    pairs = [(theirs, own) for (theirs, _), (own, _) in zip(spark, ours, strict=False)]
+    named = [(a, b) for a, b in pairs if a.isidentifier() and b.isidentifier()]
+    if len(spark) != len(ours) or any(a.lower() != b.lower() for a, b in named):
+        raise Unsupported(
+            "the SELECT list can be read in two ways",
+            detail=f"Spark shows {', '.join(name for name, _ in spark)};"
+            f" the view would show {', '.join(name for name, _ in ours)}",
+            hint="write columns that are named like keywords in backquotes, as in `all`",
+            reason="AMBIGUOUS",
+        )
 
 
 def _with_parts(door: Door, view: View) -> View:
@@ -170,7 +186,7 @@ def read_sql(door: Door, view: View, version: int | None = None) -> str:
 
 
 def _fill(door: Door, view: View) -> None:
-    with Pins(door) as pins, Ledger(door.journal) as ledger:
+    with Pins(door) as pins, Ledger(door.journal) as ledger, computing(f"view {view.name!r}"):
         for part in view.every_part:
             ledger.add(_filled(door, part, pins))
         ledger.add(_filled(door, view, pins))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import shutil
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from belvedere.errors import Invalid, Unsupported
+from belvedere.lake import log
+from belvedere.lake.names import admissible, parts
 from belvedere.lake.tables import CHANGE_FEED
 from belvedere.sql.statements import (
     ChangeKind,
@@ -16,7 +20,7 @@ from belvedere.sql.statements import (
     TableChange,
     Write,
 )
-from belvedere.views.catalog import all_views, canonical_name, is_view
+from belvedere.views.catalog import all_views, canonical_name, is_here, is_path, is_view
 
 if TYPE_CHECKING:
     from belvedere.lake.door import Door
@@ -62,14 +66,23 @@ def guard(door: Door, statement: Statement, others: Callable[[str], list[Reader]
                 _refuse_view(
                     door, name, f"{statement.kind.value} into", "change the tables it reads"
                 )
+        case CreateTable() | TableChange() if is_path(statement.name):
+            pass
         case CreateTable():
+            _refuse_unregistrable(door, statement.name)
             _refuse_view(door, statement.name, "create a table over", "choose another name")
+        case TableChange(kind=ChangeKind.REPLACE) if not is_here(door, statement.name):
+            canonical_name(door, statement.name)
+        case TableChange() if not is_here(door, statement.name):
+            pass
         case CreateSchema() if door.directory is not None:
             raise Unsupported(
                 "a lake in a directory has one schema",
                 hint="connect another directory, or connect(spark) with your own catalog",
             )
         case TableChange():
+            if statement.kind is ChangeKind.REPLACE:
+                _refuse_unregistrable(door, statement.name)
             _refuse_view(
                 door, statement.name, "alter", "ALTER MATERIALIZED VIEW … SET REFRESH POLICY"
             )
@@ -79,8 +92,37 @@ def guard(door: Door, statement: Statement, others: Callable[[str], list[Reader]
             pass
 
 
+@contextmanager
+def created_whole(door: Door, statement: Statement) -> Iterator[None]:
+    """Leave nothing of a table of a lake's directory whose creation fails in this block."""
+    match statement:
+        case CreateTable(name) | TableChange(ChangeKind.REPLACE, name) if door.directory:
+            root = door.directory / parts(name)[-1].lower()
+        case _:
+            yield
+            return
+    before = root.exists()
+    try:
+        yield
+    except BaseException:
+        if not before and not log.is_table(root):
+            shutil.rmtree(root, ignore_errors=True)
+        raise
+
+
+def _refuse_unregistrable(door: Door, name: str) -> None:
+    """Invalid if a lake's directory could hold a table that Spark's catalog then refuses."""
+    if door.directory is not None and not admissible(parts(name)[-1]):
+        raise Invalid(
+            f"{name} is not a valid name for a table",
+            detail="Spark's session catalog takes letters a-z, digits and _ alone",
+            hint="choose a name of these; columns may have any name",
+            reason="INVALID_SCHEMA_OR_RELATION_NAME",
+        )
+
+
 def _refuse_view(door: Door, name: str, what: str, hint: str) -> None:
-    if is_view(door, canonical_name(door, name)):
+    if is_here(door, name) and is_view(door, canonical_name(door, name)):
         raise Invalid(
             f"cannot {what} {name!r}: it is a materialized view", hint=hint, reason="IS_A_VIEW"
         )

@@ -23,7 +23,7 @@ from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes
 from belvedere.lake.locks import Conflict
 from belvedere.lake.stamps import Position, Stamp, Vector
-from belvedere.lake.trouble import Gone, reading
+from belvedere.lake.trouble import Gone, computing, reading
 from belvedere.lake.work import Work
 from belvedere.rules.outward import SMALL
 from belvedere.sql.statements import Policy
@@ -93,7 +93,8 @@ def refresh(
     for attempt in range(1, ATTEMPTS + 1):
         view = the_view(door, name)
         try:
-            return _Refresh(door, view, pins, full, only).run()
+            with computing(f"view {view.name!r}"):
+                return _Refresh(door, view, pins, full, only).run()
         except Conflict:
             if attempt == ATTEMPTS:
                 raise
