@@ -6,7 +6,7 @@ too, for `grouping` and `windows`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -192,7 +192,7 @@ def located(error: Invalid, where: str) -> Invalid:
 def check_call(ctx: Context, node: exp.Expr) -> None:
     """Refuse a call whose value is not a function of the rows."""
     name = function_name(node)
-    if name in NOT_REPEATABLE or (name == "unix_timestamp" and not node.expressions):
+    if name in NOT_REPEATABLE and not _is_repeatable_call(name, node.expressions):
         raise not_repeatable(ctx, node, name)
     if name in GENERATORS:
         raise ctx.unsupported(
@@ -207,6 +207,32 @@ def check_call(ctx: Context, node: exp.Expr) -> None:
     if name in REFUSED_AGGREGATES and not _in_window(node):
         why, hint = REFUSED_AGGREGATES[name]
         raise ctx.unsupported(f"{name}()", node, hint, reason="NOT_REPEATABLE", detail=why)
+
+
+def _is_repeatable_call(name: str, args: Sequence[exp.Expr]) -> bool:
+    """Whether a call of a function that may give another value each time gives one value."""
+    match name, args:
+        case "unix_timestamp", [_, *_]:
+            return True
+        case "aes_encrypt", [_, _, exp.Literal() as mode] | [_, _, exp.Literal() as mode, _]:
+            return bool(mode.name.upper() == "ECB")
+        case "aes_encrypt", [_, _, _, _, vector, *_]:
+            return _is_some_constant(vector)
+        case _:
+            return False
+
+
+def _is_some_constant(node: exp.Expr) -> bool:
+    """Whether a value is written out and not empty, perhaps in hexadecimal or as a cast."""
+    match bare(node):
+        case exp.Cast(this=inner):
+            return _is_some_constant(inner)
+        case exp.Anonymous(this=function, expressions=[inner, *_]):
+            return str(function).lower() in ("unhex", "to_binary") and _is_some_constant(inner)
+        case exp.Literal() | exp.HexString() as constant:
+            return bool(constant.name)
+        case _:
+            return False
 
 
 def not_repeatable(ctx: Context, node: exp.Expr, name: str) -> Unsupported:

@@ -6,21 +6,29 @@ the clock, on chance, on the session or on the order of rows is refused by name.
 
 from __future__ import annotations
 
+from belvedere.sql.builtins import (
+    AGGREGATE_FUNCTIONS,
+    GENERATOR_FUNCTIONS,
+    NOT_REPEATABLE_SCALARS,
+)
+
 _CLOCK = "it depends on when it is evaluated"
 _CHANCE = "it gives another value each time"
 _SESSION = "it depends on who asks, or from where"
 _LAYOUT = "it depends on how rows lie in files and partitions"
+_FILES = "it depends on a file besides the tables"
 
 NOT_REPEATABLE: dict[str, str] = {
+    **dict.fromkeys(NOT_REPEATABLE_SCALARS, _CHANCE),
     **dict.fromkeys(
         "current_date current_timestamp current_time currentdate currenttimestamp now curdate "
-        "localtimestamp localtime current_datetime".split(),
+        "localtimestamp localtime current_datetime unix_timestamp".split(),
         _CLOCK,
     ),
     **dict.fromkeys("rand randn random uuid shuffle randstr uniform".split(), _CHANCE),
     **dict.fromkeys(
         "current_user user session_user current_role current_catalog current_database "
-        "current_schema current_timezone version java_method reflect try_reflect "
+        "current_schema current_path current_timezone version java_method reflect try_reflect "
         "is_account_group_member is_member".split(),
         _SESSION,
     ),
@@ -29,6 +37,8 @@ NOT_REPEATABLE: dict[str, str] = {
         "input_file_block_start input_file_block_length".split(),
         _LAYOUT,
     ),
+    **dict.fromkeys("from_protobuf to_protobuf".split(), _FILES),
+    "aes_encrypt": f"{_CHANCE}, but in mode ECB or with an initialization vector as a constant",
 }
 
 BARE_WORDS = frozenset(
@@ -48,6 +58,10 @@ COUNTS = frozenset("count count_if approx_count_distinct regr_count".split())
 _ORDER = "its result depends on the order of rows, which a table does not have"
 _TIES = "among equal rows it may pick any"
 REFUSED_AGGREGATES: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        AGGREGATE_FUNCTIONS - AGGREGATES,
+        ("it is not handled yet", "aggregate with sum, count, min or max"),
+    ),
     **dict.fromkeys(
         "collect_list array_agg listagg string_agg group_concat try_collect_list".split(),
         (_ORDER, "aggregate with sum, count, min or max, or collect when reading the view"),
@@ -75,10 +89,7 @@ REFUSED_AGGREGATES: dict[str, tuple[str, str]] = {
     ),
 }
 
-GENERATORS = frozenset(
-    "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple "
-    "variant_explode variant_explode_outer collations".split()
-)
+GENERATORS = GENERATOR_FUNCTIONS | {"variant_explode", "variant_explode_outer"}
 TIME_WINDOWS = frozenset("window session_window window_time".split())
 
 RANKINGS = frozenset("rank dense_rank percent_rank cume_dist".split())
