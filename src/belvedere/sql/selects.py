@@ -13,9 +13,9 @@ from sqlglot import exp
 from belvedere.algebra.relations import Distinct, Rel
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.errors import Invalid
-from belvedere.sql.conjuncts import inner_join, split
+from belvedere.sql.conjuncts import split
 from belvedere.sql.context import Context, Env, Item, Query
-from belvedere.sql.expressions import Resolver, bare, has_aggregate, has_subquery
+from belvedere.sql.expressions import Resolver, bare, has_aggregate
 from belvedere.sql.froms import bind_from
 from belvedere.sql.grouping import Grouping
 from belvedere.sql.grouping_sets import Sets, listed
@@ -82,14 +82,7 @@ def _from_where(ctx: Context, select: exp.Select, env: Env) -> Place:
             f"an aggregate in WHERE ({ctx.at(where or select)})",
             hint="put the condition into HAVING",
         )
-    known = {c for r in source.relations for c in r.columns}
-    plain = [*source.parts, *(Scalar(e) for e in written if not has_subquery(e))]
-    local = [p for p in plain if p.columns <= known]
-    place = Place(ctx, inner_join(source.relations, local), env, scope)
-    place.correlated += [p for p in plain if not p.columns <= known]
-    for part in [*source.later, *(e for e in written if has_subquery(e))]:
-        place.filter(part)
-    return place
+    return source.place(ctx, env, written)
 
 
 def _block(ctx: Context, select: exp.Select, place: Place) -> Block:
