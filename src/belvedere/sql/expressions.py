@@ -51,10 +51,22 @@ def has_aggregate(node: exp.Expr) -> bool:
     if is_subquery(node):
         return isinstance(node, exp.In) and has_aggregate(node.this)
     if isinstance(node, exp.Window):
-        inside = _children(node.this) if node.this else []
+        inside = _children(_windowed_call(node))
         rest = [c for c in _children(node) if c is not node.this]
         return any(has_aggregate(c) for c in inside + rest)
     return is_aggregate(node) or any(has_aggregate(c) for c in _children(node))
+
+
+def _windowed_call(node: exp.Window) -> exp.Expr:
+    """The call that a window function is, without FILTER and IGNORE NULLS around it."""
+    call: exp.Expr = node.this
+    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
+        call = call.this
+    if not isinstance(call, exp.Filter):
+        return call
+    return exp.Tuple(
+        expressions=[*(c.copy() for c in _children(call.this)), call.expression.copy()]
+    )
 
 
 def bare(node: exp.Expr) -> exp.Expr:

@@ -80,17 +80,18 @@ class Grouping:
                 return col(key).expr
             match n:
                 case exp.In() if is_subquery(n):
-                    return exp.In(this=self.lift(n.this, aliases), query=n.args["query"].copy())
+                    inner = self._subquery(n.args["query"])
+                    return exp.In(this=self.lift(n.this, aliases), query=inner)
                 case exp.Subquery() | exp.Exists() | exp.Query():
-                    return n.copy()
+                    return self._subquery(n)
                 case exp.Window():
                     return self._lift_window(n, aliases)
                 case exp.Filter(this=inner) | exp.WithinGroup(this=inner) if is_aggregate(inner):
-                    return self._aggregate(n)
+                    return self.aggregate(n)
                 case exp.Anonymous() if function_name(n) in ("grouping", "grouping_id"):
                     return self._grouping(n)
                 case exp.Func() if is_aggregate(n):
-                    return self._aggregate(n)
+                    return self.aggregate(n)
                 case exp.Column() if n.name in aliases:
                     return self.lift(aliases[n.name])
                 case exp.Column() if n.name in self.place.plan.columns:
@@ -123,7 +124,15 @@ class Grouping:
             return [self._lift_args(v, aliases) for v in value]
         return value
 
-    def _aggregate(self, node: exp.Expr) -> exp.Expr:
+    def _subquery(self, node: exp.Expr) -> exp.Expr:
+        """A subquery as it is; aggregates of this query in its WHERE are computed here."""
+        if any(is_aggregate(n) for where in node.find_all(exp.Where) for n in where.walk()):
+            query = node.this if isinstance(node, exp.Exists | exp.Subquery) else node
+            self.ctx.bind_query(self.ctx, query, self.place.around())
+        return node.copy()
+
+    def aggregate(self, node: exp.Expr) -> exp.Expr:
+        """The column of an aggregate."""
         function, args, distinct = _taken_apart(self.ctx, node)
         scalars = []
         for arg in args:

@@ -47,7 +47,7 @@ def with_common(ctx: Context, node: exp.Expr, env: Env) -> Env:
     for cte in clause.expressions:
         alias = cte.args["alias"]
         columns = tuple(c.name for c in alias.args.get("columns") or ())
-        inside = Env(dict(common), None)
+        inside = replace(env, common=dict(common))
         common[alias.name.lower()] = Common(cte.this, columns, inside)
     return replace(env, common=common)
 

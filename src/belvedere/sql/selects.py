@@ -15,10 +15,10 @@ from belvedere.algebra.scalars import Scalar, col
 from belvedere.errors import Invalid
 from belvedere.sql.conjuncts import split
 from belvedere.sql.context import Context, Env, Item, Query
-from belvedere.sql.expressions import Resolver, bare, has_aggregate
+from belvedere.sql.expressions import Resolver, bare, has_aggregate, is_aggregate, rewrite
 from belvedere.sql.froms import bind_from
 from belvedere.sql.grouping import Grouping
-from belvedere.sql.grouping_sets import Sets, listed
+from belvedere.sql.grouping_sets import Sets, listed, listed_before
 from belvedere.sql.items import Chosen, choose, with_named_windows
 from belvedere.sql.ordering import Sorted, check_distinct, directed, limit, sort_keys, top
 from belvedere.sql.scopes import Scope
@@ -77,12 +77,26 @@ def _from_where(ctx: Context, select: exp.Select, env: Env) -> Place:
     where = select.args.get("where")
     resolve = Resolver(ctx, scope)
     written = split(resolve(where.this)) if where is not None else []
+    written = [_with_outer_aggregates(e, source.columns, env) for e in written]
     if any(has_aggregate(e) for e in written):
         raise Invalid(
             f"an aggregate in WHERE ({ctx.at(where or select)})",
             hint="put the condition into HAVING",
         )
     return source.place(ctx, env, written)
+
+
+def _with_outer_aggregates(node: exp.Expr, known: set[str], env: Env) -> exp.Expr:
+    """A condition with each aggregate of the enclosing query's columns as that query has it."""
+    if env.aggregate is None or not has_aggregate(node):
+        return node
+    aggregate = env.aggregate
+
+    def one(n: exp.Expr) -> exp.Expr | None:
+        columns = Scalar(n).columns if is_aggregate(n) else frozenset()
+        return aggregate(n) if columns and not columns & known else None
+
+    return rewrite(node, one)
 
 
 def _block(ctx: Context, select: exp.Select, place: Place) -> Block:
@@ -138,6 +152,7 @@ def _group(ctx: Context, select: exp.Select, block: Block) -> bool:
     """Aggregate the block's plan; whether there is always exactly one row."""
     hints = {bare(i.value): i.name for i in block.items if i.aliased}
     grouping = Grouping(block.place, hints=hints)
+    block.place.aggregate = grouping.aggregate
     for key in _keys(ctx, select, block, grouping):
         grouping.key(key)
     aliases = _fallbacks(block)
@@ -174,6 +189,8 @@ def _keys(ctx: Context, select: exp.Select, block: Block, grouping: Grouping) ->
     sets = listed(group)
     if sets is None:
         return [key(e) for e in group.expressions if e != exp.Tuple()]
+    for e in listed_before(group):
+        grouping.key(key(e))
     named = [[grouping.key(key(e)) for e in one] for one in sets]
     names = tuple(name for _, name in grouping.keys)
     grouping.sets = Sets(names, tuple(frozenset(one) for one in named))

@@ -14,6 +14,7 @@ one row, and the join is a product.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -49,6 +50,7 @@ class Place:
     env: Env
     scope: Scope
     correlated: list[Scalar] = field(default_factory=list)
+    aggregate: Callable[[exp.Expr], exp.Expr] | None = None
 
     def filter(self, part: exp.Expr) -> None:
         """Keep the rows that satisfy one conjunct."""
@@ -289,10 +291,14 @@ class Place:
         inner = node.this if isinstance(node, exp.Subquery) and not node.args.get("joins") else node
         while isinstance(inner, exp.Subquery):
             inner = inner.this
-        scope = replace(self.scope, outer=self.env.outer)
-        query = self.ctx.bind_query(self.ctx, inner, replace(self.env, outer=scope))
+        query = self.ctx.bind_query(self.ctx, inner, self.around())
         self._reachable(query, node)
         return query
+
+    def around(self) -> Env:
+        """The names around a subquery that stands here."""
+        scope = replace(self.scope, outer=self.env.outer)
+        return replace(self.env, outer=scope, aggregate=self.aggregate)
 
     def _reachable(self, query: Query, node: exp.Expr) -> None:
         known = {*query.plan.columns, *self.plan.columns}
