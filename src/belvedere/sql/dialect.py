@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 
@@ -38,6 +39,45 @@ class SparkAsWritten(Spark):
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             k: v for k, v in SparkParser.FUNCTION_PARSERS.items() if k in _SPECIAL_SYNTAX
         }
+
+        def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+            """The trees of the statements; see `_adapted`."""
+            return super().parse(_adapted(raw_tokens), sql)
+
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             k: v for k, v in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if k != "ANY"
         }
+
+
+_SET_OPERATORS = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
+_QUANTIFIERS = {TokenType.ALL, TokenType.DISTINCT}
+_NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
+
+
+def _adapted(tokens: list[Token]) -> list[Token]:
+    """Tokens in the words that sqlglot knows: `TABLE t` as SELECT * FROM t, and window(…) as a call."""
+    new: list[Token] = []
+    for i, token in enumerate(tokens):
+        following = tokens[i + 1].token_type if i + 1 < len(tokens) else None
+        if token.token_type == TokenType.WINDOW and following == TokenType.L_PAREN:
+            new.append(_like(token, TokenType.VAR, token.text))
+        elif token.token_type == TokenType.TABLE and following in _NAMES and _query_may_begin(new):
+            words = ((TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM"))
+            new += [_like(token, kind, text) for kind, text in words]
+        else:
+            new.append(token)
+    return new
+
+
+def _query_may_begin(before: list[Token]) -> bool:
+    """Whether a query may begin after these tokens."""
+    kinds = [t.token_type for t in before[-2:]]
+    if not kinds or kinds[-1] in {TokenType.SEMICOLON, TokenType.L_PAREN, TokenType.R_PAREN}:
+        return True
+    last = kinds[0] if len(kinds) > 1 and kinds[-1] in _QUANTIFIERS else kinds[-1]
+    return last in _SET_OPERATORS
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    """A token of another kind at the same place."""
+    return Token(kind, text, token.line, token.col, token.start, token.end)

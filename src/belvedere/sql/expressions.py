@@ -173,6 +173,13 @@ class Resolver:
             if (found := self._find(outer, parts, node)) is not None:
                 return found
             outer = outer.outer
+        if "_metadata" in {p.lower() for p in parts[:2]}:
+            raise Unsupported(
+                f"the hidden column _metadata cannot be kept up to date ({self.ctx.at(node)})",
+                detail="it depends on how rows lie in files, so the view would not equal its definition",
+                hint="leave it out, or read it from the table",
+                reason="NOT_REPEATABLE",
+            )
         if len(parts) == 1 and parts[0].lower() in BARE_WORDS:
             raise not_repeatable(self.ctx, node, parts[0].lower())
         raise self.scope.unknown(parts, self.ctx.at(node))
@@ -213,12 +220,26 @@ def check_call(ctx: Context, node: exp.Expr) -> None:
             "store the exploded rows in a table",
         )
     if name in TIME_WINDOWS and node.expressions:
-        raise ctx.unsupported(
-            f"{name}() over time", node, "group by date_trunc(…) or by floor of the epoch seconds"
-        )
+        raise _window_over_time(ctx, node, name)
     if name in REFUSED_AGGREGATES and not _in_window(node):
         why, hint = REFUSED_AGGREGATES[name]
         raise ctx.unsupported(f"{name}()", node, hint, reason="NOT_REPEATABLE", detail=why)
+
+
+def refuse_time_windows(ctx: Context, select: exp.Select) -> None:
+    """Refuse a query block that groups by windows over time before the names they bring are met."""
+    for node in select.walk(prune=lambda n: n is not select and isinstance(n, exp.Query)):
+        if isinstance(node, exp.Func) and function_name(node) in TIME_WINDOWS and node.expressions:
+            raise _window_over_time(ctx, node, function_name(node))
+
+
+def _window_over_time(ctx: Context, node: exp.Expr, name: str) -> Unsupported:
+    return ctx.unsupported(
+        f"{name}() over time",
+        node,
+        "group by date_trunc('hour', t), or by floor(unix_timestamp(t) / 300) for five minutes",
+        reason="WINDOW_OVER_TIME",
+    )
 
 
 def not_repeatable(ctx: Context, node: exp.Expr, name: str) -> Unsupported:
@@ -236,10 +257,11 @@ def not_repeatable(ctx: Context, node: exp.Expr, name: str) -> Unsupported:
 def refuse_hidden(name: str, where: str) -> None:
     """Refuse a user's column in the namespace of our own."""
     if name.startswith("__"):
-        raise Invalid(
+        raise Unsupported(
             f"column {name!r} starts with '__' ({where})",
             detail="such names are kept for the hidden columns of stored views",
             hint="rename the column, or leave it out",
+            reason="RESERVED_NAME",
         )
 
 

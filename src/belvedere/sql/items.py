@@ -11,7 +11,7 @@ from belvedere.errors import Invalid
 from belvedere.sql.context import Context
 from belvedere.sql.expressions import Resolver, bare, refuse_hidden, rewrite
 from belvedere.sql.naming import did_you_mean
-from belvedere.sql.scopes import Scope
+from belvedere.sql.scopes import Scope, Visible
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,24 @@ def _star(ctx: Context, node: exp.Expr, scope: Scope) -> list[Chosen]:
         raise Invalid(
             f"no relation {written!r} ({ctx.at(node)})", hint=did_you_mean(written, known)
         )
-    dropped = {c.name.lower() for c in star.args.get("except_") or ()}
-    missing = dropped - {v.name.lower() for v in columns}
-    if missing:
-        raise scope.unknown((min(missing),), ctx.at(node))
-    shown = [v for v in columns if v.name.lower() not in dropped]
+    dropped = {_dropped(ctx, c, columns, scope) for c in star.args.get("except_") or ()}
+    shown = [v for v in columns if v.column not in dropped]
     for v in shown:
         refuse_hidden(v.name, ctx.at(node))
     return [Chosen(v.name, col(v.column).expr) for v in shown]
+
+
+def _dropped(ctx: Context, node: exp.Expr, columns: tuple[Visible, ...], scope: Scope) -> str:
+    """The column that a name in `* EXCEPT (…)` leaves out."""
+    parts = tuple(p.name for p in node.parts) if isinstance(node, exp.Column) else (node.name,)
+    hit = Scope(columns).find(parts) or scope.find(parts)
+    if hit is None or hit[0].column not in {v.column for v in columns}:
+        raise scope.unknown(parts, ctx.at(node))
+    if hit[1]:
+        raise ctx.unsupported(
+            "EXCEPT of a field of a struct", node, "name the columns", reason="STAR"
+        )
+    return hit[0].column
 
 
 def with_named_windows(ctx: Context, select: exp.Select, node: exp.Expr) -> exp.Expr:

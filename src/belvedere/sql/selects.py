@@ -10,17 +10,25 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from belvedere.algebra.relations import Distinct, Rel
+from belvedere.algebra.relations import Distinct
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.errors import Invalid
 from belvedere.sql.conjuncts import split
 from belvedere.sql.context import Context, Env, Item, Query
-from belvedere.sql.expressions import Resolver, bare, has_aggregate, is_aggregate, rewrite
+from belvedere.sql.correlation import equates, group_keys
+from belvedere.sql.expressions import (
+    Resolver,
+    bare,
+    has_aggregate,
+    is_aggregate,
+    refuse_time_windows,
+    rewrite,
+)
 from belvedere.sql.froms import bind_from
 from belvedere.sql.grouping import Grouping
 from belvedere.sql.grouping_sets import Sets, listed, listed_before
 from belvedere.sql.items import Chosen, choose, with_named_windows
-from belvedere.sql.ordering import Sorted, check_distinct, directed, limit, sort_keys, top
+from belvedere.sql.ordering import Sorted, directed, limit, over_distinct, sort_keys, top
 from belvedere.sql.scopes import Scope
 from belvedere.sql.subqueries import Place
 from belvedere.sql.windows import has_window, windowed
@@ -224,21 +232,25 @@ def _finish(ctx: Context, select: exp.Select, block: Block, query: Query) -> Que
     query = replace(query, plan=block.place.plan)
     keys = [(s, Scalar(s.value)) for s in block.order]
     if select.args.get("distinct") is not None and not query.one_row:
-        check_distinct(ctx, query, [v for _, v in keys], select)
-        shown = [i.value for i in query.items]
-        query = _distinct(ctx, query)
-        renamed = dict(zip(shown, (i.value for i in query.items), strict=True))
-        keys = [(s, renamed[v]) for s, v in keys]
+        values = [i.value for i in query.items]
+        query = _distinct(ctx, query, select)
+        shown = dict(zip(values, (i.value for i in query.items), strict=True))
+        keys = [(s, over_distinct(ctx, v, shown, select)) for s, v in keys]
     bounds = limit(ctx, select)
     return query if bounds is None else top(ctx, query, keys, bounds, select)
 
 
-def _distinct(ctx: Context, query: Query) -> Query:
-    read = {c for part in query.correlated for c in part.columns}
-    keep = tuple(c for c in query.plan.columns if c in read)
-    closed = ctx.close(query, keep)
-    plan: Rel = Distinct(closed.plan)
-    return replace(closed, plan=plan, one_row=False)
+def _distinct(ctx: Context, query: Query, node: exp.Expr) -> Query:
+    """The distinct rows, once per value of what correlates them with the query around."""
+    if query.correlated and all(
+        equates(part, set(query.plan.columns)) for part in query.correlated
+    ):
+        plan, keys, on = group_keys(ctx, query, node)
+        closed = ctx.close(replace(query, plan=plan, correlated=tuple(on)), keys)
+    else:
+        read = {c for part in query.correlated for c in part.columns}
+        closed = ctx.close(query, tuple(c for c in query.plan.columns if c in read))
+    return replace(closed, plan=Distinct(closed.plan), one_row=False)
 
 
 def _refuse(ctx: Context, select: exp.Select) -> None:
@@ -248,6 +260,7 @@ def _refuse(ctx: Context, select: exp.Select) -> None:
     for key, what in (("into", "SELECT INTO"), ("connect", "CONNECT BY"), ("match", "MATCH")):
         if select.args.get(key):
             raise ctx.unsupported(what, select.args[key], "write it without")
+    refuse_time_windows(ctx, select)
     for node in select.expressions:
         if isinstance(node, exp.QueryTransform):
             raise ctx.unsupported("TRANSFORM … USING a script", node, "write it in SQL")
