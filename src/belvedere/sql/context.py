@@ -100,7 +100,7 @@ class Context:
         return place(self.text, node, word)
 
     def unsupported(
-        self, what: str, node: exp.Expr, hint: str, reason: str = "SQL", detail: str = ""
+        self, what: str, node: exp.Expr, hint: str, reason: str, detail: str = ""
     ) -> Unsupported:
         """The error for something meaningful that is not handled."""
         word = what.split()[0].strip("`'()")

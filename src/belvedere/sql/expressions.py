@@ -126,12 +126,17 @@ class Resolver:
                 return exp.In(this=self(node.this), query=node.args["query"].copy())
             case exp.Any() | exp.All() if node.find(exp.Query):
                 raise self.ctx.unsupported(
-                    "a comparison with ANY or ALL of a subquery", node, "write IN or EXISTS"
+                    "a comparison with ANY or ALL of a subquery",
+                    node,
+                    "write IN or EXISTS",
+                    reason="QUANTIFIED",
                 )
             case exp.Subquery() | exp.Exists() | exp.Query():
                 return node.copy()
             case exp.Column(this=exp.Star()) | exp.Star():
-                raise self.ctx.unsupported("a star inside an expression", node, "name the columns")
+                raise self.ctx.unsupported(
+                    "a star inside an expression", node, "name the columns", reason="STAR"
+                )
             case exp.Column():
                 return self._column(node, _parts(node))
             case exp.Dot() if (dotted := _dotted(node)) is not None:
@@ -140,7 +145,11 @@ class Resolver:
                 return exp.Count(this=exp.Star())
             case exp.Placeholder() | exp.Parameter():
                 where = self.ctx.at(node, node.name)
-                raise Invalid(f"a parameter in a view ({where})", hint="write the value instead")
+                raise Invalid(
+                    f"a parameter in a view ({where})",
+                    hint="write the value instead",
+                    reason="PARAMETER",
+                )
             case exp.Func():
                 return self._call(node)
             case _:
@@ -218,6 +227,7 @@ def check_call(ctx: Context, node: exp.Expr) -> None:
             f"{name}(), which makes several rows of one,",
             node,
             "store the exploded rows in a table",
+            reason="GENERATOR",
         )
     if name in TIME_WINDOWS and node.expressions:
         raise _window_over_time(ctx, node, name)

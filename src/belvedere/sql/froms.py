@@ -68,10 +68,14 @@ def bind_from(ctx: Context, select: exp.Select, env: Env) -> Source:
     """The FROM clause of a SELECT; in Spark a comma binds as tightly as JOIN."""
     start = select.args.get("from_")
     if start is None:
-        raise ctx.unsupported("SELECT without FROM", select, "select from a table")
+        raise ctx.unsupported(
+            "SELECT without FROM", select, "select from a table", reason="NO_FROM"
+        )
     if select.args.get("laterals"):
         lateral = select.args["laterals"][0]
-        raise ctx.unsupported("LATERAL VIEW", lateral, "store the exploded rows in a table")
+        raise ctx.unsupported(
+            "LATERAL VIEW", lateral, "store the exploded rows in a table", reason="GENERATOR"
+        )
     source = _with_joins(ctx, start.this, env)
     for join in select.args.get("joins") or ():
         source = _join(ctx, source, join, env)
@@ -96,24 +100,39 @@ def _relation(ctx: Context, node: exp.Expr, env: Env) -> Source:
         case exp.Subquery():
             return _query(ctx, node, ctx.bind_query(ctx, node.this, env), (), None)
         case exp.Values():
-            raise ctx.unsupported("VALUES in FROM", node, "insert the rows into a table")
+            raise ctx.unsupported(
+                "VALUES in FROM", node, "insert the rows into a table", reason="VALUES"
+            )
         case exp.Lateral():
-            raise ctx.unsupported("LATERAL", node, "join with a subquery grouped by the key")
+            raise ctx.unsupported(
+                "LATERAL", node, "join with a subquery grouped by the key", reason="LATERAL"
+            )
         case _:
             name = node.this.name if isinstance(node, exp.Table) else node.key
-            raise ctx.unsupported(f"table function {name}", node, "select from a table")
+            raise ctx.unsupported(
+                f"table function {name}", node, "select from a table", reason="TABLE_FUNCTION"
+            )
+
+
+_FOLLOWS = "read the old version with a query of its own: a view follows its tables"
+_REFUSED = (
+    ("version", "time travel in FROM", _FOLLOWS, "TIME_TRAVEL"),
+    ("when", "time travel in FROM", _FOLLOWS, "TIME_TRAVEL"),
+    (
+        "sample",
+        "TABLESAMPLE",
+        "create a sample with CREATE SAMPLE, or filter by pmod(hash(key), 100) < 10",
+        "TABLESAMPLE",
+    ),
+    ("pivots", "PIVOT or UNPIVOT", "write sum(CASE WHEN … THEN … END) per column", "PIVOT"),
+    ("laterals", "LATERAL VIEW", "store the exploded rows in a table", "GENERATOR"),
+)
 
 
 def _refuse(ctx: Context, node: exp.Expr) -> None:
-    for key, what, hint in (
-        ("version", "time travel in FROM", "a view follows its tables; read old versions directly"),
-        ("when", "time travel in FROM", "a view follows its tables; read old versions directly"),
-        ("sample", "TABLESAMPLE", "filter on a hash of a key, e.g. pmod(hash(id), 100) < 10"),
-        ("pivots", "PIVOT or UNPIVOT", "write sum(CASE WHEN … THEN … END) per column"),
-        ("laterals", "LATERAL VIEW", "store the exploded rows in a table"),
-    ):
+    for key, what, hint, code in _REFUSED:
         if node.args.get(key):
-            raise ctx.unsupported(what, node, hint)
+            raise ctx.unsupported(what, node, hint, reason=code)
 
 
 def _table(ctx: Context, node: exp.Table, env: Env) -> Source:
@@ -207,6 +226,7 @@ def _column_aliases(
             raise Invalid(
                 f"{len(renamed)} column aliases for {len(names)} columns ({ctx.at(node)})",
                 detail=f"the columns are {', '.join(names)}",
+                reason="COLUMN_COUNT",
             )
         names = renamed or names
     return names
@@ -381,4 +401,6 @@ def _kind(ctx: Context, join: exp.Join) -> Kind:
         case ("", "" | "INNER" | "CROSS"):
             return Kind.INNER
         case _:
-            raise ctx.unsupported(f"{join.side} {join.kind} JOIN", join, "use LEFT, FULL or INNER")
+            raise ctx.unsupported(
+                f"{join.side} {join.kind} JOIN", join, "use LEFT, FULL or INNER", reason="JOIN_KIND"
+            )

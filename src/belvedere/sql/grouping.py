@@ -57,7 +57,9 @@ class Grouping:
         if known is not None:
             return known
         if has_aggregate(inner):
-            raise Invalid(f"an aggregate in GROUP BY ({self.ctx.at(node)})")
+            raise Invalid(
+                f"an aggregate in GROUP BY ({self.ctx.at(node)})", reason="AGGREGATE_PLACE"
+            )
         name = inner.name if isinstance(inner, exp.Column) else None
         if name is None:
             name = self.ctx.names.fresh(self.hints.get(inner) or spoken(inner))
@@ -137,7 +139,10 @@ class Grouping:
         scalars = []
         for arg in args:
             if has_aggregate(arg):
-                raise Invalid(f"an aggregate inside an aggregate ({self.ctx.at(node)})")
+                raise Invalid(
+                    f"an aggregate inside an aggregate ({self.ctx.at(node)})",
+                    reason="AGGREGATE_PLACE",
+                )
             scalars.append(self._inner(self.place.embed(arg), node))
         made = Agg("", function, tuple(scalars), distinct)
         for known in self.aggregates:
@@ -160,13 +165,17 @@ class Grouping:
     def _grouping(self, node: exp.Anonymous) -> exp.Expr:
         if self.sets is None:
             raise Invalid(
-                f"{node.name}() without ROLLUP, CUBE or GROUPING SETS ({self.ctx.at(node)})"
+                f"{node.name}() without ROLLUP, CUBE or GROUPING SETS ({self.ctx.at(node)})",
+                reason="GROUPING_FUNCTION",
             )
         if self.grouping_id is None:
             self.grouping_id = self.ctx.names.fresh("grouping_id")
         names = [self._key_of(bare(e)) for e in node.expressions]
         if None in names:
-            raise Invalid(f"{node.name}() of something not grouped ({self.ctx.at(node)})")
+            raise Invalid(
+                f"{node.name}() of something not grouped ({self.ctx.at(node)})",
+                reason="GROUPING_FUNCTION",
+            )
         return self.sets.bits(self.grouping_id, [n for n in names if n], function_name(node))
 
     def _not_grouped(self, node: exp.Column) -> Invalid:
@@ -175,6 +184,7 @@ class Grouping:
             f"column {node.name!r} is neither grouped nor aggregated ({self.ctx.at(node)})",
             detail=f"the query groups by: {keys}",
             hint=f"add {node.name!r} to GROUP BY, or aggregate it, e.g. max({node.name})",
+            reason="NOT_GROUPED",
         )
 
     def plan(self, correlated: Sequence[Scalar], node: exp.Expr) -> tuple[Rel, tuple[Scalar, ...]]:
@@ -188,7 +198,10 @@ class Grouping:
         if self.sets is not None:
             if extra:
                 raise self.ctx.unsupported(
-                    "GROUPING SETS in a correlated subquery", node, "group by plain keys"
+                    "GROUPING SETS in a correlated subquery",
+                    node,
+                    "group by plain keys",
+                    reason="CORRELATION",
                 )
             aggregate = expand(self.ctx, below, keys, self.aggregates, self.sets, self.grouping_id)
             return aggregate, ()
@@ -221,7 +234,10 @@ def _taken_apart(ctx: Context, node: exp.Expr) -> tuple[str, list[exp.Expr], boo
         order = node.expression.expressions[0]
         if order.args.get("desc") or len(fractions) != 1:
             raise ctx.unsupported(
-                f"{function} in descending order", node, "order ascending and use 1 - fraction"
+                f"{function} in descending order",
+                node,
+                "order ascending and use 1 - fraction",
+                reason="PERCENTILE_ORDER",
             )
         return function, [order.this, *fractions], distinct
     args = [node.this] if isinstance(node.args.get("this"), exp.Expr) else []

@@ -65,15 +65,17 @@ def _star(ctx: Context, node: exp.Expr, scope: Scope) -> list[Chosen]:
     qualifier = tuple(p.name for p in node.parts[:-1]) if isinstance(node, exp.Column) else ()
     for key in ("replace", "rename"):
         if star.args.get(key):
-            raise ctx.unsupported(f"* {key.upper()}", node, "name the columns")
+            raise ctx.unsupported(f"* {key.upper()}", node, "name the columns", reason="STAR")
     columns = scope.star(qualifier)
     if not columns and scope.find(qualifier or ("*",)) is not None:
-        raise ctx.unsupported("a star over a struct", node, "name the fields")
+        raise ctx.unsupported("a star over a struct", node, "name the fields", reason="STAR")
     if not columns:
         known = [".".join(v.qualifier) for v in scope.columns if v.qualifier]
         written = ".".join(qualifier)
         raise Invalid(
-            f"no relation {written!r} ({ctx.at(node)})", hint=did_you_mean(written, known)
+            f"no relation {written!r} ({ctx.at(node)})",
+            hint=did_you_mean(written, known),
+            reason="UNKNOWN_TABLE",
         )
     dropped = {_dropped(ctx, c, columns, scope) for c in star.args.get("except_") or ()}
     shown = [v for v in columns if v.column not in dropped]
@@ -106,7 +108,11 @@ def with_named_windows(ctx: Context, select: exp.Select, node: exp.Expr) -> exp.
         base = named.get(name.lower())
         if base is None:
             where = ctx.at(n.args["alias"])
-            raise Invalid(f"no window {name!r} ({where})", hint=did_you_mean(name, named))
+            raise Invalid(
+                f"no window {name!r} ({where})",
+                hint=did_you_mean(name, named),
+                reason="UNKNOWN_WINDOW",
+            )
         base = one(base) or base
         args = {
             k: _copy(n.args.get(k) or base.args.get(k)) for k in ("partition_by", "order", "spec")

@@ -43,7 +43,7 @@ def limit(ctx: Context, query: exp.Expr) -> tuple[int, int] | None:
     node, skip = query.args.get("limit"), query.args.get("offset")
     if node is None or (isinstance(node.expression, exp.Var) and node.expression.name == "ALL"):
         if skip is not None:
-            raise ctx.unsupported("OFFSET without LIMIT", skip, "add a LIMIT")
+            raise ctx.unsupported("OFFSET without LIMIT", skip, "add a LIMIT", reason="OFFSET")
         return None
     count = node.args.get("count") if isinstance(node, exp.Fetch) else node.expression
     return _whole(ctx, count, node), _whole(ctx, skip.expression, skip) if skip else 0
@@ -52,7 +52,12 @@ def limit(ctx: Context, query: exp.Expr) -> tuple[int, int] | None:
 def _whole(ctx: Context, value: exp.Expr | None, node: exp.Expr) -> int:
     if isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
         return int(value.name)
-    raise ctx.unsupported("LIMIT or OFFSET that is not a whole number", node, "write a number")
+    raise ctx.unsupported(
+        "LIMIT or OFFSET that is not a whole number",
+        node,
+        "write a number",
+        reason="LIMIT_NOT_A_NUMBER",
+    )
 
 
 def directed(node: exp.Ordered, value: exp.Expr) -> Sorted:
@@ -82,7 +87,10 @@ def top(
         )
     if query.correlated:
         raise ctx.unsupported(
-            "LIMIT in a correlated subquery", node, "use min, max or a window", "CORRELATION"
+            "LIMIT in a correlated subquery",
+            node,
+            "use min, max or a window",
+            reason="CORRELATION",
         )
     values = [i.value for i in query.items]
     hidden = [v for _, v in keys if v not in values]

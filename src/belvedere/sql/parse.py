@@ -9,8 +9,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from belvedere.errors import Invalid
+from belvedere.errors import Invalid, Unsupported
+from belvedere.sql.cursor import tokenize
 from belvedere.sql.dialect import SparkAsWritten
+from belvedere.sql.places import at_offset
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
@@ -20,23 +22,58 @@ def parse_query(text: str) -> exp.Query:
     try:
         parsed = [s for s in sqlglot.parse(text, dialect=SparkAsWritten) if s is not None]
     except ParseError as e:
-        raise _syntax(text, e) from None
+        raise _unread(text) or _syntax(text, e) from None
     except TokenError as e:
         raise _unfinished(text, e) from None
     if not parsed:
-        raise Invalid("there is no query in the text", hint="a view is defined by a SELECT")
+        raise Invalid(
+            "there is no query in the text", hint="a view is defined by a SELECT", reason="SYNTAX"
+        )
     if len(parsed) > 1:
         raise Invalid(
             f"the text has {len(parsed)} statements, a view is defined by one",
             hint="remove everything after the first ';'",
+            reason="SYNTAX",
+        )
+    if isinstance(parsed[0], exp.Values):
+        raise Unsupported(
+            "VALUES as a query is not supported (line 1, column 1)",
+            hint="insert the rows into a table",
+            reason="VALUES",
         )
     if not isinstance(parsed[0], exp.Query) or isinstance(parsed[0], exp.Table):
         raise Invalid(
             "the text is not a SELECT",
             detail=f"it reads: {text.strip()[:60]}",
             hint="a view is defined by SELECT …, WITH … SELECT … or a set operation of these",
+            reason="SYNTAX",
         )
     return parsed[0]
+
+
+_UNREAD = (
+    ("|>", "a pipe", "write it as one SELECT, with subqueries where it needs them", "PIPE"),
+    (
+        "TABLESAMPLE",
+        "TABLESAMPLE",
+        "create a sample with CREATE SAMPLE, or filter by pmod(hash(key), 100) < 10",
+        "TABLESAMPLE",
+    ),
+    (">>>", "the operator >>>", "write shiftrightunsigned(a, n)", "OPERATOR"),
+)
+
+
+def _unread(text: str) -> Unsupported | None:
+    """The error for a text with a construct of Spark's that the parser stumbles over."""
+    tokens, _ = tokenize(text)
+    words = [text[t.start : t.end + 1].upper() for t in tokens]
+    for written, what, hint, code in _UNREAD:
+        parts = list(written) if written == ">>>" else [written]
+        for i, token in enumerate(tokens):
+            if words[i : i + len(parts)] == parts:
+                where = at_offset(text, token.start)
+                return Unsupported(f"{what} is not supported ({where})", hint=hint, reason=code)
+    return None
 
 
 def _unfinished(text: str, error: TokenError) -> Invalid:
@@ -44,9 +81,13 @@ def _unfinished(text: str, error: TokenError) -> Invalid:
     found = re.fullmatch(r"Missing (.+) from (\d+):(\d+)", str(error.__cause__))
     if found is None:
         lines = text.count("\n") + 1
-        return Invalid(f"syntax error before the end of line {lines}: a comment does not end")
+        return Invalid(
+            f"syntax error before the end of line {lines}: a comment does not end", reason="SYNTAX"
+        )
     where = f"line {found[2]}, column {int(found[3]) + 1}"
-    return Invalid(f"syntax error at {where}: what begins here has no closing {found[1]}")
+    return Invalid(
+        f"syntax error at {where}: what begins here has no closing {found[1]}", reason="SYNTAX"
+    )
 
 
 def _plain(description: str) -> str:
@@ -70,4 +111,5 @@ def _syntax(text: str, error: ParseError) -> Invalid:
         f"syntax error at {where or 'an unknown place'}: {what[:1].lower()}{what[1:]}",
         detail=f"near {near!r}" if near else f"in {text.strip()[:60]!r}",
         hint="the text is read as Spark SQL",
+        reason="SYNTAX",
     )

@@ -90,6 +90,7 @@ def _from_where(ctx: Context, select: exp.Select, env: Env) -> Place:
         raise Invalid(
             f"an aggregate in WHERE ({ctx.at(where or select)})",
             hint="put the condition into HAVING",
+            reason="AGGREGATE_PLACE",
         )
     return source.place(ctx, env, written)
 
@@ -146,6 +147,7 @@ def _ordinal(ctx: Context, node: exp.Literal, items: list[Chosen], clause: str) 
         raise Invalid(
             f"{clause} position {node.name} ({ctx.at(node)})",
             detail=f"the query has {len(items)} columns",
+            reason="NO_SUCH_POSITION",
         )
     return items[n - 1]
 
@@ -172,7 +174,10 @@ def _group(ctx: Context, select: exp.Select, block: Block) -> bool:
     one_row = not grouping.keys and grouping.sets is None
     if one_row and block.place.correlated and block.having:
         raise ctx.unsupported(
-            "HAVING without GROUP BY in a correlated subquery", select, "compare outside it"
+            "HAVING without GROUP BY in a correlated subquery",
+            select,
+            "compare outside it",
+            reason="CORRELATION",
         )
     plan, correlated = grouping.plan(block.place.correlated, select)
     block.place.plan, block.place.correlated = plan, list(correlated)
@@ -218,7 +223,10 @@ def _fallbacks(block: Block) -> dict[str, exp.Expr]:
 def _windows(ctx: Context, block: Block, select: exp.Select) -> None:
     if block.place.correlated:
         raise ctx.unsupported(
-            "a window function in a correlated subquery", select, "join instead", "CORRELATION"
+            "a window function in a correlated subquery",
+            select,
+            "join instead",
+            reason="CORRELATION",
         )
     hints = {bare(i.value): i.name for i in block.items if i.aliased}
     plan, new = windowed(ctx, block.place.plan, block.values(), hints)
@@ -256,11 +264,15 @@ def _distinct(ctx: Context, query: Query, node: exp.Expr) -> Query:
 def _refuse(ctx: Context, select: exp.Select) -> None:
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
-        raise ctx.unsupported("DISTINCT ON", distinct, "use row_number() and keep row 1")
+        raise ctx.unsupported(
+            "DISTINCT ON", distinct, "use row_number() and keep row 1", reason="DISTINCT_ON"
+        )
     for key, what in (("into", "SELECT INTO"), ("connect", "CONNECT BY"), ("match", "MATCH")):
         if select.args.get(key):
-            raise ctx.unsupported(what, select.args[key], "write it without")
+            raise ctx.unsupported(what, select.args[key], "write it without", reason="OTHER_QUERY")
     refuse_time_windows(ctx, select)
     for node in select.expressions:
         if isinstance(node, exp.QueryTransform):
-            raise ctx.unsupported("TRANSFORM … USING a script", node, "write it in SQL")
+            raise ctx.unsupported(
+                "TRANSFORM … USING a script", node, "write it in SQL", reason="SCRIPT"
+            )

@@ -147,7 +147,10 @@ class Place:
     def _as_equality(self, node: exp.In, pairs: list[tuple[Scalar, Scalar]]) -> exp.Expr:
         if len(pairs) > 1:
             raise self.ctx.unsupported(
-                "IN with several columns of a correlated aggregate", node, "compare one column"
+                "IN with several columns of a correlated aggregate",
+                node,
+                "compare one column",
+                reason="SEVERAL_COLUMNS_IN",
             )
         inner = node.args["query"]
         return exp.EQ(this=pairs[0][0].expr.copy(), expression=inner.copy())
@@ -163,7 +166,8 @@ class Place:
         if len(query.items) != len(scalars):
             raise Invalid(
                 f"IN compares {len(scalars)} values with {len(query.items)} columns "
-                f"({self.ctx.at(node)})"
+                f"({self.ctx.at(node)})",
+                reason="COLUMN_COUNT",
             )
         pairs = zip(scalars, query.items, strict=True)
         return query, [(operand(x), operand(i.value)) for x, i in pairs]
@@ -182,7 +186,10 @@ class Place:
             return self.embed(exp.paren(self._as_equality(node, pairs)))
         if len(pairs) > 1:
             raise self.ctx.unsupported(
-                "IN with several columns outside a WHERE conjunct", node, "write EXISTS"
+                "IN with several columns outside a WHERE conjunct",
+                node,
+                "write EXISTS",
+                reason="SEVERAL_COLUMNS_IN",
             )
         return over_zero(call("coalesce", col(self._matches(query, pairs, node)), lit(0)))
 
@@ -204,7 +211,10 @@ class Place:
         query, pairs = self._compared(node)
         if len(pairs) > 1 or (query.one_row and query.correlated):
             raise self.ctx.unsupported(
-                "NOT IN of this form outside a WHERE conjunct", node, "write NOT EXISTS"
+                "NOT IN of this form outside a WHERE conjunct",
+                node,
+                "write NOT EXISTS",
+                reason="SEVERAL_COLUMNS_IN",
             )
         ((x, _),) = pairs
         found = over_zero(col(self._matches(query, pairs, node)))
@@ -238,6 +248,7 @@ class Place:
             raise Invalid(
                 f"a subquery used as a value has {len(query.items)} columns ({self.ctx.at(node)})",
                 hint="select exactly one",
+                reason="COLUMN_COUNT",
             )
         value = query.items[0].value
         if query.one_row and not query.correlated:
@@ -312,6 +323,7 @@ class Place:
             raise Invalid(
                 f"the subquery reads a column that is not grouped ({self.ctx.at(node)})",
                 detail=f"not in GROUP BY: {', '.join(sorted(read - known))}",
+                reason="NOT_GROUPED",
             )
         raise self._several_levels(node)
 

@@ -230,6 +230,7 @@ def _own_properties(statement: CreateView) -> dict[str, str]:
             raise Invalid(
                 f"the property {key!r} of a materialized view cannot be chosen",
                 hint="leave it out: views set it themselves",
+                reason="OWN_PROPERTY",
             )
     return dict(statement.properties)
 
