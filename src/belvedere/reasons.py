@@ -97,6 +97,7 @@ LIMIT_NOT_A_NUMBER | a LIMIT or OFFSET that is an expression | write a number
 SCRIPT | TRANSFORM with a script | write it in SQL
 PIPE | a query with pipes that is not read | write it as one SELECT
 OPERATOR | an operator that is not read | write the function of the same meaning
+IDENTIFIER_CLAUSE | a name that is given as IDENTIFIER(…) | write the name itself
 OTHER_QUERY | a clause or a query of a kind that is not read | write SELECT … FROM without it
 NOT_READ | Spark understands the text, Belvedere's parser does not | write it another way
 """)

@@ -24,6 +24,17 @@ _SPECIAL_SYNTAX = frozenset(
     "SHUFFLE_REPLICATE_NL".split()
 )
 
+_BITS = (
+    (TokenType.PIPE, exp.BitwiseOr),
+    (TokenType.CARET, exp.BitwiseXor),
+    (TokenType.AMP, exp.BitwiseAnd),
+)
+_SUMS: dict[TokenType, type[exp.Binary]] = {
+    TokenType.DPIPE: exp.DPipe,
+    TokenType.PLUS: exp.Add,
+    TokenType.DASH: exp.Sub,
+}
+
 
 class SparkAsWritten(Spark):
     """Spark SQL whose calls come back as they were written."""
@@ -43,6 +54,37 @@ class SparkAsWritten(Spark):
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
             """The trees of the statements; see `_adapted`."""
             return super().parse(_adapted(raw_tokens), sql)
+
+        # Spark's precedence, tightest first: + - ||, shifts, &, ^, |.
+        def _parse_bitwise(self) -> exp.Expr | None:
+            return self._parse_bits(0)
+
+        def _parse_bits(self, level: int) -> exp.Expr | None:
+            if level == len(_BITS):
+                return self._parse_shift()
+            token, kind = _BITS[level]
+            this = self._parse_bits(level + 1)
+            while self._match(token):
+                this = self.expression(kind(this=this, expression=self._parse_bits(level + 1)))
+            return this
+
+        def _parse_shift(self) -> exp.Expr | None:
+            this = self._parse_sum()
+            while True:
+                if self._match_pair(TokenType.LT, TokenType.LT):
+                    kind: type[exp.Binary] = exp.BitwiseLeftShift
+                elif self._match_pair(TokenType.GT, TokenType.GT):
+                    kind = exp.BitwiseRightShift
+                else:
+                    return this
+                this = self.expression(kind(this=this, expression=self._parse_sum()))
+
+        def _parse_sum(self) -> exp.Expr | None:
+            this = self._parse_term()
+            while self._match_set(_SUMS):
+                kind = _SUMS[self._prev.token_type]
+                this = self.expression(kind(this=this, expression=self._parse_factor()))
+            return this
 
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             k: v for k, v in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if k != "ANY"

@@ -222,6 +222,10 @@ def check_call(ctx: Context, node: exp.Expr) -> None:
     name = function_name(node)
     if name in NOT_REPEATABLE or (name == "unix_timestamp" and not node.expressions):
         raise not_repeatable(ctx, node, name)
+    if name == "identifier" and isinstance(node, exp.Anonymous):
+        raise ctx.unsupported(
+            "IDENTIFIER(…)", node, "write the name itself", reason="IDENTIFIER_CLAUSE"
+        )
     if name in GENERATORS:
         raise ctx.unsupported(
             f"{name}(), which makes several rows of one,",

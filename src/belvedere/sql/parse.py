@@ -12,7 +12,7 @@ from sqlglot.errors import ParseError, TokenError
 from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.cursor import tokenize
 from belvedere.sql.dialect import SparkAsWritten
-from belvedere.sql.places import at_offset
+from belvedere.sql.places import at_offset, place
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
@@ -41,6 +41,7 @@ def parse_query(text: str) -> exp.Query:
             hint="insert the rows into a table",
             reason="VALUES",
         )
+    _refuse_unread(text, parsed[0])
     if not isinstance(parsed[0], exp.Query) or isinstance(parsed[0], exp.Table):
         raise Invalid(
             "the text is not a SELECT",
@@ -74,6 +75,39 @@ def _unread(text: str) -> Unsupported | None:
                 where = at_offset(text, token.start)
                 return Unsupported(f"{what} is not supported ({where})", hint=hint, reason=code)
     return None
+
+
+_ALL_QUERIES = "kind exclude pivots prewhere locks sample settings format options for_"
+_NOT_READ: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Select: (*_ALL_QUERIES.split(), "operation_modifiers"),
+    exp.SetOperation: (*_ALL_QUERIES.split(), "match", "connect", "laterals"),
+    exp.Table: tuple(
+        "hints system_time format pattern ordinality only partition changes rows_from indexed".split()
+    ),
+    exp.Join: ("global_", "match_condition", "nearest", "directed"),
+    exp.Group: ("totals",),
+    exp.WindowSpec: ("exclude",),
+    exp.Ordered: ("with_fill",),
+    exp.Star: ("ilike",),
+    exp.CTE: ("key_expressions", "scalar"),
+    exp.With: ("search", "cycle", "udfs"),
+    exp.Limit: ("limit_options", "expressions"),
+    exp.In: ("unnest", "field", "is_global"),
+}
+"""What the parser may find that nothing here reads: a clause is never left out of a query's meaning."""
+_CODES = {"pivots": "PIVOT", "sample": "TABLESAMPLE"}
+
+
+def _refuse_unread(text: str, tree: exp.Expr) -> None:
+    for node in tree.walk():
+        for kind, keys in _NOT_READ.items():
+            key = next((k for k in keys if isinstance(node, kind) and node.args.get(k)), None)
+            if key is not None:
+                raise Unsupported(
+                    f"{_CODES.get(key, key.strip('_').upper())} is not supported here ({place(text, node)})",
+                    hint="write the query without this clause",
+                    reason=_CODES.get(key, "OTHER_QUERY"),
+                )
 
 
 def _unfinished(text: str, error: TokenError) -> Invalid:
