@@ -45,6 +45,7 @@ class Grouping:
     hints: Mapping[exp.Expr, str] = field(default_factory=dict)
     sets: Sets | None = None
     grouping_id: str | None = None
+    columns: dict[exp.Expr, str] = field(default_factory=dict)
 
     @property
     def ctx(self) -> Context:
@@ -134,7 +135,12 @@ class Grouping:
         return node.copy()
 
     def aggregate(self, node: exp.Expr) -> exp.Expr:
-        """The column of an aggregate."""
+        """The column of an aggregate; after the grouping, of one that was met before it."""
+        if node not in self.columns:
+            self.columns[node] = self._computed(node)
+        return col(self.columns[node]).expr
+
+    def _computed(self, node: exp.Expr) -> str:
         function, args, distinct = _taken_apart(self.ctx, node)
         scalars = []
         for arg in args:
@@ -147,10 +153,10 @@ class Grouping:
         made = Agg("", function, tuple(scalars), distinct)
         for known in self.aggregates:
             if (known.function, known.args, known.distinct) == (function, made.args, distinct):
-                return col(known.name).expr
+                return known.name
         name = self.ctx.names.fresh(self.hints.get(node) or spoken(node))
         self.aggregates.append(Agg(name, function, made.args, distinct))
-        return col(name).expr
+        return name
 
     def _inner(self, value: Scalar, node: exp.Expr) -> Scalar:
         if not value.columns <= set(self.place.plan.columns):
