@@ -46,9 +46,9 @@ CONDITIONS = [
         "ON r.a = s.a AND r.told",
     ),
     (
-        "ON r.a = s.a AND s.d >= (SELECT min(x) FROM t WHERE t.y = s.d) AND r.b IN (SELECT y FROM t)",
+        "ON r.a = s.a AND s.d >= (SELECT min(x) FROM t WHERE t.y = 1) AND r.b IN (SELECT y FROM t)",
         "b IN (SELECT y FROM t)",
-        "d >= (SELECT min(x) FROM t WHERE t.y = d)",
+        "d >= (SELECT min(x) FROM t WHERE t.y = 1)",
         "ON r.a = s.a AND s.said AND r.told",
     ),
 ]
