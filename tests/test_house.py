@@ -15,6 +15,7 @@ SRC = ROOT / "src" / "belvedere"
 # A module imports from its own layer and those before it.
 LAYERS = (
     "errors",
+    "reasons",
     "listing",
     "progress",
     "kernels",

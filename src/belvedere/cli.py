@@ -166,7 +166,7 @@ def _sql(arguments: argparse.Namespace) -> int:
 def _script(arguments: argparse.Namespace) -> str | None:
     """The statements to run; None if they are to be asked for."""
     if arguments.text is not None and arguments.file is not None:
-        raise Invalid("both -e and a file are given", hint="give one of them")
+        raise Invalid("both -e and a file are given", hint="give one of them", reason="OPTIONS")
     if arguments.text is not None:
         return str(arguments.text)
     if arguments.file == "-" or (arguments.file is None and not sys.stdin.isatty()):
@@ -176,7 +176,9 @@ def _script(arguments: argparse.Namespace) -> str | None:
     try:
         return Path(arguments.file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"cannot read {arguments.file}", detail=str(error)) from error
+        raise Invalid(
+            f"cannot read {arguments.file}", detail=str(error), reason="UNREADABLE_FILE"
+        ) from error
 
 
 def _prompt(arguments: argparse.Namespace) -> int:
@@ -290,6 +292,7 @@ def _explain_text(arguments: argparse.Namespace) -> int:
         raise Invalid(
             "explain -e takes a CREATE MATERIALIZED VIEW statement",
             hint='for a query of Spark\'s: belvedere sql -e "EXPLAIN SELECT …"',
+            reason="OPTIONS",
         )
     text = arguments.text if isinstance(statement, ExplainCreate) else f"EXPLAIN {arguments.text}"
     with lake_of(arguments) as lake, working("explaining"):

@@ -74,7 +74,11 @@ def connect(where: str | Path | SparkSession, state: str | Path | None = None) -
         if not isinstance(where, str | Path):
             return Lake(open_session(where, state))
         if state is not None:
-            raise Invalid("a lake in a directory keeps its state there", hint="leave out state=")
+            raise Invalid(
+                "a lake in a directory keeps its state there",
+                hint="leave out state=",
+                reason="OPTIONS",
+            )
         return Lake(open_directory(where))
 
 
@@ -207,7 +211,11 @@ class Lake:
         """
         kind = self._kind(name)
         if not isinstance(kind, Writable):
-            raise Invalid(f"{name!r} is not an updatable view", hint="CREATE UPDATABLE VIEW")
+            raise Invalid(
+                f"{name!r} is not an updatable view",
+                hint="CREATE UPDATABLE VIEW",
+                reason="NOT_UPDATABLE",
+            )
         with _computing(f"the update of {name!r}"), self._door.one_call():
             return kind.check(canonical_name(self._door, name), **asked)
 
@@ -374,7 +382,11 @@ class Lake:
         for candidate in (canonical, stored_of(canonical)):
             if candidate in inputs:
                 return candidate
-        raise Invalid(f"{name!r} does not read {table!r}", hint=f"it reads {', '.join(inputs)}")
+        raise Invalid(
+            f"{name!r} does not read {table!r}",
+            hint=f"it reads {', '.join(inputs)}",
+            reason="NOT_IN_QUERY",
+        )
 
 
 @contextmanager
@@ -392,7 +404,9 @@ def _subject(statement: Statement) -> str:
 
 def _refuse_none(tables: list[str], inputs: Collection[str]) -> None:
     if not tables:
-        raise Invalid("advance needs a table", hint=f"it reads {', '.join(inputs)}")
+        raise Invalid(
+            "advance needs a table", hint=f"it reads {', '.join(inputs)}", reason="BAD_VALUE"
+        )
 
 
 class ViewHandle:

@@ -49,7 +49,9 @@ def demo(say: Say, keep: Path | None = None) -> None:
     """Show what Belvedere does, in a directory of its own; `keep` names one that stays."""
     if keep is not None:
         if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
-            raise Invalid(f"{keep} is not an empty directory", hint="name a new one")
+            raise Invalid(
+                f"{keep} is not an empty directory", hint="name a new one", reason="UNREADABLE_FILE"
+            )
         _Demo(say, keep).run()
         say(f"\nThe lake stays in {keep}. Look at it: belvedere status --lake {keep}")
         return

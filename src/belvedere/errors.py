@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class BelvedereError(Exception):
-    """A message (what is wrong), a detail (where and why), a hint (what to do) and, for fallbacks, a reason code."""
+    """A message (what is wrong), a detail (where and why), a hint (what to do) and a reason code."""
 
     def __init__(self, message: str, *, detail: str = "", hint: str = "", reason: str = "") -> None:
         super().__init__(message)
@@ -34,7 +34,10 @@ class Invalid(BelvedereError):
 
 
 class Unsupported(BelvedereError):
-    """The input is meaningful, but not handled: ours to build."""
+    """The input is meaningful, but not handled: ours to build. Its reason code is in `reasons`."""
+
+    def __init__(self, message: str, *, reason: str, detail: str = "", hint: str = "") -> None:
+        super().__init__(message, detail=detail, hint=hint, reason=reason)
 
 
 class Unable(BelvedereError):

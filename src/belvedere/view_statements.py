@@ -149,6 +149,7 @@ class ViewStatements:
             raise Invalid(
                 f"{statement.name!r} is a materialized view",
                 hint=f"DROP MATERIALIZED VIEW {statement.name}",
+                reason="IS_A_VIEW",
             )
         reading = [*view_readers(self._door, name), *self.readers(name)]
         refuse_if_needed(statement.name, reading)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from belvedere.errors import Invalid
+from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.statements import (
     AlterLimit,
     AlterPolicy,
@@ -250,7 +250,6 @@ def test_what_is_not_a_name_is_refused(name: str) -> None:
         ("CREATE MATERIALIZED VIEW v AS", "expected a query, found the end", "column 30"),
         ("CREATE MATERIALIZED VIEW v AS ;", "expected a query, found the end", "column 31"),
         ("CREATE MATERIALIZED VIEW v\n  SELECT 1", "found 'SELECT'", "line 2, column 3"),
-        ("CREATE MATERIALIZED VIEW v (a) AS SELECT 1", "no column list", "column 28"),
         ("CREATE MATERIALIZED VIEW a-b AS SELECT 1", "found '-'", "column 27"),
         ("CREATE MATERIALIZED VIEW v COMMENT x AS SELECT 1", "a string in quotes", "column 36"),
         ("CREATE MATERIALIZED VIEW v COMMENT 'x' COMMENT 'y' AS TABLE t", "found 'COMMENT'", "40"),
@@ -277,6 +276,31 @@ def test_a_mistake_in_our_statements_has_its_position(text: str, message: str, w
         parse_statement(text)
     assert message in caught.value.message
     assert where in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "column"),
+    [
+        ("CREATE MATERIALIZED VIEW v (a) AS SELECT 1", "a column list", 28),
+        ("CREATE MATERIALIZED VIEW v (a COMMENT 'x', b) AS SELECT 1", "a column list", 28),
+        ("CREATE MATERIALIZED VIEW v PARTITIONED BY (a) AS SELECT 1", "PARTITIONED BY", 28),
+        ("CREATE MATERIALIZED VIEW v COMMENT 'x' CLUSTER BY (a) AS SELECT 1", "CLUSTER BY", 40),
+        ("CREATE OR REPLACE MATERIALIZED VIEW v USING delta AS SELECT 1", "USING", 39),
+        ("CREATE MATERIALIZED VIEW v SCHEDULE EVERY 1 HOUR AS SELECT 1", "SCHEDULE", 28),
+        ("ALTER MATERIALIZED VIEW v SET TBLPROPERTIES ('a' = 'b')", "SET TBLPROPERTIES", 27),
+        ("ALTER MATERIALIZED VIEW v UNSET TBLPROPERTIES ('a')", "UNSET TBLPROPERTIES", 27),
+        ("ALTER MATERIALIZED VIEW v RENAME TO w", "RENAME TO", 27),
+        ("ALTER MATERIALIZED VIEW v AS SELECT 1", "AS", 27),
+    ],
+)
+def test_what_other_systems_know_of_views_is_not_called_a_mistake(
+    text: str, what: str, column: int
+) -> None:
+    with pytest.raises(Unsupported, match=f"{what}.* is not supported") as error:
+        parse_statement(text)
+    assert f"line 1, column {column}," in error.value.detail
+    assert error.value.hint
+    assert error.value.reason in {"ALTER_VIEW", "VIEW_CLAUSE"}
 
 
 @pytest.mark.parametrize(("policy", "close"), [("INCREMENTL", "INCREMENTAL"), ("fulll", "FULL")])

@@ -93,7 +93,11 @@ class Answer:
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
-            raise Unable("plots need matplotlib", hint="pip install 'belvedere[plots]'") from error
+            raise Unable(
+                "plots need matplotlib",
+                hint="pip install 'belvedere[plots]'",
+                reason="NO_MATPLOTLIB",
+            ) from error
         figure = Figure(figsize=(7, 2.6 * max(len(self.columns), 1)), layout="constrained")
         labels = self._labels()
         for i, c in enumerate(self.columns):

@@ -41,6 +41,7 @@ def beyond(door: Door, view: View, index: Index, sampling: Sampling) -> Sampling
         raise Invalid(
             f"{view.name!r} does not read {index.table!r}",
             hint=f"it reads {', '.join(view.inputs)}",
+            reason="NOT_IN_QUERY",
         )
     column, kind = _number(table, index)
     if index.rule in ("ABOVE", "BELOW"):
@@ -49,7 +50,9 @@ def beyond(door: Door, view: View, index: Index, sampling: Sampling) -> Sampling
         bounds, most = (Bounds(column, low, high, kind),), 0
     else:
         if index.amount <= 0:
-            raise Invalid(f"OUTLIERS {index}", hint="the number is more than 0")
+            raise Invalid(
+                f"OUTLIERS {index}", hint="the number is more than 0", reason="NO_OUTLIERS"
+            )
         least, greatest = _extremes(door, table.reference, quote(column), index)
         bounds = (Bounds(column, least if index.two_sided else None, greatest, kind),)
         most = _most(door, table.reference, bounds[0], index) if index.rule == "TOP" else 0
@@ -91,6 +94,7 @@ def _of_the_view(door: Door, view: View, most: int, hashed: tuple[str, ...]) -> 
         raise Invalid(
             f"{view.name!r} shows no number whose outliers could be kept",
             hint="OUTLIERS ON table.column names one of a table",
+            reason="NO_OUTLIERS",
         )
     each = max(most // len(numbers), 1)
     found = []
@@ -115,6 +119,7 @@ def _number(table: Table, index: Index) -> tuple[str, str]:
         raise Invalid(
             f"{index.table}.{index.column} is {f'a {kind}' if name else 'no column'}",
             hint="an outlier index is on a column of numbers",
+            reason="NO_SUCH_COLUMN",
         )
     return name, kind
 
@@ -122,5 +127,9 @@ def _number(table: Table, index: Index) -> tuple[str, str]:
 def _row(door: Door, text: str, index: Index) -> list[float]:
     values = list(door.sql(text).collect()[0])
     if any(v is None for v in values):
-        raise Invalid(f"OUTLIERS {index}: there is no value yet", hint="load the table first")
+        raise Invalid(
+            f"OUTLIERS {index}: there is no value yet",
+            hint="load the table first",
+            reason="NO_OUTLIERS",
+        )
     return [float(v) for v in values]

@@ -41,6 +41,7 @@ def create_sample(door: Door, statement: CreateSample) -> list[View]:
         raise Invalid(
             f"a ratio of {statement.ratio * 100:g} percent",
             hint="a ratio is more than 0 and at most 100 percent",
+            reason="BAD_VALUE",
         )
     existing = samples_of(door, view.name)
     if existing and not statement.replace:
@@ -101,7 +102,11 @@ def planned(door: Door, view: View, statement: CreateSample) -> list[View]:
     """The views of a sample and its outliers, compiled and checked; nothing is written."""
     definition = view.definition
     if definition.sample is not None:
-        raise Invalid(f"{view.name!r} is a sample itself", hint="sample the view it is of")
+        raise Invalid(
+            f"{view.name!r} is a sample itself",
+            hint="sample the view it is of",
+            reason="SAMPLE_OF_SAMPLE",
+        )
     names = Names(door, (canonical_name(door, view.name),), definition.sources)
     bound = bind(definition.query, names)
     _refuse_limit(view.name, bound.plan)
@@ -202,6 +207,7 @@ def _core_column(bound: Bound, columns: tuple[str, ...], view: str, asked: str) 
         raise Invalid(
             f"{view!r} has no column {name!r} to hash",
             hint=f"columns that are stored as they are: {', '.join(c for c in columns if c in shown.values())}",
+            reason="NO_SUCH_COLUMN",
         )
     return plan
 
@@ -212,6 +218,7 @@ def _refuse_aggregates(chosen: tuple[str, ...], keys: tuple[str, ...], view: str
         raise Invalid(
             f"{other[0]!r} changes with the rows of {view!r}: it cannot tell them apart",
             hint=f"hash columns of the GROUP BY: {', '.join(keys)}",
+            reason="SAMPLE_KEY",
         )
 
 

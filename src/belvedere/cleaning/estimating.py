@@ -61,6 +61,7 @@ def checked_confidence(confidence: float) -> float:
         raise Invalid(
             f"a confidence of {confidence:g}",
             hint="a confidence lies between 0 and 1, both excluded, as in 0.95",
+            reason="BAD_VALUE",
         )
     return confidence
 
@@ -70,7 +71,9 @@ def checked_method(method: str) -> Method:
     try:
         return Method(method.upper())
     except ValueError as error:
-        raise Invalid(f"no method {method!r}", hint="the methods are AUTO, AQP and CORR") from error
+        raise Invalid(
+            f"no method {method!r}", hint="the methods are AUTO, AQP and CORR", reason="BAD_VALUE"
+        ) from error
 
 
 def estimated(

@@ -73,7 +73,9 @@ def alone(load: Load) -> Plan:
 def together(load: Load, ratio: float, share: float = 0.5) -> Plan:
     """Refreshes in a share of the time, cleanings of one ratio in the rest."""
     if not 0 < ratio <= 1:
-        raise Invalid(f"a ratio of {ratio:g}", hint="a ratio is more than 0 and at most 1")
+        raise Invalid(
+            f"a ratio of {ratio:g}", hint="a ratio is more than 0 and at most 1", reason="BAD_VALUE"
+        )
     period = _period(load, 1 - share)
     cleaning, done, since = period * (1 - share), 0.0, 0
     longest = 0.0
@@ -108,6 +110,7 @@ def _period(load: Load, away: float) -> float:
         raise Invalid(
             f"refreshes cannot keep up with {load.rate:g} rows a second",
             hint="give refreshes more of the time, or fewer rows",
+            reason="TOO_SLOW",
         )
     return load.refresh.fixed / left
 

@@ -130,7 +130,7 @@ def _show(arguments: argparse.Namespace, found: Outlook, tables: tuple[str, ...]
 
 def _serve(arguments: argparse.Namespace) -> int:
     if arguments.every <= 0:
-        raise Invalid("--every must be more than nothing")
+        raise Invalid("--every must be more than nothing", reason="BAD_VALUE")
     return _simulate(arguments) if arguments.simulate else _run(arguments)
 
 
@@ -184,9 +184,9 @@ def _token(path: str | None) -> str:
     try:
         token = Path(path).read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise Invalid(f"cannot read {path}", detail=str(error)) from error
+        raise Invalid(f"cannot read {path}", detail=str(error), reason="UNREADABLE_FILE") from error
     if not token:
-        raise Invalid(f"{path} holds no token")
+        raise Invalid(f"{path} holds no token", reason="UNREADABLE_FILE")
     return token
 
 

@@ -71,7 +71,9 @@ def create_table(w: Work, name: str, query: str, properties: Mapping[str, str]) 
 def create_view(door: Door, name: str, sql: str) -> None:
     """Put a query under a name, in place of a view of that name; Invalid over a table."""
     if door.directory is not None and tables.table_directory(door.directory, name) is not None:
-        raise Invalid(f"{name!r} is a table", hint="choose another name for the view")
+        raise Invalid(
+            f"{name!r} is a table", hint="choose another name for the view", reason="NOT_A_VIEW"
+        )
     door.sql(f"CREATE OR REPLACE {_kind(name)}VIEW {_view_name(name)} AS {sql}")
 
 

@@ -285,7 +285,7 @@ def open_directory(path: Path | str) -> Door:
     """The lake in a directory, created if need be, with an embedded Spark session."""
     directory = Path(path).expanduser().resolve()
     if directory.exists() and not directory.is_dir():
-        raise Invalid(f"{path} is not a directory")
+        raise Invalid(f"{path} is not a directory", reason="NO_LAKE")
     door = Door(lake_session(directory), directory)
     catalog.register(door)
     return door
@@ -294,5 +294,5 @@ def open_directory(path: Path | str) -> Door:
 def open_session(spark: Any, state: Path | str | None = None) -> Door:
     """The lake that a session sees: classic or Spark Connect, any catalog."""
     if not callable(getattr(spark, "sql", None)):
-        raise Invalid(f"{spark!r} is neither a directory nor a Spark session")
+        raise Invalid(f"{spark!r} is neither a directory nor a Spark session", reason="NO_LAKE")
     return Door(spark, None, None if state is None else Path(state).expanduser().resolve())

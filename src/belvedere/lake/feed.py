@@ -187,7 +187,11 @@ def _kinds(table: Table, columns: Sequence[str]) -> dict[str, str]:
     unknown = [c for c in columns if c.lower() not in known]
     if unknown:
         listed = ", ".join(name for name, _ in table.columns)
-        raise Invalid(f"{table.name!r} has no column {unknown[0]!r}", hint=f"its columns: {listed}")
+        raise Invalid(
+            f"{table.name!r} has no column {unknown[0]!r}",
+            hint=f"its columns: {listed}",
+            reason="NO_SUCH_COLUMN",
+        )
     return dict(known[c.lower()] for c in columns)
 
 
@@ -217,7 +221,10 @@ def _keys(name: str, kind: str) -> list[str]:
     """What must agree for two values to be the same to the bit."""
     column = quote(name)
     if not _comparable(kind):
-        raise Unsupported(f"changes of column {name!r}: values of its type cannot be compared")
+        raise Unsupported(
+            f"changes of column {name!r}: values of its type cannot be compared",
+            reason="UNCOMPARABLE_TYPE",
+        )
     if kind.startswith("map<"):
         # Grouping by a map turns NULL values in it into zeros (Spark 4.2).
         column, kind = f"map_entries({column})", kind.removeprefix("map<")

@@ -73,6 +73,7 @@ def _resolve() -> list[str]:
             f"cannot fetch {PACKAGE}",
             detail=run.stderr.strip()[-2000:],
             hint="the first start needs a Maven repository; later ones use what it fetched",
+            reason="NO_SPARK",
         )
     paths = [p.removeprefix("file://") for p in found[1].split(",")]
     return [p for p in paths if Path(p).name.startswith(_NOT_IN_SPARK)]
@@ -84,13 +85,19 @@ def check_java() -> None:
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     hint = f"install Java {JAVA_AT_LEAST} or newer and put it on PATH, or set JAVA_HOME"
     if java is None or not Path(java).exists():
-        raise Invalid("Java was not found", detail=f"JAVA_HOME is {home or 'not set'}", hint=hint)
+        raise Invalid(
+            "Java was not found",
+            detail=f"JAVA_HOME is {home or 'not set'}",
+            hint=hint,
+            reason="NO_SPARK",
+        )
     run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     found = java_version(run.stderr + run.stdout)
     if found is None or found < JAVA_AT_LEAST:
         raise Invalid(
             f"Java {JAVA_AT_LEAST} or newer is needed, {java} is {found or 'not a Java'}",
             hint=hint,
+            reason="NO_SPARK",
         )
 
 

@@ -54,7 +54,10 @@ def declare_foreign_key(
     table, other = door.table(name), door.table(parent)
     exact, theirs = _exact(table, columns), _exact(other, parent_columns)
     if len(exact) != len(theirs):
-        raise Invalid(f"{len(exact)} columns cannot refer to {len(theirs)} columns of {parent!r}")
+        raise Invalid(
+            f"{len(exact)} columns cannot refer to {len(theirs)} columns of {parent!r}",
+            reason="BAD_KEY",
+        )
     pairs = list(zip(exact, theirs, strict=True))
     on = " AND ".join(f"c.{quote(a)} = p.{quote(b)}" for a, b in pairs)
     full = " AND ".join(f"c.{quote(a)} IS NOT NULL" for a in exact)
@@ -98,13 +101,14 @@ def _store(door: Door, table: Table, keys: Sequence[ForeignKey]) -> None:
 def _exact(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
     """Columns as the table spells them."""
     if not columns:
-        raise Invalid("a key needs at least one column")
+        raise Invalid("a key needs at least one column", reason="BAD_KEY")
     names = {name.lower(): name for name, _ in table.columns}
     unknown = [c for c in columns if c.lower() not in names]
     if unknown:
         raise Invalid(
             f"{table.name!r} has no column {unknown[0]!r}",
             hint=f"its columns: {', '.join(name for name, _ in table.columns)}",
+            reason="NO_SUCH_COLUMN",
         )
     return tuple(names[c.lower()] for c in columns)
 
@@ -114,5 +118,8 @@ def _refuse(door: Door, offenders_sql: str, message: str, why: str) -> None:
     if rows:
         examples = "; ".join(str(tuple(row)) for row in rows)
         raise Invalid(
-            message, detail=f"{why}: {examples}", hint="correct the rows, then declare it"
+            message,
+            detail=f"{why}: {examples}",
+            hint="correct the rows, then declare it",
+            reason="BAD_KEY",
         )

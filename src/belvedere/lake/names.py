@@ -83,7 +83,9 @@ def parts(name: str) -> tuple[str, ...]:
         if name[position] != ".":
             break
         position += 1
-    raise Invalid(f"{name!r} is not a name", hint="quote special characters with backticks")
+    raise Invalid(
+        f"{name!r} is not a name", hint="quote special characters with backticks", reason="SYNTAX"
+    )
 
 
 def dotted(name: str) -> str:

@@ -70,6 +70,7 @@ def _adopt(active: SparkSession | None) -> SparkSession | None:
             "a Spark session without Delta already runs in this process",
             detail=f"{_CATALOG} is not {_DELTA_CATALOG}",
             hint="connect the directory first, or configure that session for Delta",
+            reason="NO_SPARK",
         )
     return active
 
@@ -88,7 +89,9 @@ def _start() -> SparkSession:
             context = SparkContext(conf=conf, gateway=gateway)
         except PySparkRuntimeError as error:
             tail = log.read_text(errors="replace")[-2000:]
-            raise Invalid("Spark did not start", detail=tail, hint=f"see {log}") from error
+            raise Invalid(
+                "Spark did not start", detail=tail, hint=f"see {log}", reason="NO_SPARK"
+            ) from error
     # Errors that are raised need not be printed as well, with the JVM's stack.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
@@ -126,7 +129,7 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
     for setting in shlex.split(environment.get("BELVEDERE_SPARK", "")):
         key, equals, value = setting.partition("=")
         if not equals:
-            raise Invalid(f"BELVEDERE_SPARK: {setting!r} is not key=value")
+            raise Invalid(f"BELVEDERE_SPARK: {setting!r} is not key=value", reason="OPTIONS")
         chosen[key] = value
     return chosen
 

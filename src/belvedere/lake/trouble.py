@@ -134,7 +134,7 @@ def as_invalid(error: PySparkException) -> Invalid:
     hint = ""
     if condition(error) == _NAME:
         hint = "tables and permanent views have names of letters a-z, digits and _"
-    return Invalid(head, detail=rest.strip(), hint=hint, reason=condition(error))
+    return Invalid(head, detail=rest.strip(), hint=hint, reason=condition(error) or "SPARK")
 
 
 def as_known(error: BaseException) -> Invalid | None:

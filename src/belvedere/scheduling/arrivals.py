@@ -57,7 +57,7 @@ def read_arrivals(path: Path | str, tables: Sequence[str] | None = None) -> list
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"cannot read {path}", detail=str(error)) from error
+        raise Invalid(f"cannot read {path}", detail=str(error), reason="UNREADABLE_FILE") from error
     lines = csv.reader(text.splitlines())
     header = next(lines, [])
     if tuple(name.strip().lower() for name in header) != HEADER:
@@ -68,7 +68,11 @@ def read_arrivals(path: Path | str, tables: Sequence[str] | None = None) -> list
             before = found[-1].seconds if found else 0.0
             found.append(_arrival(path, lines.line_num, row, before, tables))
     if not found:
-        raise Invalid(f"{path} has no arrivals", hint="one line for every batch of changes")
+        raise Invalid(
+            f"{path} has no arrivals",
+            hint="one line for every batch of changes",
+            reason="BAD_ARRIVALS",
+        )
     return found
 
 

@@ -110,7 +110,11 @@ def _chosen(door: Door, view: View, tables: Collection[str] | None) -> tuple[str
     chosen = tuple(t for t in every if tables is None or t in tables)
     if not chosen:
         listed = ", ".join(every)
-        raise Invalid(f"{view.name!r} reads none of these tables", hint=f"it reads {listed}")
+        raise Invalid(
+            f"{view.name!r} reads none of these tables",
+            hint=f"it reads {listed}",
+            reason="NOT_IN_QUERY",
+        )
     return chosen
 
 

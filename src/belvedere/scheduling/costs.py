@@ -139,15 +139,22 @@ class Prices:
 
     def __post_init__(self) -> None:
         if not self.each:
-            raise Invalid("no cost functions", hint="one for each table that the view reads")
+            raise Invalid(
+                "no cost functions",
+                hint="one for each table that the view reads",
+                reason="BAD_VALUE",
+            )
         if len(self.above) not in (0, len(self.each)) or not _amount(self.error):
-            raise Invalid(f"not prices of {len(self.each)} tables", detail=str(self))
+            raise Invalid(
+                f"not prices of {len(self.each)} tables", detail=str(self), reason="BAD_VALUE"
+            )
         for costs, shared in ((self.each, self.shared), self.worst):
             least = min(cost(1) for cost in costs)
             if not shared <= least or self.shared < 0:
                 raise Invalid(
                     f"tables cannot share {shared:g} of their costs",
                     detail=f"the cheapest single change takes {least:g}",
+                    reason="BAD_VALUE",
                 )
 
     @property
@@ -230,7 +237,9 @@ def from_record(record: dict[str, Any]) -> Cost:
             return Curve(tuple((int(k), float(cost)) for k, cost in points))
         case {"kind": "listed", "values": values}:
             return Listed(tuple(map(float, values)))
-    raise Invalid(f"not a cost function: {record}", hint="calibrate the view again")
+    raise Invalid(
+        f"not a cost function: {record}", hint="calibrate the view again", reason="BAD_MEASUREMENT"
+    )
 
 
 def _together(costs: tuple[Cost, ...], shared: float, amounts: Sequence[float]) -> float:
@@ -267,4 +276,5 @@ def _refuse_unless(sound: bool, cost: Cost) -> None:
             detail="costs are finite, not negative, never fall with more changes, "
             "and never rise per change by batching",
             hint="fit measured costs with scheduling.fitting.fit",
+            reason="BAD_MEASUREMENT",
         )

@@ -42,7 +42,9 @@ def serve_http(service: Service, host: str, port: int, token: str = "") -> Threa
     try:
         server = ThreadingHTTPServer((host, port), Handler)
     except OSError as error:
-        raise Invalid(f"cannot listen on {host}:{port}", detail=str(error)) from error
+        raise Invalid(
+            f"cannot listen on {host}:{port}", detail=str(error), reason="CANNOT_LISTEN"
+        ) from error
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 

@@ -89,7 +89,7 @@ def fit(measured: Sequence[Measured], weights: Weights | None = None) -> Fit:
                 reason="BAD_MEASUREMENT",
             )
     if not measured:
-        raise Invalid("nothing was measured", hint="calibrate the view")
+        raise Invalid("nothing was measured", hint="calibrate the view", reason="BAD_MEASUREMENT")
     points = expected(measured, weights or {})
     candidates: list[Cost] = [_line(points), _blocks(points), _curve(points)]
     errors = [_residual(cost, points) for cost in candidates]

@@ -35,7 +35,7 @@ class Terms:
 
     def __post_init__(self) -> None:
         if not self.limit >= 0:
-            raise Invalid(f"the limit must not be negative: {self.limit:g}")
+            raise Invalid(f"the limit must not be negative: {self.limit:g}", reason="BAD_VALUE")
 
     @property
     def tables(self) -> int:
@@ -77,12 +77,13 @@ class Problem(Terms):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.arrivals:
-            raise Invalid("no arrivals", hint="a plan has at least one step")
+            raise Invalid("no arrivals", hint="a plan has at least one step", reason="BAD_ARRIVALS")
         for step, arrived in enumerate(self.arrivals):
             if len(arrived) != self.tables or min(arrived) < 0:
                 raise Invalid(
                     f"the arrivals of step {step} are not {self.tables} numbers of changes",
                     detail=str(arrived),
+                    reason="BAD_VALUE",
                 )
 
     @property
@@ -126,7 +127,8 @@ def steps(problem: Problem, plan: Plan) -> Iterator[Step]:
     """The states that a plan passes."""
     if len(plan.actions) != len(problem.arrivals):
         raise Invalid(
-            f"a plan of {len(plan.actions)} steps for {len(problem.arrivals)} steps of arrivals"
+            f"a plan of {len(plan.actions)} steps for {len(problem.arrivals)} steps of arrivals",
+            reason="BAD_VALUE",
         )
     state = problem.nothing
     for at, (arrived, action) in enumerate(zip(problem.arrivals, plan.actions, strict=True)):

@@ -97,7 +97,9 @@ def paths(run: Rehearsal, tables: Sequence[str]) -> str:
 
 def _figure(path: Path | str, rows: int = 1) -> tuple[Any, Any]:
     if Path(path).suffix not in (".svg", ".png"):
-        raise Invalid(f"{path}: pictures are SVG or PNG", hint="name a file .svg or .png")
+        raise Invalid(
+            f"{path}: pictures are SVG or PNG", hint="name a file .svg or .png", reason="OPTIONS"
+        )
     import matplotlib as mpl
 
     mpl.use("Agg")

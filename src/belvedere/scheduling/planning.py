@@ -66,6 +66,7 @@ def plan(
             raise Invalid(
                 f"no changes of the tables of {name!r} are recorded in their logs",
                 hint="give a file of arrivals: seconds,table,changes",
+                reason="NO_CHANGES",
             )
     elif isinstance(arrivals, str | Path):
         found = read_arrivals(arrivals, schedule.tables)

@@ -132,14 +132,20 @@ class Service:
         kept = self._the(view)
         with self._wake:
             if self._stopped:
-                raise Invalid("the service is stopping", hint="ask again when it runs")
+                raise Invalid(
+                    "the service is stopping", hint="ask again when it runs", reason="STOPPING"
+                )
             came = self._clock()
             deadline = came + kept.keeper.terms.limit
             request = _Request(deadline, next(self._numbers), came, kept.keeper.name)
             heapq.heappush(self._requests, request)
             self._wake.notify()
         if not request.done.wait(timeout) or request.answer is None:
-            raise Invalid(f"no answer for {view!r} in {timeout:g} s", hint="the service is busy")
+            raise Invalid(
+                f"no answer for {view!r} in {timeout:g} s",
+                hint="the service is busy",
+                reason="NO_ANSWER",
+            )
         return request.answer
 
     def ask(self, view: str) -> Answer:
@@ -150,7 +156,9 @@ class Service:
         self._answer(request)
         assert request.answer is not None
         if request.answer.error:
-            raise Invalid(f"{view!r} was not refreshed", detail=request.answer.error)
+            raise Invalid(
+                f"{view!r} was not refreshed", detail=request.answer.error, reason="NOT_REFRESHED"
+            )
         return request.answer
 
     def run(self) -> None:

@@ -58,16 +58,21 @@ class Subscription:
     def __post_init__(self) -> None:
         if (self.every is None) == (not self.when):
             raise Invalid(
-                "a subscription needs a schedule or a condition", hint="--every, or --when"
+                "a subscription needs a schedule or a condition",
+                hint="--every, or --when",
+                reason="BAD_VALUE",
             )
         if self.changed is not None and (not self.when or not self.changed > 0):
             raise Invalid(
                 "a change in percent is one of a value",
                 hint='--when "SELECT value FROM …" --changed 10%',
+                reason="BAD_VALUE",
             )
         if sum(map(bool, (self.webhook, self.command, self.jsonl))) != 1:
             raise Invalid(
-                "a subscription has one receiver", hint="one of --webhook, --exec and --jsonl"
+                "a subscription has one receiver",
+                hint="one of --webhook, --exec and --jsonl",
+                reason="BAD_VALUE",
             )
 
 
@@ -235,6 +240,7 @@ def subscribe(lake: Tables, subscription: Subscription) -> Subscription:
         raise Invalid(
             f"the query of a subscription to {view.name!r} does not read it",
             hint=f"SELECT … FROM {view.name}",
+            reason="NOT_IN_QUERY",
         )
     derived = {canonical_name(lake, shown_name(lake, t)) for t in lake.stored()}
     for name in sorted(_read_by(lake, subscription.when) if subscription.when else ()):
@@ -265,7 +271,9 @@ def unsubscribe(lake: Tables, name: str) -> None:
     saves = the_saves(lake)
     if not saves.has(SUBSCRIPTION, name):
         known = ", ".join(saves.names(SUBSCRIPTION)) or "none"
-        raise Invalid(f"no subscription {name!r}", hint=f"there are: {known}")
+        raise Invalid(
+            f"no subscription {name!r}", hint=f"there are: {known}", reason="UNKNOWN_SUBSCRIPTION"
+        )
     saves.drop(SUBSCRIPTION, name)
     saves.drop(NOTICE, name)
 
@@ -292,7 +300,7 @@ def seconds(text: str) -> float:
     """
     match = _TIME.fullmatch(text)
     if match is None or float(match[1]) == 0:
-        raise Invalid(f"{text!r} is not a time", hint="write 30s, 5m, 1h or 1d")
+        raise Invalid(f"{text!r} is not a time", hint="write 30s, 5m, 1h or 1d", reason="BAD_VALUE")
     return float(match[1]) * _SECONDS[match[2]]
 
 
@@ -307,7 +315,7 @@ def percent(text: str) -> float:
     except ValueError:
         found = -1.0
     if not text.endswith("%") or not 0 < found < float("inf"):
-        raise Invalid(f"{text!r} is not a change in percent", hint="write 10%")
+        raise Invalid(f"{text!r} is not a change in percent", hint="write 10%", reason="BAD_VALUE")
     return found
 
 
@@ -338,6 +346,7 @@ def _number(subscription: Subscription, rows: list[Row]) -> float:
         raise Invalid(
             f"the condition of subscription {subscription.id} gives {value!r}",
             hint="it must give one number, or true or false",
+            reason="BAD_CONDITION",
         ) from None
 
 

@@ -63,6 +63,10 @@ def _at(door: Door, text: str, versions: Mapping[str, int]) -> str:
     wanted = {canonical_name(door, t): v for t, v in versions.items()}
     read = {t: door.table(t) for t in tables(plan_of(door, text))}
     for name in wanted.keys() - read.keys():
-        raise Invalid(f"the query does not read {name!r}", hint=f"it reads {', '.join(read)}")
+        raise Invalid(
+            f"the query does not read {name!r}",
+            hint=f"it reads {', '.join(read)}",
+            reason="NOT_IN_QUERY",
+        )
     vector = {t: Position(f.id, wanted.get(t, f.version)) for t, f in read.items()}
     return rewritten(door, Reading(text, Version(vector, ()), {}, read))

@@ -298,7 +298,9 @@ def bound_of(text: str, kind: str) -> Bound:
                 return int(text)
     except (ValueError, pa.ArrowInvalid):
         raise Invalid(
-            f"{text!r} is no value of type {kind}", hint="give bounds of the column's own type"
+            f"{text!r} is no value of type {kind}",
+            hint="give bounds of the column's own type",
+            reason="BAD_VALUE",
         ) from None
 
 

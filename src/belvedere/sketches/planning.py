@@ -119,6 +119,7 @@ class Planner:
                 raise Invalid(
                     f"{shown_name(self.door, name)!r} is cut twice",
                     hint="one PARTITION for each table",
+                    reason="BAD_VALUE",
                 )
 
     def _refuse_unsafe(self, q: Rel, partitions: Sequence[Partition], evidence: Evidence) -> None:
@@ -146,13 +147,18 @@ class Planner:
         name = canonical_name(self.door, clause.table)
         if name not in tables(q):
             listed = ", ".join(shown_name(self.door, t) for t in tables(q))
-            raise Invalid(f"the query does not read {clause.table!r}", hint=f"it reads {listed}")
+            raise Invalid(
+                f"the query does not read {clause.table!r}",
+                hint=f"it reads {listed}",
+                reason="NOT_IN_QUERY",
+            )
         table = self.pins.table(name)
         known = {c.lower(): (c, kind) for c, kind in table.columns}
         if clause.column.lower() not in known:
             raise Invalid(
                 f"{clause.table!r} has no column {clause.column!r}",
                 hint=f"its columns: {', '.join(c for c, _ in table.columns)}",
+                reason="NO_SUCH_COLUMN",
             )
         column, kind = known[clause.column.lower()]
         Partition(name, column, kind, ())  # of a type that has an order

@@ -248,7 +248,10 @@ class Service:
         with self._busy, self.door.one_call(), Pins(self.door) as pins:
             live, _ = self.bring(name, pins)
             if live.definition.retired:
-                raise Invalid(f"sketch {name!r} is retired: {live.definition.retired}")
+                raise Invalid(
+                    f"sketch {name!r} is retired: {live.definition.retired}",
+                    reason="SKETCH_RETIRED",
+                )
             done = cluster(pins, live)
             self.bring(name, pins)
             self.keep(name)
@@ -267,4 +270,6 @@ class Service:
     def refuse_unknown(self, name: str) -> None:
         if name not in self.names():
             known = ", ".join(self.names()) or "none"
-            raise Invalid(f"no sketch {name!r}", hint=f"sketches here: {known}")
+            raise Invalid(
+                f"no sketch {name!r}", hint=f"sketches here: {known}", reason="UNKNOWN_SKETCH"
+            )

@@ -93,5 +93,6 @@ def _check_names(query: Query) -> None:
             raise Invalid(
                 f"two columns are named {item.name!r}",
                 hint="give one of them another name with AS",
+                reason="DUPLICATE_COLUMN",
             )
         seen.add(item.name.lower())

@@ -44,10 +44,15 @@ class Common:
 
 @dataclass(frozen=True)
 class Env:
-    """The names around a query: common table expressions, and the enclosing query's columns."""
+    """The names around a query: common table expressions, and the enclosing query's columns.
+
+    `aggregate` gives the column of an aggregate over the enclosing query's columns, if that
+    query is grouped.
+    """
 
     common: Mapping[str, Common] = field(default_factory=dict)
     outer: Scope | None = None
+    aggregate: Callable[[exp.Expr], exp.Expr] | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class Context:
         return place(self.text, node, word)
 
     def unsupported(
-        self, what: str, node: exp.Expr, hint: str, reason: str = "SQL", detail: str = ""
+        self, what: str, node: exp.Expr, hint: str, reason: str, detail: str = ""
     ) -> Unsupported:
         """The error for something meaningful that is not handled."""
         word = what.split()[0].strip("`'()")

@@ -32,18 +32,28 @@ def group_keys(
     return plan, tuple(dict.fromkeys(keys)), on
 
 
-def correlating_sides(
-    ctx: Context, part: Scalar, mine: set[str], node: exp.Expr
-) -> tuple[Scalar, Scalar]:
-    """The inner and the outer side of a correlating equality; anything else is refused."""
-    others = set(part.columns - mine)
-    found = sides(part, mine, others)
+def equates(part: Scalar, mine: set[str]) -> bool:
+    """Whether a correlating condition is an equality of an inner with an outer value."""
+    return _equated(part, mine) is not None
+
+
+def _equated(part: Scalar, mine: set[str]) -> tuple[Scalar, Scalar] | None:
+    """The inner and the outer side of an equality."""
+    found = sides(part, mine, set(part.columns - mine))
     if found is None and isinstance(part.expr, exp.EQ | exp.NullSafeEQ):
         a, b = Scalar(bare(part.expr.this)), Scalar(bare(part.expr.expression))
         found = next(
             ((x, y) for x, y in ((a, b), (b, a)) if x.columns <= mine and not y.columns & mine),
             None,
         )
+    return found
+
+
+def correlating_sides(
+    ctx: Context, part: Scalar, mine: set[str], node: exp.Expr
+) -> tuple[Scalar, Scalar]:
+    """The inner and the outer side of a correlating equality; anything else is refused."""
+    found = _equated(part, mine)
     if found is None:
         raise ctx.unsupported(
             "a subquery correlated by something other than an equality",

@@ -339,11 +339,18 @@ class Cursor:
         after = self._tokens[-1].end + 1 if self._tokens else 0
         return after + len(self.text[after:]) - len(self.text[after:].lstrip())
 
-    def _at_offset(self, offset: int, message: str, hint: str = "") -> Invalid:
+    def place(self) -> str:
+        """Where the next token is, and the text there."""
+        return self._place(self.offset)
+
+    def _place(self, offset: int) -> str:
         line, column = position(self.text, offset)
         near = self.text[offset : offset + 40].split("\n")[0].strip()
-        detail = f"line {line}, column {column}" + (f", at: {near}" if near else "")
-        return Invalid(message, detail=detail, hint=hint)
+        return f"line {line}, column {column}" + (f", at: {near}" if near else "")
+
+    def _at_offset(self, offset: int, message: str, hint: str = "") -> Invalid:
+        detail = self._place(offset)
+        return Invalid(message, detail=detail, hint=hint, reason="SYNTAX")
 
 
 def _plain(token: Token, source: str) -> bool:

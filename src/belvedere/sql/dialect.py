@@ -25,6 +25,17 @@ _SPECIAL_SYNTAX = frozenset(
     "SHUFFLE_REPLICATE_NL".split()
 )
 
+_BITS = (
+    (TokenType.PIPE, exp.BitwiseOr),
+    (TokenType.CARET, exp.BitwiseXor),
+    (TokenType.AMP, exp.BitwiseAnd),
+)
+_SUMS: dict[TokenType, type[exp.Binary]] = {
+    TokenType.DPIPE: exp.DPipe,
+    TokenType.PLUS: exp.Add,
+    TokenType.DASH: exp.Sub,
+}
+
 
 class SparkAsWritten(Spark):
     """Spark SQL whose calls come back as they were written."""
@@ -40,6 +51,42 @@ class SparkAsWritten(Spark):
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             k: v for k, v in SparkParser.FUNCTION_PARSERS.items() if k in _SPECIAL_SYNTAX
         }
+
+        def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+            """The trees of the statements; see `_adapted`."""
+            return super().parse(_adapted(raw_tokens), sql)
+
+        # Spark's precedence, tightest first: + - ||, shifts, &, ^, |.
+        def _parse_bitwise(self) -> exp.Expr | None:
+            return self._parse_bits(0)
+
+        def _parse_bits(self, level: int) -> exp.Expr | None:
+            if level == len(_BITS):
+                return self._parse_shift()
+            token, kind = _BITS[level]
+            this = self._parse_bits(level + 1)
+            while self._match(token):
+                this = self.expression(kind(this=this, expression=self._parse_bits(level + 1)))
+            return this
+
+        def _parse_shift(self) -> exp.Expr | None:
+            this = self._parse_sum()
+            while True:
+                if self._match_pair(TokenType.LT, TokenType.LT):
+                    kind: type[exp.Binary] = exp.BitwiseLeftShift
+                elif self._match_pair(TokenType.GT, TokenType.GT):
+                    kind = exp.BitwiseRightShift
+                else:
+                    return this
+                this = self.expression(kind(this=this, expression=self._parse_sum()))
+
+        def _parse_sum(self) -> exp.Expr | None:
+            this = self._parse_term()
+            while self._match_set(_SUMS):
+                kind = _SUMS[self._prev.token_type]
+                this = self.expression(kind(this=this, expression=self._parse_factor()))
+            return this
+
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             k: v for k, v in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if k != "ANY"
         }
@@ -118,3 +165,37 @@ def _is_name(tokens: Sequence[Token], at: int) -> bool:
             return after in _ENDS or (
                 after in (TokenType.PLUS, TokenType.DASH) and unit not in _UNITS
             )
+
+
+_SET_OPERATORS = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
+_QUANTIFIERS = {TokenType.ALL, TokenType.DISTINCT}
+_NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
+
+
+def _adapted(tokens: list[Token]) -> list[Token]:
+    """Tokens in the words that sqlglot knows: `TABLE t` as SELECT * FROM t, and window(…) as a call."""
+    new: list[Token] = []
+    for i, token in enumerate(tokens):
+        following = tokens[i + 1].token_type if i + 1 < len(tokens) else None
+        if token.token_type == TokenType.WINDOW and following == TokenType.L_PAREN:
+            new.append(_like(token, TokenType.VAR, token.text))
+        elif token.token_type == TokenType.TABLE and following in _NAMES and _query_may_begin(new):
+            words = ((TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM"))
+            new += [_like(token, kind, text) for kind, text in words]
+        else:
+            new.append(token)
+    return new
+
+
+def _query_may_begin(before: list[Token]) -> bool:
+    """Whether a query may begin after these tokens."""
+    kinds = [t.token_type for t in before[-2:]]
+    if not kinds or kinds[-1] in {TokenType.SEMICOLON, TokenType.L_PAREN, TokenType.R_PAREN}:
+        return True
+    last = kinds[0] if len(kinds) > 1 and kinds[-1] in _QUANTIFIERS else kinds[-1]
+    return last in _SET_OPERATORS
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    """A token of another kind at the same place."""
+    return Token(kind, text, token.line, token.col, token.start, token.end)

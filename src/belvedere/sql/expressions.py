@@ -51,10 +51,22 @@ def has_aggregate(node: exp.Expr) -> bool:
     if is_subquery(node):
         return isinstance(node, exp.In) and has_aggregate(node.this)
     if isinstance(node, exp.Window):
-        inside = _children(node.this) if node.this else []
+        inside = _children(_windowed_call(node))
         rest = [c for c in _children(node) if c is not node.this]
         return any(has_aggregate(c) for c in inside + rest)
     return is_aggregate(node) or any(has_aggregate(c) for c in _children(node))
+
+
+def _windowed_call(node: exp.Window) -> exp.Expr:
+    """The call that a window function is, without FILTER and IGNORE NULLS around it."""
+    call: exp.Expr = node.this
+    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls):
+        call = call.this
+    if not isinstance(call, exp.Filter):
+        return call
+    return exp.Tuple(
+        expressions=[*(c.copy() for c in _children(call.this)), call.expression.copy()]
+    )
 
 
 def bare(node: exp.Expr) -> exp.Expr:
@@ -114,12 +126,17 @@ class Resolver:
                 return exp.In(this=self(node.this), query=node.args["query"].copy())
             case exp.Any() | exp.All() if node.find(exp.Query):
                 raise self.ctx.unsupported(
-                    "a comparison with ANY or ALL of a subquery", node, "write IN or EXISTS"
+                    "a comparison with ANY or ALL of a subquery",
+                    node,
+                    "write IN or EXISTS",
+                    reason="QUANTIFIED",
                 )
             case exp.Subquery() | exp.Exists() | exp.Query():
                 return node.copy()
             case exp.Column(this=exp.Star()) | exp.Star():
-                raise self.ctx.unsupported("a star inside an expression", node, "name the columns")
+                raise self.ctx.unsupported(
+                    "a star inside an expression", node, "name the columns", reason="STAR"
+                )
             case exp.Column():
                 return self._column(node, _parts(node))
             case exp.Dot() if (dotted := _dotted(node)) is not None:
@@ -128,7 +145,11 @@ class Resolver:
                 return exp.Count(this=exp.Star())
             case exp.Placeholder() | exp.Parameter():
                 where = self.ctx.at(node, node.name)
-                raise Invalid(f"a parameter in a view ({where})", hint="write the value instead")
+                raise Invalid(
+                    f"a parameter in a view ({where})",
+                    hint="write the value instead",
+                    reason="PARAMETER",
+                )
             case exp.Func():
                 return self._call(node)
             case _:
@@ -161,6 +182,13 @@ class Resolver:
             if (found := self._find(outer, parts, node)) is not None:
                 return found
             outer = outer.outer
+        if "_metadata" in {p.lower() for p in parts[:2]}:
+            raise Unsupported(
+                f"the hidden column _metadata cannot be kept up to date ({self.ctx.at(node)})",
+                detail="it depends on how rows lie in files, so the view would not equal its definition",
+                hint="leave it out, or read it from the table",
+                reason="NOT_REPEATABLE",
+            )
         if len(parts) == 1 and parts[0].lower() in BARE_WORDS:
             raise not_repeatable(self.ctx, node, parts[0].lower())
         raise self.scope.unknown(parts, self.ctx.at(node))
@@ -194,16 +222,19 @@ def check_call(ctx: Context, node: exp.Expr) -> None:
     name = function_name(node)
     if name in NOT_REPEATABLE and not _is_repeatable_call(name, node.expressions):
         raise not_repeatable(ctx, node, name)
+    if name == "identifier" and isinstance(node, exp.Anonymous):
+        raise ctx.unsupported(
+            "IDENTIFIER(…)", node, "write the name itself", reason="IDENTIFIER_CLAUSE"
+        )
     if name in GENERATORS:
         raise ctx.unsupported(
             f"{name}(), which makes several rows of one,",
             node,
             "store the exploded rows in a table",
+            reason="GENERATOR",
         )
     if name in TIME_WINDOWS and node.expressions:
-        raise ctx.unsupported(
-            f"{name}() over time", node, "group by date_trunc(…) or by floor of the epoch seconds"
-        )
+        raise _window_over_time(ctx, node, name)
     if name in REFUSED_AGGREGATES and not _in_window(node):
         why, hint = REFUSED_AGGREGATES[name]
         raise ctx.unsupported(f"{name}()", node, hint, reason="NOT_REPEATABLE", detail=why)
@@ -235,6 +266,22 @@ def _is_some_constant(node: exp.Expr) -> bool:
             return False
 
 
+def refuse_time_windows(ctx: Context, select: exp.Select) -> None:
+    """Refuse a query block that groups by windows over time before the names they bring are met."""
+    for node in select.walk(prune=lambda n: n is not select and isinstance(n, exp.Query)):
+        if isinstance(node, exp.Func) and function_name(node) in TIME_WINDOWS and node.expressions:
+            raise _window_over_time(ctx, node, function_name(node))
+
+
+def _window_over_time(ctx: Context, node: exp.Expr, name: str) -> Unsupported:
+    return ctx.unsupported(
+        f"{name}() over time",
+        node,
+        "group by date_trunc('hour', t), or by floor(unix_timestamp(t) / 300) for five minutes",
+        reason="WINDOW_OVER_TIME",
+    )
+
+
 def not_repeatable(ctx: Context, node: exp.Expr, name: str) -> Unsupported:
     """The error for a value that would not be the same the next time."""
     shown = {"currentdate": "current_date", "currenttimestamp": "current_timestamp"}.get(name, name)
@@ -250,10 +297,11 @@ def not_repeatable(ctx: Context, node: exp.Expr, name: str) -> Unsupported:
 def refuse_hidden(name: str, where: str) -> None:
     """Refuse a user's column in the namespace of our own."""
     if name.startswith("__"):
-        raise Invalid(
+        raise Unsupported(
             f"column {name!r} starts with '__' ({where})",
             detail="such names are kept for the hidden columns of stored views",
             hint="rename the column, or leave it out",
+            reason="RESERVED_NAME",
         )
 
 

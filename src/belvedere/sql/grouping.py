@@ -45,6 +45,7 @@ class Grouping:
     hints: Mapping[exp.Expr, str] = field(default_factory=dict)
     sets: Sets | None = None
     grouping_id: str | None = None
+    columns: dict[exp.Expr, str] = field(default_factory=dict)
 
     @property
     def ctx(self) -> Context:
@@ -57,7 +58,9 @@ class Grouping:
         if known is not None:
             return known
         if has_aggregate(inner):
-            raise Invalid(f"an aggregate in GROUP BY ({self.ctx.at(node)})")
+            raise Invalid(
+                f"an aggregate in GROUP BY ({self.ctx.at(node)})", reason="AGGREGATE_PLACE"
+            )
         name = inner.name if isinstance(inner, exp.Column) else None
         if name is None:
             name = self.ctx.names.fresh(self.hints.get(inner) or spoken(inner))
@@ -80,17 +83,18 @@ class Grouping:
                 return col(key).expr
             match n:
                 case exp.In() if is_subquery(n):
-                    return exp.In(this=self.lift(n.this, aliases), query=n.args["query"].copy())
+                    inner = self._subquery(n.args["query"])
+                    return exp.In(this=self.lift(n.this, aliases), query=inner)
                 case exp.Subquery() | exp.Exists() | exp.Query():
-                    return n.copy()
+                    return self._subquery(n)
                 case exp.Window():
                     return self._lift_window(n, aliases)
                 case exp.Filter(this=inner) | exp.WithinGroup(this=inner) if is_aggregate(inner):
-                    return self._aggregate(n)
+                    return self.aggregate(n)
                 case exp.Anonymous() if function_name(n) in ("grouping", "grouping_id"):
                     return self._grouping(n)
                 case exp.Func() if is_aggregate(n):
-                    return self._aggregate(n)
+                    return self.aggregate(n)
                 case exp.Column() if n.name in aliases:
                     return self.lift(aliases[n.name])
                 case exp.Column() if n.name in self.place.plan.columns:
@@ -123,20 +127,36 @@ class Grouping:
             return [self._lift_args(v, aliases) for v in value]
         return value
 
-    def _aggregate(self, node: exp.Expr) -> exp.Expr:
+    def _subquery(self, node: exp.Expr) -> exp.Expr:
+        """A subquery as it is; aggregates of this query in its WHERE are computed here."""
+        if any(is_aggregate(n) for where in node.find_all(exp.Where) for n in where.walk()):
+            query = node.this if isinstance(node, exp.Exists | exp.Subquery) else node
+            self.ctx.bind_query(self.ctx, query, self.place.around())
+        return node.copy()
+
+    def aggregate(self, node: exp.Expr) -> exp.Expr:
+        """The column of an aggregate; after the grouping, of one that was met before it."""
+        if node not in self.columns:
+            self.columns[node] = self._computed(node)
+        return col(self.columns[node]).expr
+
+    def _computed(self, node: exp.Expr) -> str:
         function, args, distinct = _taken_apart(self.ctx, node)
         scalars = []
         for arg in args:
             if has_aggregate(arg):
-                raise Invalid(f"an aggregate inside an aggregate ({self.ctx.at(node)})")
+                raise Invalid(
+                    f"an aggregate inside an aggregate ({self.ctx.at(node)})",
+                    reason="AGGREGATE_PLACE",
+                )
             scalars.append(self._inner(self.place.embed(arg), node))
         made = Agg("", function, tuple(scalars), distinct)
         for known in self.aggregates:
             if (known.function, known.args, known.distinct) == (function, made.args, distinct):
-                return col(known.name).expr
+                return known.name
         name = self.ctx.names.fresh(self.hints.get(node) or spoken(node))
         self.aggregates.append(Agg(name, function, made.args, distinct))
-        return col(name).expr
+        return name
 
     def _inner(self, value: Scalar, node: exp.Expr) -> Scalar:
         if not value.columns <= set(self.place.plan.columns):
@@ -151,13 +171,17 @@ class Grouping:
     def _grouping(self, node: exp.Anonymous) -> exp.Expr:
         if self.sets is None:
             raise Invalid(
-                f"{node.name}() without ROLLUP, CUBE or GROUPING SETS ({self.ctx.at(node)})"
+                f"{node.name}() without ROLLUP, CUBE or GROUPING SETS ({self.ctx.at(node)})",
+                reason="GROUPING_FUNCTION",
             )
         if self.grouping_id is None:
             self.grouping_id = self.ctx.names.fresh("grouping_id")
         names = [self._key_of(bare(e)) for e in node.expressions]
         if None in names:
-            raise Invalid(f"{node.name}() of something not grouped ({self.ctx.at(node)})")
+            raise Invalid(
+                f"{node.name}() of something not grouped ({self.ctx.at(node)})",
+                reason="GROUPING_FUNCTION",
+            )
         return self.sets.bits(self.grouping_id, [n for n in names if n], function_name(node))
 
     def _not_grouped(self, node: exp.Column) -> Invalid:
@@ -166,6 +190,7 @@ class Grouping:
             f"column {node.name!r} is neither grouped nor aggregated ({self.ctx.at(node)})",
             detail=f"the query groups by: {keys}",
             hint=f"add {node.name!r} to GROUP BY, or aggregate it, e.g. max({node.name})",
+            reason="NOT_GROUPED",
         )
 
     def plan(self, correlated: Sequence[Scalar], node: exp.Expr) -> tuple[Rel, tuple[Scalar, ...]]:
@@ -179,7 +204,10 @@ class Grouping:
         if self.sets is not None:
             if extra:
                 raise self.ctx.unsupported(
-                    "GROUPING SETS in a correlated subquery", node, "group by plain keys"
+                    "GROUPING SETS in a correlated subquery",
+                    node,
+                    "group by plain keys",
+                    reason="CORRELATION",
                 )
             aggregate = expand(self.ctx, below, keys, self.aggregates, self.sets, self.grouping_id)
             return aggregate, ()
@@ -212,7 +240,10 @@ def _taken_apart(ctx: Context, node: exp.Expr) -> tuple[str, list[exp.Expr], boo
         order = node.expression.expressions[0]
         if order.args.get("desc") or len(fractions) != 1:
             raise ctx.unsupported(
-                f"{function} in descending order", node, "order ascending and use 1 - fraction"
+                f"{function} in descending order",
+                node,
+                "order ascending and use 1 - fraction",
+                reason="PERCENTILE_ORDER",
             )
         return function, [order.this, *fractions], distinct
     args = [node.this] if isinstance(node.args.get("this"), exp.Expr) else []

@@ -74,6 +74,12 @@ def listed(group: exp.Group) -> Parts | None:
     return [[e for part in choice for e in part] for choice in product(*factors)]
 
 
+def listed_before(group: exp.Group) -> list[exp.Expr]:
+    """The keys of `GROUP BY a, b GROUPING SETS (…)`: NULL in the sets that leave them out."""
+    trailing = any(group.args.get(k) for k in ("rollup", "cube", "grouping_sets"))
+    return list(group.expressions) if trailing else []
+
+
 def _sets_of(node: exp.Expr) -> Parts:
     members = [_members(e) for e in node.expressions]
     match node:

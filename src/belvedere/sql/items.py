@@ -11,7 +11,7 @@ from belvedere.errors import Invalid
 from belvedere.sql.context import Context
 from belvedere.sql.expressions import Resolver, bare, refuse_hidden, rewrite
 from belvedere.sql.naming import did_you_mean
-from belvedere.sql.scopes import Scope
+from belvedere.sql.scopes import Scope, Visible
 
 
 @dataclass(frozen=True)
@@ -65,24 +65,36 @@ def _star(ctx: Context, node: exp.Expr, scope: Scope) -> list[Chosen]:
     qualifier = tuple(p.name for p in node.parts[:-1]) if isinstance(node, exp.Column) else ()
     for key in ("replace", "rename"):
         if star.args.get(key):
-            raise ctx.unsupported(f"* {key.upper()}", node, "name the columns")
+            raise ctx.unsupported(f"* {key.upper()}", node, "name the columns", reason="STAR")
     columns = scope.star(qualifier)
     if not columns and scope.find(qualifier or ("*",)) is not None:
-        raise ctx.unsupported("a star over a struct", node, "name the fields")
+        raise ctx.unsupported("a star over a struct", node, "name the fields", reason="STAR")
     if not columns:
         known = [".".join(v.qualifier) for v in scope.columns if v.qualifier]
         written = ".".join(qualifier)
         raise Invalid(
-            f"no relation {written!r} ({ctx.at(node)})", hint=did_you_mean(written, known)
+            f"no relation {written!r} ({ctx.at(node)})",
+            hint=did_you_mean(written, known),
+            reason="UNKNOWN_TABLE",
         )
-    dropped = {c.name.lower() for c in star.args.get("except_") or ()}
-    missing = dropped - {v.name.lower() for v in columns}
-    if missing:
-        raise scope.unknown((min(missing),), ctx.at(node))
-    shown = [v for v in columns if v.name.lower() not in dropped]
+    dropped = {_dropped(ctx, c, columns, scope) for c in star.args.get("except_") or ()}
+    shown = [v for v in columns if v.column not in dropped]
     for v in shown:
         refuse_hidden(v.name, ctx.at(node))
     return [Chosen(v.name, col(v.column).expr) for v in shown]
+
+
+def _dropped(ctx: Context, node: exp.Expr, columns: tuple[Visible, ...], scope: Scope) -> str:
+    """The column that a name in `* EXCEPT (…)` leaves out."""
+    parts = tuple(p.name for p in node.parts) if isinstance(node, exp.Column) else (node.name,)
+    hit = Scope(columns).find(parts) or scope.find(parts)
+    if hit is None or hit[0].column not in {v.column for v in columns}:
+        raise scope.unknown(parts, ctx.at(node))
+    if hit[1]:
+        raise ctx.unsupported(
+            "EXCEPT of a field of a struct", node, "name the columns", reason="STAR"
+        )
+    return hit[0].column
 
 
 def with_named_windows(ctx: Context, select: exp.Select, node: exp.Expr) -> exp.Expr:
@@ -95,11 +107,16 @@ def with_named_windows(ctx: Context, select: exp.Select, node: exp.Expr) -> exp.
         name = n.args["alias"].name
         base, where = named.get(name.lower()), ctx.at(n.args["alias"])
         if base is None:
-            raise Invalid(f"no window {name!r} ({where})", hint=did_you_mean(name, named))
+            raise Invalid(
+                f"no window {name!r} ({where})",
+                hint=did_you_mean(name, named),
+                reason="UNKNOWN_WINDOW",
+            )
         if name.lower() in within:
             raise Invalid(
                 f"window {name!r} is defined by itself ({where})",
                 hint="define one of these windows in parentheses: WINDOW w AS (PARTITION BY …)",
+                reason="UNKNOWN_WINDOW",
             )
         base = one(base, (*within, name.lower())) or base
         args = {

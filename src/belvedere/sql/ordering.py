@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -11,6 +11,7 @@ from belvedere.algebra.relations import Order, Output, Project, TopK
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.errors import Invalid
 from belvedere.sql.context import Context, Item, Query
+from belvedere.sql.expressions import bare, rewrite
 from belvedere.sql.windows import refuse_unordered
 
 IGNORED = "ORDER BY without LIMIT has no effect on a view and is ignored"
@@ -42,7 +43,7 @@ def limit(ctx: Context, query: exp.Expr) -> tuple[int, int] | None:
     node, skip = query.args.get("limit"), query.args.get("offset")
     if node is None or (isinstance(node.expression, exp.Var) and node.expression.name == "ALL"):
         if skip is not None:
-            raise ctx.unsupported("OFFSET without LIMIT", skip, "add a LIMIT")
+            raise ctx.unsupported("OFFSET without LIMIT", skip, "add a LIMIT", reason="OFFSET")
         return None
     count = node.args.get("count") if isinstance(node, exp.Fetch) else node.expression
     return _whole(ctx, count, node), _whole(ctx, skip.expression, skip) if skip else 0
@@ -51,7 +52,12 @@ def limit(ctx: Context, query: exp.Expr) -> tuple[int, int] | None:
 def _whole(ctx: Context, value: exp.Expr | None, node: exp.Expr) -> int:
     if isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
         return int(value.name)
-    raise ctx.unsupported("LIMIT or OFFSET that is not a whole number", node, "write a number")
+    raise ctx.unsupported(
+        "LIMIT or OFFSET that is not a whole number",
+        node,
+        "write a number",
+        reason="LIMIT_NOT_A_NUMBER",
+    )
 
 
 def directed(node: exp.Ordered, value: exp.Expr) -> Sorted:
@@ -81,7 +87,10 @@ def top(
         )
     if query.correlated:
         raise ctx.unsupported(
-            "LIMIT in a correlated subquery", node, "use min, max or a window", "CORRELATION"
+            "LIMIT in a correlated subquery",
+            node,
+            "use min, max or a window",
+            reason="CORRELATION",
         )
     values = [i.value for i in query.items]
     hidden = [v for _, v in keys if v not in values]
@@ -98,10 +107,20 @@ def top(
     return Query(Project(plan, shown) if extra else plan, items)
 
 
-def check_distinct(ctx: Context, query: Query, values: Sequence[Scalar], node: exp.Expr) -> None:
-    """After DISTINCT one can sort by what is shown only."""
-    if any(v not in [i.value for i in query.items] for v in values):
+def over_distinct(
+    ctx: Context, value: Scalar, shown: Mapping[Scalar, Scalar], node: exp.Expr
+) -> Scalar:
+    """A sort key over what SELECT DISTINCT shows: there is nothing else to sort by."""
+
+    def one(n: exp.Expr) -> exp.Expr | None:
+        found = shown.get(Scalar(bare(n)))
+        return found.expr.copy() if found is not None else None
+
+    key = Scalar(rewrite(value.expr, one))
+    if not key.columns <= {v.column for v in shown.values()}:
         raise Invalid(
             f"ORDER BY of a column that SELECT DISTINCT does not show ({ctx.at(node)})",
             hint="select the column too",
+            reason="NOT_SHOWN",
         )
+    return key

@@ -8,9 +8,10 @@ import re
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from belvedere.errors import Invalid
-from belvedere.sql.cursor import without_comments
+from belvedere.errors import Invalid, Unsupported
+from belvedere.sql.cursor import tokenize, without_comments
 from belvedere.sql.dialect import parse_tokens
+from belvedere.sql.places import at_offset, place
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
@@ -19,17 +20,28 @@ def parse_query(text: str) -> exp.Query:
     """The syntax tree of the one query in the text."""
     parsed = parse_statements(text)
     if not parsed:
-        raise Invalid("there is no query in the text", hint="a view is defined by a SELECT")
+        raise Invalid(
+            "there is no query in the text", hint="a view is defined by a SELECT", reason="SYNTAX"
+        )
     if len(parsed) > 1:
         raise Invalid(
             f"the text has {len(parsed)} statements, a view is defined by one",
             hint="remove everything after the first ';'",
+            reason="SYNTAX",
         )
+    if isinstance(parsed[0], exp.Values):
+        raise Unsupported(
+            "VALUES as a query is not supported (line 1, column 1)",
+            hint="insert the rows into a table",
+            reason="VALUES",
+        )
+    _refuse_unread(text, parsed[0])
     if not isinstance(parsed[0], exp.Query) or isinstance(parsed[0], exp.Table):
         raise Invalid(
             "the text is not a SELECT",
             detail=f"it reads: {text.strip()[:60]}",
             hint="a view is defined by SELECT …, WITH … SELECT … or a set operation of these",
+            reason="SYNTAX",
         )
     return parsed[0]
 
@@ -39,10 +51,68 @@ def parse_statements(text: str) -> list[exp.Expr]:
     try:
         parsed = parse_tokens(without_comments(text))
     except ParseError as e:
-        raise _syntax(text, e) from None
+        raise _unread(text) or _syntax(text, e) from None
     except TokenError as e:
         raise _unfinished(text, e) from None
     return [s for s in parsed if s is not None]
+
+
+_UNREAD = (
+    ("|>", "a pipe", "write it as one SELECT, with subqueries where it needs them", "PIPE"),
+    (
+        "TABLESAMPLE",
+        "TABLESAMPLE",
+        "create a sample with CREATE SAMPLE, or filter by pmod(hash(key), 100) < 10",
+        "TABLESAMPLE",
+    ),
+    (">>>", "the operator >>>", "write shiftrightunsigned(a, n)", "OPERATOR"),
+)
+
+
+def _unread(text: str) -> Unsupported | None:
+    """The error for a text with a construct of Spark's that the parser stumbles over."""
+    tokens, _ = tokenize(text)
+    words = [text[t.start : t.end + 1].upper() for t in tokens]
+    for written, what, hint, code in _UNREAD:
+        parts = list(written) if written == ">>>" else [written]
+        for i, token in enumerate(tokens):
+            if words[i : i + len(parts)] == parts:
+                where = at_offset(text, token.start)
+                return Unsupported(f"{what} is not supported ({where})", hint=hint, reason=code)
+    return None
+
+
+_ALL_QUERIES = "kind exclude pivots prewhere locks sample settings format options for_"
+_NOT_READ: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Select: (*_ALL_QUERIES.split(), "operation_modifiers"),
+    exp.SetOperation: (*_ALL_QUERIES.split(), "match", "connect", "laterals"),
+    exp.Table: tuple(
+        "hints system_time format pattern ordinality only partition changes rows_from indexed".split()
+    ),
+    exp.Join: ("global_", "match_condition", "nearest", "directed"),
+    exp.Group: ("totals",),
+    exp.WindowSpec: ("exclude",),
+    exp.Ordered: ("with_fill",),
+    exp.Star: ("ilike",),
+    exp.CTE: ("key_expressions", "scalar"),
+    exp.With: ("search", "cycle", "udfs"),
+    exp.Limit: ("limit_options", "expressions"),
+    exp.In: ("unnest", "field", "is_global"),
+}
+"""What the parser may find that nothing here reads: a clause is never left out of a query's meaning."""
+_CODES = {"pivots": "PIVOT", "sample": "TABLESAMPLE"}
+
+
+def _refuse_unread(text: str, tree: exp.Expr) -> None:
+    for node in tree.walk():
+        for kind, keys in _NOT_READ.items():
+            key = next((k for k in keys if isinstance(node, kind) and node.args.get(k)), None)
+            if key is not None:
+                raise Unsupported(
+                    f"{_CODES.get(key, key.strip('_').upper())} is not supported here ({place(text, node)})",
+                    hint="write the query without this clause",
+                    reason=_CODES.get(key, "OTHER_QUERY"),
+                )
 
 
 def _unfinished(text: str, error: TokenError) -> Invalid:
@@ -50,9 +120,13 @@ def _unfinished(text: str, error: TokenError) -> Invalid:
     found = re.fullmatch(r"Missing (.+) from (\d+):(\d+)", str(error.__cause__))
     if found is None:
         lines = text.count("\n") + 1
-        return Invalid(f"syntax error before the end of line {lines}: a comment does not end")
+        return Invalid(
+            f"syntax error before the end of line {lines}: a comment does not end", reason="SYNTAX"
+        )
     where = f"line {found[2]}, column {int(found[3]) + 1}"
-    return Invalid(f"syntax error at {where}: what begins here has no closing {found[1]}")
+    return Invalid(
+        f"syntax error at {where}: what begins here has no closing {found[1]}", reason="SYNTAX"
+    )
 
 
 def _plain(description: str) -> str:
@@ -76,4 +150,5 @@ def _syntax(text: str, error: ParseError) -> Invalid:
         f"syntax error at {where or 'an unknown place'}: {what[:1].lower()}{what[1:]}",
         detail=f"near {near!r}" if near else f"in {text.strip()[:60]!r}",
         hint="the text is read as Spark SQL",
+        reason="SYNTAX",
     )

@@ -31,9 +31,11 @@ def bind_query(ctx: Context, node: exp.Expr, env: Env) -> Query:
             query = bind_query(ctx, node.this, env)
             return _ordered(ctx, node, query)
         case exp.Values():
-            raise ctx.unsupported("VALUES", node, "insert the rows into a table")
+            raise ctx.unsupported("VALUES", node, "insert the rows into a table", reason="VALUES")
         case _:
-            raise ctx.unsupported(f"{node.key.upper()} as a query", node, "write SELECT … FROM")
+            raise ctx.unsupported(
+                f"{node.key.upper()} as a query", node, "write SELECT … FROM", reason="OTHER_QUERY"
+            )
 
 
 def with_common(ctx: Context, node: exp.Expr, env: Env) -> Env:
@@ -42,12 +44,14 @@ def with_common(ctx: Context, node: exp.Expr, env: Env) -> Env:
     if clause is None:
         return env
     if clause.args.get("recursive"):
-        raise ctx.unsupported("WITH RECURSIVE", clause, "compute the closure outside the view")
+        raise ctx.unsupported(
+            "WITH RECURSIVE", clause, "compute the closure outside the view", reason="RECURSIVE"
+        )
     common = dict(env.common)
     for cte in clause.expressions:
         alias = cte.args["alias"]
         columns = tuple(c.name for c in alias.args.get("columns") or ())
-        inside = Env(dict(common), None)
+        inside = replace(env, common=dict(common))
         common[alias.name.lower()] = Common(cte.this, columns, inside)
     return replace(env, common=common)
 
@@ -55,7 +59,9 @@ def with_common(ctx: Context, node: exp.Expr, env: Env) -> Env:
 def _set_operation(ctx: Context, node: exp.SetOperation, env: Env) -> Query:
     for key in ("by_name", "on", "side"):
         if node.args.get(key):
-            raise ctx.unsupported("a set operation BY NAME", node, "list the columns in order")
+            raise ctx.unsupported(
+                "a set operation BY NAME", node, "list the columns in order", reason="BY_NAME"
+            )
     sides = [_branch(ctx, n, env) for n in _operands(node)]
     arities = [len(s.items) for s in sides]
     if len(set(arities)) > 1:
@@ -63,6 +69,7 @@ def _set_operation(ctx: Context, node: exp.SetOperation, env: Env) -> Query:
             f"{node.key.upper()} of queries with {' and '.join(map(str, arities))} columns "
             f"({ctx.at(node)})",
             hint="both sides need the same number of columns",
+            reason="COLUMN_COUNT",
         )
     columns = tuple(ctx.names.fresh(i.name) for i in sides[0].items)
     plan = _combined(node, [s.plan for s in sides], columns)
@@ -127,7 +134,9 @@ def _sort_key(ctx: Context, node: exp.Ordered, query: Query) -> list[Sorted]:
     if isinstance(written, exp.Literal) and not written.is_string:
         n = int(written.name) if written.name.isdigit() else 0
         if not 1 <= n <= len(columns):
-            raise Invalid(f"ORDER BY position {written.name} ({ctx.at(node)})")
+            raise Invalid(
+                f"ORDER BY position {written.name} ({ctx.at(node)})", reason="NO_SUCH_POSITION"
+            )
         return [directed(node, col(columns[n - 1][1]).expr)]
     scope = Scope(tuple(Visible(n, c) for n, c in columns))
     return [directed(node, Resolver(ctx, scope)(node.this))]

@@ -65,7 +65,7 @@ class Scope:
             hint = did_you_mean(parts[-1] if relation else parts[-2], [k for k in known if k])
         else:
             hint = did_you_mean(name, [v.name for v in self.columns if v.shown])
-        return Invalid(f"no column {name!r} ({where})", hint=hint)
+        return Invalid(f"no column {name!r} ({where})", hint=hint, reason="NO_SUCH_COLUMN")
 
     def renamed(self, qualifier: tuple[str, ...]) -> Scope:
         """The shown columns under one alias."""
@@ -77,10 +77,13 @@ def _ambiguous(name: str, hits: list[Visible]) -> Invalid:
     where = [".".join(h.qualifier) or "a joined relation" for h in hits]
     if len(set(where)) == 1:
         return Invalid(
-            f"column {name!r} is ambiguous", detail=f"{where[0]} has several columns of this name"
+            f"column {name!r} is ambiguous",
+            detail=f"{where[0]} has several columns of this name",
+            reason="AMBIGUOUS_COLUMN",
         )
     return Invalid(
         f"column {name!r} is ambiguous",
         detail="it could be of " + " or ".join(where),
         hint="write " + " or ".join(f"{w}.{name.split('.')[-1]}" for w in where),
+        reason="AMBIGUOUS_COLUMN",
     )

@@ -10,17 +10,25 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from belvedere.algebra.relations import Distinct, Rel
+from belvedere.algebra.relations import Distinct
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.errors import Invalid
-from belvedere.sql.conjuncts import inner_join, split
+from belvedere.sql.conjuncts import split
 from belvedere.sql.context import Context, Env, Item, Query
-from belvedere.sql.expressions import Resolver, bare, has_aggregate, has_subquery
+from belvedere.sql.correlation import equates, group_keys
+from belvedere.sql.expressions import (
+    Resolver,
+    bare,
+    has_aggregate,
+    is_aggregate,
+    refuse_time_windows,
+    rewrite,
+)
 from belvedere.sql.froms import bind_from
 from belvedere.sql.grouping import Grouping
-from belvedere.sql.grouping_sets import Sets, listed
+from belvedere.sql.grouping_sets import Sets, listed, listed_before
 from belvedere.sql.items import Chosen, choose, with_named_windows
-from belvedere.sql.ordering import Sorted, check_distinct, directed, limit, sort_keys, top
+from belvedere.sql.ordering import Sorted, directed, limit, over_distinct, sort_keys, top
 from belvedere.sql.scopes import Scope
 from belvedere.sql.subqueries import Place
 from belvedere.sql.windows import has_window, windowed
@@ -77,19 +85,27 @@ def _from_where(ctx: Context, select: exp.Select, env: Env) -> Place:
     where = select.args.get("where")
     resolve = Resolver(ctx, scope)
     written = split(resolve(where.this)) if where is not None else []
+    written = [_with_outer_aggregates(e, source.columns, env) for e in written]
     if any(has_aggregate(e) for e in written):
         raise Invalid(
             f"an aggregate in WHERE ({ctx.at(where or select)})",
             hint="put the condition into HAVING",
+            reason="AGGREGATE_PLACE",
         )
-    known = {c for r in source.relations for c in r.columns}
-    plain = [*source.parts, *(Scalar(e) for e in written if not has_subquery(e))]
-    local = [p for p in plain if p.columns <= known]
-    place = Place(ctx, inner_join(source.relations, local), env, scope)
-    place.correlated += [p for p in plain if not p.columns <= known]
-    for part in [*source.later, *(e for e in written if has_subquery(e))]:
-        place.filter(part)
-    return place
+    return source.place(ctx, env, written)
+
+
+def _with_outer_aggregates(node: exp.Expr, known: set[str], env: Env) -> exp.Expr:
+    """A condition with each aggregate of the enclosing query's columns as that query has it."""
+    if env.aggregate is None or not has_aggregate(node):
+        return node
+    aggregate = env.aggregate
+
+    def one(n: exp.Expr) -> exp.Expr | None:
+        columns = Scalar(n).columns if is_aggregate(n) else frozenset()
+        return aggregate(n) if columns and not columns & known else None
+
+    return rewrite(node, one)
 
 
 def _block(ctx: Context, select: exp.Select, place: Place) -> Block:
@@ -131,6 +147,7 @@ def _ordinal(ctx: Context, node: exp.Literal, items: list[Chosen], clause: str) 
         raise Invalid(
             f"{clause} position {node.name} ({ctx.at(node)})",
             detail=f"the query has {len(items)} columns",
+            reason="NO_SUCH_POSITION",
         )
     return items[n - 1]
 
@@ -145,6 +162,7 @@ def _group(ctx: Context, select: exp.Select, block: Block) -> bool:
     """Aggregate the block's plan; whether there is always exactly one row."""
     hints = {bare(i.value): i.name for i in block.items if i.aliased}
     grouping = Grouping(block.place, hints=hints)
+    block.place.aggregate = grouping.aggregate
     for key in _keys(ctx, select, block, grouping):
         grouping.key(key)
     aliases = _fallbacks(block)
@@ -156,7 +174,10 @@ def _group(ctx: Context, select: exp.Select, block: Block) -> bool:
     one_row = not grouping.keys and grouping.sets is None
     if one_row and block.place.correlated and block.having:
         raise ctx.unsupported(
-            "HAVING without GROUP BY in a correlated subquery", select, "compare outside it"
+            "HAVING without GROUP BY in a correlated subquery",
+            select,
+            "compare outside it",
+            reason="CORRELATION",
         )
     plan, correlated = grouping.plan(block.place.correlated, select)
     block.place.plan, block.place.correlated = plan, list(correlated)
@@ -181,6 +202,8 @@ def _keys(ctx: Context, select: exp.Select, block: Block, grouping: Grouping) ->
     sets = listed(group)
     if sets is None:
         return [key(e) for e in group.expressions if e != exp.Tuple()]
+    for e in listed_before(group):
+        grouping.key(key(e))
     named = [[grouping.key(key(e)) for e in one] for one in sets]
     names = tuple(name for _, name in grouping.keys)
     grouping.sets = Sets(names, tuple(frozenset(one) for one in named))
@@ -206,7 +229,10 @@ def _fallbacks(block: Block) -> dict[str, exp.Expr]:
 def _windows(ctx: Context, block: Block, select: exp.Select) -> None:
     if block.place.correlated:
         raise ctx.unsupported(
-            "a window function in a correlated subquery", select, "join instead", "CORRELATION"
+            "a window function in a correlated subquery",
+            select,
+            "join instead",
+            reason="CORRELATION",
         )
     hints = {bare(i.value): i.name for i in block.items if i.aliased}
     plan, new = windowed(ctx, block.place.plan, block.values(), hints)
@@ -220,30 +246,39 @@ def _finish(ctx: Context, select: exp.Select, block: Block, query: Query) -> Que
     query = replace(query, plan=block.place.plan)
     keys = [(s, Scalar(s.value)) for s in block.order]
     if select.args.get("distinct") is not None and not query.one_row:
-        check_distinct(ctx, query, [v for _, v in keys], select)
-        shown = [i.value for i in query.items]
-        query = _distinct(ctx, query)
-        renamed = dict(zip(shown, (i.value for i in query.items), strict=True))
-        keys = [(s, renamed[v]) for s, v in keys]
+        values = [i.value for i in query.items]
+        query = _distinct(ctx, query, select)
+        shown = dict(zip(values, (i.value for i in query.items), strict=True))
+        keys = [(s, over_distinct(ctx, v, shown, select)) for s, v in keys]
     bounds = limit(ctx, select)
     return query if bounds is None else top(ctx, query, keys, bounds, select)
 
 
-def _distinct(ctx: Context, query: Query) -> Query:
-    read = {c for part in query.correlated for c in part.columns}
-    keep = tuple(c for c in query.plan.columns if c in read)
-    closed = ctx.close(query, keep)
-    plan: Rel = Distinct(closed.plan)
-    return replace(closed, plan=plan, one_row=False)
+def _distinct(ctx: Context, query: Query, node: exp.Expr) -> Query:
+    """The distinct rows, once per value of what correlates them with the query around."""
+    if query.correlated and all(
+        equates(part, set(query.plan.columns)) for part in query.correlated
+    ):
+        plan, keys, on = group_keys(ctx, query, node)
+        closed = ctx.close(replace(query, plan=plan, correlated=tuple(on)), keys)
+    else:
+        read = {c for part in query.correlated for c in part.columns}
+        closed = ctx.close(query, tuple(c for c in query.plan.columns if c in read))
+    return replace(closed, plan=Distinct(closed.plan), one_row=False)
 
 
 def _refuse(ctx: Context, select: exp.Select) -> None:
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
-        raise ctx.unsupported("DISTINCT ON", distinct, "use row_number() and keep row 1")
+        raise ctx.unsupported(
+            "DISTINCT ON", distinct, "use row_number() and keep row 1", reason="DISTINCT_ON"
+        )
     for key, what in (("into", "SELECT INTO"), ("connect", "CONNECT BY"), ("match", "MATCH")):
         if select.args.get(key):
-            raise ctx.unsupported(what, select.args[key], "write it without")
+            raise ctx.unsupported(what, select.args[key], "write it without", reason="OTHER_QUERY")
+    refuse_time_windows(ctx, select)
     for node in select.expressions:
         if isinstance(node, exp.QueryTransform):
-            raise ctx.unsupported("TRANSFORM … USING a script", node, "write it in SQL")
+            raise ctx.unsupported(
+                "TRANSFORM … USING a script", node, "write it in SQL", reason="SCRIPT"
+            )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 
-from belvedere.errors import Invalid
+from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.cursor import Cursor, Properties, dotted, name_parts, nearest, tokenize
 from belvedere.sql.derived_statements import lead
 from belvedere.sql.sample_statements import SAMPLES, SampleStatement
@@ -260,10 +260,12 @@ def _create_view(c: Cursor, replace: bool = False) -> CreateView:
     )
 
 
-def _no_clause(c: Cursor) -> Invalid:
-    if c.word() == "(":
-        hint = "name the columns in the query, as in SELECT count(*) AS n"
-        return c.wrong("a view takes no column list: expected AS", hint)
+def _no_clause(c: Cursor) -> Invalid | Unsupported:
+    for phrase, hint in _OTHER_CLAUSES.items():
+        if c.sees(phrase):
+            what = "a column list" if phrase == "(" else phrase
+            message = f"{what} in CREATE MATERIALIZED VIEW is not supported"
+            return Unsupported(message, detail=c.place(), hint=hint, reason="VIEW_CLAUSE")
     hint = "write CREATE MATERIALIZED VIEW name [COMMENT '…'] [REFRESH POLICY …] AS query"
     return c.wrong("expected AS and a query, or COMMENT, REFRESH POLICY, TBLPROPERTIES", hint)
 
@@ -316,11 +318,22 @@ def _last_name(c: Cursor) -> str:
 def _alter(c: Cursor) -> AlterPolicy | AlterLimit:
     name = c.name("a view's name")
     limited = c.take("SET RESPONSE LIMIT")
+    if not limited and (other := _other_alteration(c)):
+        raise other
     if not limited and not c.take("SET REFRESH POLICY"):
         raise c.wrong("expected SET REFRESH POLICY or SET RESPONSE LIMIT")
     made = AlterLimit(name, _limit(c)) if limited else AlterPolicy(name, _policy(c))
     c.end()
     return made
+
+
+def _other_alteration(c: Cursor) -> Unsupported | None:
+    """The error for an alteration that other systems know."""
+    for phrase, hint in _NOT_ALTERED.items():
+        if c.sees(phrase):
+            message = f"ALTER MATERIALIZED VIEW … {phrase} is not supported"
+            return Unsupported(message, detail=c.place(), hint=hint, reason="ALTER_VIEW")
+    return None
 
 
 def _limit(c: Cursor) -> float | None:
@@ -389,6 +402,25 @@ _OURS: dict[str, Callable[[Cursor], Statement]] = {
     **SKETCHES,
     **SYNOPSES,
     **UPDATING,
+}
+
+_ANEW = "write CREATE OR REPLACE MATERIALIZED VIEW … {} AS query, which makes the view anew"
+_NOT_ALTERED = {
+    "SET TBLPROPERTIES": _ANEW.format("TBLPROPERTIES (…)"),
+    "UNSET TBLPROPERTIES": _ANEW.format("TBLPROPERTIES (…)"),
+    "SET COMMENT": _ANEW.format("COMMENT '…'"),
+    "RENAME TO": "create a view of the new name, and drop this one",
+    "AS": _ANEW.format("").replace("  ", " "),
+}
+
+_OTHER_CLAUSES = {
+    "(": "name the columns in the query, as in SELECT count(*) AS n",
+    "PARTITIONED BY": "leave it out: Belvedere lays out the stored table",
+    "CLUSTER BY": "leave it out: Belvedere lays out the stored table",
+    "USING": "leave it out: stored tables are Delta tables",
+    "LOCATION": "leave it out: stored tables are in the lake's directory",
+    "OPTIONS": "leave it out, or write TBLPROPERTIES",
+    "SCHEDULE": "give the view a limit: ALTER MATERIALIZED VIEW … SET RESPONSE LIMIT 5 SECONDS",
 }
 
 _UNITS = {"MILLISECOND": 0.001, "SECOND": 1.0, "MINUTE": 60.0, "HOUR": 3600.0}

@@ -14,6 +14,7 @@ one row, and the join is a product.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -49,6 +50,7 @@ class Place:
     env: Env
     scope: Scope
     correlated: list[Scalar] = field(default_factory=list)
+    aggregate: Callable[[exp.Expr], exp.Expr] | None = None
 
     def filter(self, part: exp.Expr) -> None:
         """Keep the rows that satisfy one conjunct."""
@@ -145,7 +147,10 @@ class Place:
     def _as_equality(self, node: exp.In, pairs: list[tuple[Scalar, Scalar]]) -> exp.Expr:
         if len(pairs) > 1:
             raise self.ctx.unsupported(
-                "IN with several columns of a correlated aggregate", node, "compare one column"
+                "IN with several columns of a correlated aggregate",
+                node,
+                "compare one column",
+                reason="SEVERAL_COLUMNS_IN",
             )
         inner = node.args["query"]
         return exp.EQ(this=pairs[0][0].expr.copy(), expression=inner.copy())
@@ -161,7 +166,8 @@ class Place:
         if len(query.items) != len(scalars):
             raise Invalid(
                 f"IN compares {len(scalars)} values with {len(query.items)} columns "
-                f"({self.ctx.at(node)})"
+                f"({self.ctx.at(node)})",
+                reason="COLUMN_COUNT",
             )
         pairs = zip(scalars, query.items, strict=True)
         return query, [(operand(x), operand(i.value)) for x, i in pairs]
@@ -180,7 +186,10 @@ class Place:
             return self.embed(exp.paren(self._as_equality(node, pairs)))
         if len(pairs) > 1:
             raise self.ctx.unsupported(
-                "IN with several columns outside a WHERE conjunct", node, "write EXISTS"
+                "IN with several columns outside a WHERE conjunct",
+                node,
+                "write EXISTS",
+                reason="SEVERAL_COLUMNS_IN",
             )
         return over_zero(call("coalesce", col(self._matches(query, pairs, node)), lit(0)))
 
@@ -202,7 +211,10 @@ class Place:
         query, pairs = self._compared(node)
         if len(pairs) > 1 or (query.one_row and query.correlated):
             raise self.ctx.unsupported(
-                "NOT IN of this form outside a WHERE conjunct", node, "write NOT EXISTS"
+                "NOT IN of this form outside a WHERE conjunct",
+                node,
+                "write NOT EXISTS",
+                reason="SEVERAL_COLUMNS_IN",
             )
         ((x, _),) = pairs
         found = over_zero(col(self._matches(query, pairs, node)))
@@ -236,6 +248,7 @@ class Place:
             raise Invalid(
                 f"a subquery used as a value has {len(query.items)} columns ({self.ctx.at(node)})",
                 hint="select exactly one",
+                reason="COLUMN_COUNT",
             )
         value = query.items[0].value
         if query.one_row and not query.correlated:
@@ -289,10 +302,14 @@ class Place:
         inner = node.this if isinstance(node, exp.Subquery) and not node.args.get("joins") else node
         while isinstance(inner, exp.Subquery):
             inner = inner.this
-        scope = replace(self.scope, outer=self.env.outer)
-        query = self.ctx.bind_query(self.ctx, inner, replace(self.env, outer=scope))
+        query = self.ctx.bind_query(self.ctx, inner, self.around())
         self._reachable(query, node)
         return query
+
+    def around(self) -> Env:
+        """The names around a subquery that stands here."""
+        scope = replace(self.scope, outer=self.env.outer)
+        return replace(self.env, outer=scope, aggregate=self.aggregate)
 
     def _reachable(self, query: Query, node: exp.Expr) -> None:
         known = {*query.plan.columns, *self.plan.columns}
@@ -306,6 +323,7 @@ class Place:
             raise Invalid(
                 f"the subquery reads a column that is not grouped ({self.ctx.at(node)})",
                 detail=f"not in GROUP BY: {', '.join(sorted(read - known))}",
+                reason="NOT_GROUPED",
             )
         raise self._several_levels(node)
 

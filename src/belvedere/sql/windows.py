@@ -60,7 +60,9 @@ def windowed(
             return None
         if n not in names:
             if any(w is not n for w in n.find_all(exp.Window)):
-                raise Invalid(f"a window function inside another ({ctx.at(n)})")
+                raise Invalid(
+                    f"a window function inside another ({ctx.at(n)})", reason="WINDOW_PLACE"
+                )
             partition = tuple(
                 dict.fromkeys(_column(ctx, e, computed) for e in n.args.get("partition_by") or ())
             )

@@ -25,6 +25,7 @@ from belvedere.lake.stamps import Position, Vector
 from belvedere.lake.statistics import measured
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
+from belvedere.reasons import SYNOPSES
 from belvedere.sql.render import SIGN
 from belvedere.synopses.keeper import Keeper
 from belvedere.synopses.on_spark import Drawn, added, can_draw, draw, steps
@@ -53,9 +54,7 @@ _PER_ROW = 48
 
 MORE_REASONS = {
     **REASONS,
-    "CORRUPT_STATE": "the saved state was damaged",
-    "DRAWN": "it is drawn on Spark, and rows went, or too many came, or filters left too few",
-    "OTHER_FORMAT": "the saved state is of another version of Belvedere",
+    **{code: SYNOPSES[code].sentence for code in ("CORRUPT_STATE", "DRAWN", "OTHER_FORMAT")},
 }
 
 

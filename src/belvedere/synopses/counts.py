@@ -50,7 +50,9 @@ def _edge(keeper: Keeper, column: str) -> int:
     shown = {n.lower(): s for n, s in keeper.plan.region.outputs}
     scalar = shown.get(column.lower())
     if scalar is None:
-        raise Invalid(f"no column {column!r} in the synopsis", hint=", ".join(shown))
+        raise Invalid(
+            f"no column {column!r} in the synopsis", hint=", ".join(shown), reason="NO_SUCH_COLUMN"
+        )
     for number, keys in enumerate(keeper.edges):
         pairs = keys.meeting.equal
         if keys.meeting.within is None and len(pairs) == 1:

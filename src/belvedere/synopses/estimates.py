@@ -74,9 +74,13 @@ class Population:
         try:
             trees = sqlglot.parse(without_comments(text), dialect="spark")
         except sqlglot.errors.SqlglotError as wrong:
-            raise Invalid(f"{text!r} is no expression", detail=str(wrong).split("\n")[0]) from None
+            raise Invalid(
+                f"{text!r} is no expression", detail=str(wrong).split("\n")[0], reason="SYNTAX"
+            ) from None
         if len(trees) != 1 or trees[0] is None:
-            raise Invalid(f"{text!r} is no expression", hint="write one expression")
+            raise Invalid(
+                f"{text!r} is no expression", hint="write one expression", reason="SYNTAX"
+            )
         return Scalar(trees[0].transform(self._resolved))
 
     def _resolved(self, node: exp.Expr) -> exp.Expr:
@@ -95,6 +99,7 @@ class Population:
                 if not ends
                 else f"column {name!r} is ambiguous",
                 hint=f"write one of {', '.join(ends)}" if ends else did_you_mean(name, self.shown),
+                reason="NO_SUCH_COLUMN",
             )
         inner = self.shown[found[0]].expr.copy()
         return inner if isinstance(inner, exp.Column) else exp.paren(inner)
@@ -105,7 +110,7 @@ class Population:
         try:
             cast = pc.cast(data, pa.float64(), safe=False)
         except pa.ArrowNotImplementedError:
-            raise Invalid(f"{scalar} is not a number") from None
+            raise Invalid(f"{scalar} is not a number", reason="EXPRESSION") from None
         valid = pc.is_valid(cast).to_numpy()
         return pc.fill_null(cast, 0.0).to_numpy(), valid
 
@@ -122,7 +127,11 @@ def estimate(
 ) -> Any:
     """An aggregate over the join; with groups, one for each that the sample has."""
     if not 0 < confidence < 1:
-        raise Invalid(f"a confidence of {confidence:g}", hint="it is between 0 and 1, as 0.95")
+        raise Invalid(
+            f"a confidence of {confidence:g}",
+            hint="it is between 0 and 1, as 0.95",
+            reason="BAD_VALUE",
+        )
     mask = population.passing
     if where is not None:
         mask = mask & true(population.scalar(where), population.rows, population.types)
@@ -172,7 +181,9 @@ def _aggregate(population: Population, what: str, confidence: float) -> Callable
             share = call.args.get("expression") or call.args.get("quantile")
             at = float(share.sql()) if share is not None else 0.5
             if not 0 <= at <= 1:
-                raise Invalid(f"the quantile {at:g}", hint="it is between 0 and 1")
+                raise Invalid(
+                    f"the quantile {at:g}", hint="it is between 0 and 1", reason="BAD_VALUE"
+                )
             return lambda mask: _quantile(population, numbers[mask & valid], at, confidence)
         case _:
             raise Unsupported(
@@ -254,13 +265,16 @@ class Histogram:
 def histogram(population: Population, what: str, buckets: int) -> Histogram:
     """An equi-depth histogram of a column over the join."""
     if buckets < 1:
-        raise Invalid(f"a histogram of {buckets} buckets", hint="ask for one or more")
+        raise Invalid(
+            f"a histogram of {buckets} buckets", hint="ask for one or more", reason="BAD_VALUE"
+        )
     numbers, valid = population.numbers(population.scalar(what))
     ordered = np.sort(numbers[population.passing & valid])
     if len(ordered) < buckets:
         raise Invalid(
             f"a histogram of {buckets} buckets from {len(ordered)} sampled rows",
             hint="ask for fewer buckets, or keep a larger sample",
+            reason="BAD_VALUE",
         )
     places = np.linspace(0, len(ordered) - 1, buckets + 1).round().astype(int)
     total = float(_count(population, population.passing & valid, 0.95).value)
@@ -273,7 +287,9 @@ def histogram(population: Population, what: str, buckets: int) -> Histogram:
 def split(rows: pa.Table, share: float, random: np.random.Generator) -> tuple[pa.Table, pa.Table]:
     """Rows to train on and rows to test with, at random."""
     if not 0 < share < 1:
-        raise Invalid(f"a test share of {share:g}", hint="it is between 0 and 1, as 0.2")
+        raise Invalid(
+            f"a test share of {share:g}", hint="it is between 0 and 1, as 0.2", reason="BAD_VALUE"
+        )
     order = random.permutation(rows.num_rows)
     cut = round(share * rows.num_rows)
     return rows.take(pa.array(order[cut:])), rows.take(pa.array(order[:cut]))

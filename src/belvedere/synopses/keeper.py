@@ -93,7 +93,9 @@ class Keeper:
         """The rows of a table; an error that lists the tables if it is none of them."""
         if table not in self.stores:
             raise Invalid(
-                f"the synopsis does not read {table!r}", hint=f"it reads {', '.join(self.stores)}"
+                f"the synopsis does not read {table!r}",
+                hint=f"it reads {', '.join(self.stores)}",
+                reason="NOT_IN_QUERY",
             )
         return self.stores[table]
 

@@ -32,15 +32,21 @@ class Kind:
 
     def __post_init__(self) -> None:
         if (self.rows is None) == (self.rate is None):
-            raise Invalid("a sample has either a number of rows or a rate")
+            raise Invalid("a sample has either a number of rows or a rate", reason="BAD_VALUE")
         if self.rows is not None and self.rows < 1:
-            raise Invalid(f"a sample of {self.rows} rows", hint="ask for one row or more")
+            raise Invalid(
+                f"a sample of {self.rows} rows", hint="ask for one row or more", reason="BAD_VALUE"
+            )
         if self.rate is not None and not 0 < self.rate <= 1:
             raise Invalid(
-                f"a sampling rate of {self.rate:g}", hint="a rate is above 0 and at most 1"
+                f"a sampling rate of {self.rate:g}",
+                hint="a rate is above 0 and at most 1",
+                reason="BAD_VALUE",
             )
         if self.rate is not None and self.replacement:
-            raise Invalid("a rate WITH REPLACEMENT", hint="leave out WITH REPLACEMENT")
+            raise Invalid(
+                "a rate WITH REPLACEMENT", hint="leave out WITH REPLACEMENT", reason="BAD_VALUE"
+            )
 
     def __str__(self) -> str:
         if self.rate is not None:

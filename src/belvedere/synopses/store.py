@@ -80,6 +80,7 @@ class Store:
                 f"rows for {self.table!r} without {', '.join(map(repr, missing))}",
                 detail=f"the batch has {', '.join(rows.column_names)}",
                 hint=f"the synopsis reads {', '.join(self.schema.names)}",
+                reason="BAD_ROWS",
             )
         rows = rows.select(self.schema.names)
         if rows.schema.equals(self.schema):
@@ -91,6 +92,7 @@ class Store:
                 f"rows for {self.table!r} of other types than the table's",
                 detail=str(why),
                 hint=", ".join(f"{n} {k}" for n, k in self.types.items()),
+                reason="BAD_ROWS",
             ) from None
 
     def insert(self, rows: pa.Table) -> Any:
@@ -144,6 +146,7 @@ class Store:
                 f"a row to delete is not in {self.table!r}",
                 detail=str(rows.slice(at, 1).to_pylist()[0]),
                 hint="nothing was changed",
+                reason="BAD_ROWS",
             )
         return found
 

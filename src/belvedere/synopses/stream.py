@@ -106,6 +106,7 @@ def _spoken(type_: pa.DataType) -> str:
     raise Invalid(
         f"columns of Arrow's type {type_}",
         hint=f"cast to one of {', '.join(_WORDS)} or a decimal of at most 38 digits",
+        reason="TYPE",
     )
 
 
@@ -114,11 +115,19 @@ _WORDS = "tinyint smallint int bigint float double boolean string binary date".s
 
 def _key(table: str, columns: list[str], types: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
     if table not in types:
-        raise Invalid(f"a key of {table!r}, which has no schema", hint=did_you_mean(table, types))
+        raise Invalid(
+            f"a key of {table!r}, which has no schema",
+            hint=did_you_mean(table, types),
+            reason="BAD_KEY",
+        )
     for column in columns:
         if column not in types[table]:
             hint = did_you_mean(column, types[table])
-            raise Invalid(f"a key of {table!r} by {column!r}, which it does not have", hint=hint)
+            raise Invalid(
+                f"a key of {table!r} by {column!r}, which it does not have",
+                hint=hint,
+                reason="NO_SUCH_COLUMN",
+            )
     return [columns]
 
 
@@ -133,4 +142,6 @@ class _Schemas:
         for known, columns in self._types.items():
             if known.lower() == name.lower():
                 return Relation(tuple(columns.items()), table=known)
-        raise Invalid(f"no table {name!r}", hint=did_you_mean(name, self._types))
+        raise Invalid(
+            f"no table {name!r}", hint=did_you_mean(name, self._types), reason="UNKNOWN_TABLE"
+        )

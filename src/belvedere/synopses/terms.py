@@ -59,6 +59,7 @@ def family(one: str, other: str) -> Family:
     raise Invalid(
         f"{one} and {other} are not compared",
         hint="cast one of them in a view, or join columns of one type",
+        reason="RANGE",
     )
 
 

@@ -47,7 +47,9 @@ def spark_of(lake: Tables, table: Table) -> AbstractContextManager[Work]:
     work = getattr(lake, "work", None)
     if work is None:
         raise Unsupported(
-            f"{table.name!r} cannot be read without Spark", hint="use it from a lake that has Spark"
+            f"{table.name!r} cannot be read without Spark",
+            hint="use it from a lake that has Spark",
+            reason="NEEDS_SPARK",
         )
     found: AbstractContextManager[Work] = work()
     return found

@@ -167,7 +167,9 @@ def _root(shape: Shape, root: int | str) -> int:
     at = shape.at(root)
     if not at:
         raise Invalid(
-            f"the view does not read {root!r}", hint=f"its tables: {', '.join(shape.tables)}"
+            f"the view does not read {root!r}",
+            hint=f"its tables: {', '.join(shape.tables)}",
+            reason="NOT_IN_QUERY",
         )
     return at[0]
 

@@ -17,6 +17,7 @@ from belvedere.algebra.walks import nodes, tables
 from belvedere.analyses.floats import unstable
 from belvedere.analyses.monotone import monotone
 from belvedere.analyses.types import Types
+from belvedere.reasons import REFRESHES
 from belvedere.views.state import Bag, Combine, State
 
 
@@ -29,27 +30,7 @@ class Strategy(Enum):
     REBUILD = "rebuild"
 
 
-REASONS = {
-    "REQUESTED": "a full refresh was asked for",
-    "CHEAPER": "computing everything again was predicted to take less than the changes",
-    "POLICY_FULL": "the view's refresh policy is FULL",
-    "FLOAT_KEY": "a floating-point sum below another operator cannot be subtracted exactly",
-    "GLOBAL_WINDOW": "a window function without PARTITION BY: any change can touch every row",
-    "NESTED_LIMIT": "ORDER BY … LIMIT below another operator: any change can touch its rows",
-    "NO_CHANGE_FEED": "a table did not record its changes; enable_change_feed(table) starts it",
-    "VERSION_GONE": "a version or change file that the refresh needs was cleaned away",
-    "TABLE_REPLACED": "a table was dropped and created again, or replaced",
-    "SCHEMA_CHANGED": "a column that the view uses changed",
-    "PARTITIONS_CHANGED": "a table was written anew under other partition columns",
-    "VERSION_BEHIND": "a table was put back before the version the view was computed from",
-    "PART_AHEAD": "a part of the view had gone on without it, and is needed where the view is",
-    "REDEFINED": "what is stored is of another definition: new bounds of an outlier index, or a "
-    "replacement that was cut off",
-    "FOREIGN_WRITE": "someone else wrote to the view's stored table",
-    "VECTOR_LOST": "the versions the view was computed from are not recorded any more",
-    "LOST_EXTREMUM": "a minimum or maximum may have been deleted",
-    "NOT_ADDITIVE": "an aggregate that cannot be added to is computed again for touched groups",
-}
+REASONS = {code: reason.sentence for code, reason in REFRESHES.items()}
 
 
 @dataclass(frozen=True)

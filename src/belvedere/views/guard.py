@@ -79,6 +79,7 @@ def guard(door: Door, statement: Statement, others: Callable[[str], list[Reader]
             raise Unsupported(
                 "a lake in a directory has one schema",
                 hint="connect another directory, or connect(spark) with your own catalog",
+                reason="ONE_SCHEMA",
             )
         case TableChange():
             if statement.kind is ChangeKind.REPLACE:
@@ -134,6 +135,7 @@ def _table_change(door: Door, statement: TableChange, readers: list[Reader]) -> 
             raise Unsupported(
                 "renaming a table of a lake in a directory",
                 hint="CREATE TABLE new AS SELECT * FROM old, then DROP TABLE old",
+                reason="RENAMED_TABLE",
             )
         refuse_if_needed(statement.name, readers, " as it is")
     if statement.kind in _COLUMNS:

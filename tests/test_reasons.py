@@ -1,0 +1,102 @@
+"""Every refusal has a reason code; every code is used, and stands on the page of limitations."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from belvedere import reasons
+from belvedere.errors import Unsupported
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "src" / "belvedere").rglob("*.py"))
+PAGE = (ROOT / "docs" / "limitations.md").read_text()
+REFUSALS = {"Invalid", "Unsupported", "Unable", "unsupported"}
+GROUPS = [value for name, value in vars(reasons).items() if name.isupper() and name != "REASONS"]
+
+
+def refusals(tree: ast.AST) -> Iterator[ast.Call]:
+    """The calls that make a refusal: of an error's class, or of a function that makes one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
+            if name in REFUSALS:
+                yield node
+
+
+def reason(call: ast.Call) -> ast.expr | None:
+    return next((k.value for k in call.keywords if k.arg == "reason"), None)
+
+
+def without_code(text: str) -> list[int]:
+    """The lines of the refusals without a reason code."""
+    empty = [c for c in refusals(ast.parse(text)) if _is_empty(reason(c))]
+    return [c.lineno for c in empty]
+
+
+def _is_empty(value: ast.expr | None) -> bool:
+    return value is None or (isinstance(value, ast.Constant) and not value.value)
+
+
+def literals(text: str) -> set[str]:
+    """The strings of a source that could be reason codes."""
+    constants = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant))
+    return {c for c in constants if isinstance(c, str) and re.fullmatch("[A-Z][A-Z_]+", c)}
+
+
+def written(text: str) -> set[str]:
+    """The reason codes that a source writes where it refuses."""
+    values = (reason(c) for c in refusals(ast.parse(text)))
+    return {v.value for v in values if isinstance(v, ast.Constant) and isinstance(v.value, str)}
+
+
+def listed(page: str) -> set[str]:
+    """The codes in the first column of a page's tables."""
+    cells = re.findall(r"^\| (`[A-Z][^|]*) \|", page, re.MULTILINE)
+    return {code for cell in cells for code in re.findall(r"`([A-Z][A-Z_]+)`", cell)}
+
+
+def test_every_refusal_has_a_reason_code() -> None:
+    assert without_code('raise Invalid("x", hint="y")') == [1]
+    assert without_code('raise ctx.unsupported("x", node, "y", reason="")') == [1]
+    assert without_code('raise Unsupported("x", reason="Y")') == []
+    missing = {p.relative_to(ROOT).as_posix(): without_code(p.read_text()) for p in SOURCES}
+    assert {path: lines for path, lines in missing.items() if lines} == {}
+
+
+def test_a_reason_is_required_of_what_is_not_handled() -> None:
+    with pytest.raises(TypeError, match="reason"):
+        Unsupported("x")  # type: ignore[call-arg]
+
+
+def test_every_code_that_is_written_is_known() -> None:
+    codes = {p.relative_to(ROOT).as_posix(): written(p.read_text()) for p in SOURCES}
+    unknown = {path: found - set(reasons.REASONS) for path, found in codes.items()}
+    assert {path: found for path, found in unknown.items() if found} == {}
+
+
+def test_every_known_code_is_written_somewhere() -> None:
+    others = [p for p in SOURCES if p.name != "reasons.py"]
+    used = set().union(*(literals(p.read_text()) for p in others))
+    assert set(reasons.REASONS) - used == set()
+
+
+def test_a_code_stands_in_one_group() -> None:
+    assert sum(len(group) for group in GROUPS) == len(reasons.REASONS)
+
+
+def test_the_page_lists_every_code_and_no_other() -> None:
+    assert listed("| `A_B`, `CD` | what `NOT` is |\n| code | x |") == {"A_B", "CD"}
+    assert listed(PAGE) == set(reasons.REASONS)
+
+
+@pytest.mark.parametrize("code", reasons.REASONS)
+def test_a_reason_is_a_sentence_and_a_remedy_begins_with_a_verb(code: str) -> None:
+    known = reasons.REASONS[code]
+    assert known.sentence
+    assert not known.sentence.endswith(".")
+    assert not known.remedy or re.match(r"[a-z]+ ", known.remedy)
