@@ -123,6 +123,7 @@ def named_journal(door: Door, schema: Schema) -> Iterator[None]:
         yield
         return
     journal = local_journal(door.directory)
+    journal.mend()
     journal.ensure(schema)
     with _naming:
         door.sql(f"CREATE DATABASE IF NOT EXISTS {SCHEMA_NAME}")

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 from belvedere.errors import Invalid
 from belvedere.lake import log
+from belvedere.lake.auxiliary import Damage
 from belvedere.lake.journal import JOURNAL, SCHEMA_NAME, LocalJournal, Row, as_arrow
 from belvedere.lake.names import literal, quote
 from belvedere.lake.typetext import columns_of
@@ -64,6 +65,12 @@ class CatalogJournal:
         if local is not None:
             return local.newest(by, most, column, value)
         return self._rows(catalog, f"{_only(column, value)} ORDER BY {quote(by)} DESC LIMIT {most}")
+
+    def mend(self) -> None:
+        """It is a table of the catalog: left to whoever keeps that."""
+
+    def damages(self) -> list[Damage]:
+        return []
 
     def _rows(self, catalog: str, which: str) -> list[dict[str, Any]]:
         try:
