@@ -105,7 +105,7 @@ def readers(kinds: Sequence[Kind], table: str) -> list[Reader]:
 
 def damages(lake: Tables) -> list[Damage]:
     """What was lost with files beside the tables, and not made anew since."""
-    return [*(lake.saves.damages() if lake.saves is not None else ()), *lake.journal.damages()]
+    return lake.saves.damages() if lake.saves is not None else []
 
 
 def everything(lake: Tables, kinds: Sequence[Kind]) -> Statuses:

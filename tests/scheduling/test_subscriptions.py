@@ -66,7 +66,10 @@ def shelf(tmp_path: Path) -> Shelf:
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """The notifications of a file that was made for them."""
+    header, *rest = path.read_text().splitlines()
+    assert header + "\n" == delivery.HEADER.decode()
+    return [json.loads(line) for line in rest]
 
 
 def made(tmp_path: Path, **more: Any) -> Subscription:

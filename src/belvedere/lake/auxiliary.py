@@ -62,7 +62,7 @@ USES = {
     ),
     "refreshes": Use(
         "HISTORY",
-        "the history of refreshes: times, costs and what was predicted",
+        "the history of refreshes, their costs and what was predicted",
         "nothing has to be done: it begins anew, and the views' own logs still tell what they did",
     ),
 }

@@ -11,7 +11,6 @@ from pyspark.errors import PySparkException
 
 from belvedere.errors import Invalid
 from belvedere.lake import log
-from belvedere.lake.auxiliary import Damage
 from belvedere.lake.journal import JOURNAL, SCHEMA_NAME, LocalJournal, Row, as_arrow
 from belvedere.lake.names import literal, quote
 from belvedere.lake.typetext import columns_of
@@ -68,9 +67,6 @@ class CatalogJournal:
 
     def mend(self) -> None:
         """It is a table of the catalog: left to whoever keeps that."""
-
-    def damages(self) -> list[Damage]:
-        return []
 
     def _rows(self, catalog: str, which: str) -> list[dict[str, Any]]:
         try:

@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 
 from belvedere.errors import BelvedereError
 from belvedere.lake import log
-from belvedere.lake.auxiliary import LOCK_DIRECTORY, Damage, kept_aside, set_aside
+from belvedere.lake.auxiliary import LOCK_DIRECTORY, set_aside
 from belvedere.lake.locks import lock
 
 if TYPE_CHECKING:
@@ -60,9 +60,6 @@ class Journal(Protocol):
     def mend(self) -> None:
         """Set a damaged journal aside, so that another is begun."""
 
-    def damages(self) -> list[Damage]:
-        """What was lost with damaged journals."""
-
 
 class LocalJournal:
     """A journal on local disk; starts no Spark. `ours` is whether its directory may be renamed."""
@@ -99,12 +96,6 @@ class LocalJournal:
         if self._incomplete():
             with suppress(BelvedereError, OSError), lock(self.root, _PATIENCE):
                 self._set_aside_if(self._incomplete)
-
-    def damages(self) -> list[Damage]:
-        if not self._ours:
-            return []
-        last = kept_aside(self.root.parent).get(self.root.name)
-        return [Damage(JOURNAL, "", "was damaged and set aside", last)] if last else []
 
     def _read(self, rows: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
         """Rows, or none of a journal that turns out to be damaged."""

@@ -45,6 +45,7 @@ _ALIGNED = 64
 _LENGTH = 8
 _ENDING = ".state"
 _OTHER_FORMAT = "OTHER_FORMAT"
+_ALL, _ASIDE = "all there were", "was damaged and is kept"
 _BUILT_AGAIN = "it is built again from the tables"
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -101,6 +102,10 @@ class Saves:
         path = self._path(kind, name)
         return os.path.lexists(path) and self._problem(kind, name) is None
 
+    def is_damaged(self, kind: str, name: str) -> bool:
+        """Whether there is a state that is none any more."""
+        return _is_damage(self._problem(kind, name))
+
     def was_lost(self, kind: str, name: str) -> bool:
         """Whether there is a state that cannot be used, or was one before it was set aside."""
         path = self._path(kind, name)
@@ -110,7 +115,8 @@ class Saves:
 
     def damages(self, *kinds: str) -> list[Damage]:
         """What was lost with states that cannot be used and were not replaced since."""
-        found = []
+        wholes = kept_aside(self.home).items()
+        found = [Damage(k, _ALL, _ASIDE, p) for k, p in wholes if k in (kinds or USES)]
         for kind in kinds or USES:
             for name in self._all(kind):
                 problem = self._problem(kind, name)
@@ -120,12 +126,15 @@ class Saves:
             for before, path in kept_aside(self.home / kind).items():
                 if before.endswith(_ENDING) and not os.path.lexists(path.with_name(before)):
                     name = unquote(before.removesuffix(_ENDING))
-                    found.append(Damage(kind, name, "was damaged and set aside", path))
+                    found.append(Damage(kind, name, _ASIDE, path))
         return found
 
     def set_aside_damaged(self) -> None:
         """Give damaged states other names; what only cannot be read is left, and may be someone's."""
-        for kind in [p.name for p in _entries(self.home) if p.is_dir()]:
+        for directory in _entries(self.home):
+            kind = directory.name
+            if kind in USES and not directory.is_dir():
+                set_aside(directory)
             for name in self._all(kind):
                 if _is_damage(self._problem(kind, name)):
                     # Whoever holds the lock is saving another one.

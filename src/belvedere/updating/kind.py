@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from belvedere.lake.door import Door
 
+_UNUSABLE = "what was saved of its rows could not be used"
 _ALLOWED = re.compile(r"(?is)\s+WITH\s+SIDE\s+EFFECTS\s+ALLOWED\s*;?\s*$")
 
 
@@ -67,6 +68,8 @@ class UpdatableViews:
     def __init__(self, lake: Tables) -> None:
         self._lake = lake
         self._held: dict[str, Held] = {}
+        self._built_again: set[str] = set()
+        """Those whose saved rows could not be used, until a refresh has told so."""
         if hasattr(lake, "spark") and lake.saves is not None:
             take_away(lake)
             known = self.names()
@@ -285,6 +288,7 @@ class UpdatableViews:
             if held.rows is not None and held.unsaved is None and hasattr(self._lake, "spark"):
                 # What was saved could not be used: it is not to be built at every start.
                 save(self._lake, name, held)
+                self._built_again.add(name)
             self._held[name] = held
         return held
 
@@ -298,6 +302,9 @@ class UpdatableViews:
             # Its rows may be ahead of its vector.
             self._held.pop(name, None)
             raise
+        if name in self._built_again:
+            self._built_again.discard(name)
+            done = replace(done, strategy="rebuild", reason=done.reason or _UNUSABLE)
         return done
 
     def _keep(self, name: str, held: Held) -> None:

@@ -46,6 +46,7 @@ REASONS = {
     "REDEFINED": "what is stored is of another definition: new bounds of an outlier index, or a "
     "replacement that was cut off",
     "FOREIGN_WRITE": "someone else wrote to the view's stored table",
+    "STATE_MISMATCH": "the stored rows were not what their versions say: a row went that they lack",
     "VECTOR_LOST": "the versions the view was computed from are not recorded any more",
     "LOST_EXTREMUM": "a minimum or maximum may have been deleted",
     "NOT_ADDITIVE": "an aggregate that cannot be added to is computed again for touched groups",
