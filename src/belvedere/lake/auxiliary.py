@@ -36,34 +36,33 @@ class Use:
 USES = {
     "schedule": Use(
         "RESPONSE LIMIT",
-        "the response limit of {name!r} and what its changes were measured to cost",
+        "the response limit of {name!r}, with what its changes were measured to cost,",
         "ALTER MATERIALIZED VIEW {name} SET RESPONSE LIMIT … SECONDS; belvedere calibrate {name}",
     ),
     "subscription": Use(
         "SUBSCRIPTION",
-        "the subscription {name!r}: nobody is told of anything by it",
+        "the subscription {name!r}, by which nobody is told of anything now,",
         "belvedere subscribe VIEW --name {name} …",
     ),
     "notice": Use(
         "SUBSCRIPTION",
-        "what subscription {name!r} told last, and a notification that waited to be sent",
-        "nothing has to be done: the next notification says all rows as added, under a number "
-        "that none before it had",
+        "what subscription {name!r} told last, and what waited to be sent,",
+        "go on: the next notification says all rows as added, under a number that none had",
     ),
     "sketch": Use("SKETCH", "the sketch {name!r}", "CREATE SKETCH {name} …"),
     "synopsis": Use("SYNOPSIS", "the synopsis {name!r}", "CREATE SYNOPSIS {name} …"),
     "updating": Use(
-        "UPDATABLE VIEW", "the updatable view {name!r}", "CREATE UPDATABLE VIEW {name} AS …"
+        "UPDATABLE", "the updatable view {name!r}", "CREATE UPDATABLE VIEW {name} AS …"
     ),
     "updating-making": Use(
-        "UPDATABLE VIEW",
+        "UPDATABLE",
         "the list of what a creation of {name!r} left that was cut off",
         "DROP TABLE {name}_summary_…, if such are there",
     ),
     "refreshes": Use(
         "HISTORY",
-        "the history of refreshes, their costs and what was predicted",
-        "nothing has to be done: it begins anew, and the views' own logs still tell what they did",
+        "the history of refreshes, with what they cost,",
+        "go on: it begins anew, and the views' own logs still tell what they did",
     ),
 }
 """By the directory that they are in. Without a file of a kind that is not here nothing is lost."""
@@ -83,14 +82,11 @@ class Damage:
         """What the file was of."""
         return USES[self.kind].word
 
-    @property
-    def hint(self) -> str:
-        """What to do."""
-        return f"{USES[self.kind].mend.format(name=self.name)}; then remove {self.path}"
-
     def __str__(self) -> str:
-        lost = USES[self.kind].lost.format(name=self.name)
-        return f"lost: {lost}; {self.path} {self.why}; {self.hint}"
+        """What is lost and where it was; then the hint."""
+        use = USES[self.kind]
+        lost, mend = (text.format(name=self.name) for text in (use.lost, use.mend))
+        return f"{lost} is lost: {self.path} {self.why}\n  hint: {mend}; then remove that file"
 
 
 class NotAFile(OSError):
