@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -74,13 +74,3 @@ def auxiliary_files(lake: Path) -> list[str]:
     """The files of a lake that are beside its tables, by their paths in it."""
     home = lake / ".belvedere"
     return sorted(str(p.relative_to(lake)) for p in home.rglob("*") if p.is_file())
-
-
-def damaged_each(
-    lake: Path, copy: Path, damage: Callable[[Path], None], whole: tuple[str, ...]
-) -> Iterator[Path]:
-    """A copy of a lake for each file beside its tables with such an ending, and that one damaged."""
-    for path in auxiliary_files(lake):
-        if path.endswith(whole):
-            damage(copied(lake, copy) / path)
-            yield copy

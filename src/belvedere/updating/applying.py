@@ -121,6 +121,7 @@ class Applying:
 
     def apply(self, intent: Intent) -> None:
         """Make all changes of an intent, or none: then `Overtaken`."""
+        self.pending(intent.view)  # one that cannot be read is not written over
         tables = {p.table: self._writable(p.table) for p in intent.parts}
         with self._locked(tables):
             for part in intent.parts:
