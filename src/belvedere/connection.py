@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,8 +15,8 @@ from belvedere.cleaning.create import no_sample, samples_of
 from belvedere.cleaning.estimating import estimate
 from belvedere.cleaning.rebounding import rebound
 from belvedere.cleaning.selecting import Selected
-from belvedere.derived import Kind, Together, Writable, everything
-from belvedere.errors import BelvedereError, Invalid
+from belvedere.derived import Kind, Together, Writable, damages, everything
+from belvedere.errors import BelvedereError, Invalid, Unable
 from belvedere.kinds import kinds
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.door import Door, open_directory, open_session
@@ -40,6 +41,7 @@ from belvedere.view_statements import ViewStatements
 from belvedere.views import create as creation
 from belvedere.views.calls import Calls, refuse_broken
 from belvedere.views.catalog import (
+    Broken,
     all_views,
     canonical_name,
     is_here,
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
     from belvedere.scheduling.service import Service
     from belvedere.synopses.handle import SynopsisHandle
 
+_log = logging.getLogger("belvedere")
+
 
 def connect(where: str | Path | SparkSession, state: str | Path | None = None) -> Lake:
     """A lake: a directory of Delta tables with a local Spark session, or the session you have.
@@ -87,6 +91,7 @@ class Lake:
 
     def __init__(self, door: Door) -> None:
         self._door = door
+        self._set_aside_damaged()
         self._kinds = kinds(door)
         for view in all_views(door):
             # What cannot be read is for status() to tell: the other views must still open.
@@ -96,6 +101,14 @@ class Lake:
         self._limits.show_consistent()
         self._calls = Calls(door, after=self._limits.show_consistent)
         self._views = ViewStatements(door, self._kinds, self._limits, self._calls)
+
+    def _set_aside_damaged(self) -> None:
+        """Put files beside the tables that cannot be used out of the way, and tell what is lost."""
+        if self._door.saves is not None:
+            self._door.saves.set_aside_damaged()
+        self._door.journal.mend()
+        for each in damages(self._door):
+            _log.warning("%s", each)
 
     @property
     def spark(self) -> SparkSession:
@@ -179,8 +192,15 @@ class Lake:
             for kind in self._kinds:
                 if isinstance(kind, Together):
                     done += kind.refresh_all(full=full)
-                else:
-                    done += [self._refresh_one(kind, name, full=full) for name in kind.names()]
+                    continue
+                for name in kind.names():
+                    try:
+                        done.append(self._refresh_one(kind, name, full=full))
+                    except Unable:
+                        raise
+                    except BelvedereError as error:
+                        # The others do not wait for one that cannot be refreshed.
+                        broken.append(Broken(name, name, error))
         refuse_broken(broken)
         return done
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from belvedere.errors import Invalid
+from belvedere.lake.auxiliary import Damage
 from belvedere.lake.saved import Saves
 from belvedere.lake.shelf import Tables
 from belvedere.sql.statements import WriteKind
@@ -102,12 +103,18 @@ def readers(kinds: Sequence[Kind], table: str) -> list[Reader]:
     ]
 
 
+def damages(lake: Tables) -> list[Damage]:
+    """What was lost with files beside the tables, and not made anew since."""
+    return lake.saves.damages() if lake.saves is not None else []
+
+
 def everything(lake: Tables, kinds: Sequence[Kind]) -> Statuses:
-    """Where everything derived stands, views first."""
+    """Where everything derived stands, views first; what was lost last."""
     found = status(lake)
     owners = [kind for kind in kinds if isinstance(kind, Composed)]
     found[:] = [each for each in found if not any(kind.owns(each.name) for kind in owners)]
     found.extend(each for kind in kinds for each in kind.status())
+    found.extend(Status(each.name, each.word, error=str(each)) for each in damages(lake))
     return found
 
 

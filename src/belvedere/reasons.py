@@ -53,7 +53,7 @@ FOREIGN_WRITE | someone else wrote to the view's stored table | leave the tables
 VECTOR_LOST | the versions the view was computed from are not recorded any more | refresh more often than the log's retention
 LOST_EXTREMUM | a minimum or maximum may have been deleted |
 NOT_ADDITIVE | an aggregate that cannot be added to is computed again for touched groups |
-STATE_MISMATCH | the stored rows do not fit to the changes | refresh the view FULL
+STATE_MISMATCH | the stored rows were not what their versions say: a row went that they lack | leave the tables __bv_… alone
 """)
 
 QUERIES = _table("""
@@ -240,7 +240,7 @@ SIDE_EFFECTS | the update would change other rows of the view | write WITH SIDE 
 NOT_TRANSLATABLE | no change of the tables makes the update | write the base tables directly
 NOT_UPDATABLE | the name is not an updatable view's | name an updatable view
 ALREADY_THERE | the view has the row already | insert rows that it does not have
-NO_SUCH_ROW | the view does not have the row | name a row that it has
+NO_SUCH_ROW | the table or view does not have the row | name a row that it has
 COLUMNS | values that do not fit to the view's columns | give one value for each column
 ROWS | rows that are given in a way that is not read | give a list of rows or a table
 CONTRADICTION | two values for what the view shows twice | give one value

@@ -13,8 +13,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from belvedere.lake import stamps, tables, upkeep
+from belvedere.lake.auxiliary import LOCK_DIRECTORY
 from belvedere.lake.files import files
-from belvedere.lake.locks import LOCK_DIRECTORY, lock
+from belvedere.lake.locks import lock
 from belvedere.lake.smallwrites import stamped
 from belvedere.lake.stamps import Position, Stamp
 

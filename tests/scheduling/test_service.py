@@ -6,6 +6,7 @@ import json
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from belvedere.cli import main
+from belvedere.derived import everything
 from belvedere.errors import Invalid
 from belvedere.scheduling import limits
 from belvedere.scheduling.calibration import live
@@ -25,6 +27,7 @@ from belvedere.scheduling.service import Service
 from belvedere.scheduling.simulator import auto
 from belvedere.scheduling.watching import Watch, arriving, consistent_version, observed
 from belvedere.views.catalog import the_view
+from lake.damages import DAMAGES, emptied, gone
 from scheduling.kept_lake import COSTS, Stand, add, make
 
 WHEN = "SELECT count(*) FROM video"
@@ -373,3 +376,36 @@ def _some_arrivals() -> list[Any]:
     from belvedere.scheduling.arrivals import Arrival
 
     return [Arrival(float(t), name, 5) for t in range(20) for name in ("video", "log")]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.__name__)
+def test_a_damaged_limit_is_told_and_the_other_limits_are_kept(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    shelf = make(tmp_path, "v", "w")
+    path = tmp_path / ".belvedere" / "schedule" / "v.state"
+    damage(path)
+    kept = service(Stand(shelf))
+    assert list(kept.kept) == ["w"]
+    assert the_schedule(shelf, "v") == Schedule("v")
+    told = "ALTER MATERIALIZED VIEW v SET RESPONSE LIMIT"
+    statuses = [s for s in everything(shelf, []) if s.policy == "RESPONSE LIMIT"]
+    assert damage is gone or [(s.name, told in s.error) for s in statuses] == [("v", True)]
+    assert main(["status", "--json", "--lake", str(tmp_path)]) == 0
+    damage(tmp_path / ".belvedere" / "schedule" / "w.state")
+    with pytest.raises(Invalid) as refused:
+        service(Stand(shelf))
+    assert refused.value.reason == "NOTHING_TO_KEEP"
+    assert damage is gone or told in refused.value.detail
+    save(shelf, Schedule("v", 7.0))
+    assert the_schedule(shelf, "v").limit == 7.0
+
+
+def test_a_limit_that_is_damaged_while_it_is_served_is_saved_again(tmp_path: Path) -> None:
+    shelf = make(tmp_path, "v", "w")
+    running = service(Stand(shelf))
+    emptied(tmp_path / ".belvedere" / "schedule" / "v.state")
+    gone(tmp_path / ".belvedere" / "schedule" / "w.state")
+    running.reload()
+    assert list(running.kept) == ["v"]
+    assert the_schedule(shelf, "v").limit == 5.0

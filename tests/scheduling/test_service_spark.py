@@ -108,7 +108,7 @@ def test_the_service_acts_answers_and_tells(lake: bv.Lake, tmp_path: Path) -> No
             assert answer["vector"]["partsupp"] > 0
             assert shown(lake) == recomputed(lake)
         lake.sql("INSERT INTO partsupp VALUES (1000, 4, 1.5)")
-        wait_for(lambda: target.exists() and target.read_text().count("\n") == 1)
+        wait_for(lambda: target.exists() and target.read_text().count("\n") == 2)
         assert get(port, "/health")["status"] == "ok"
         (view,) = get(port, "/views")
         assert view["actions"] >= 3
@@ -122,7 +122,7 @@ def test_the_service_acts_answers_and_tells(lake: bv.Lake, tmp_path: Path) -> No
         thread.join(60)
         server.shutdown()
         server.server_close()
-    (line,) = target.read_text().splitlines()
+    _, line = target.read_text().splitlines()
     notification = json.loads(line)
     assert notification["id"] == "prices-1"
     assert [float(row["cost"]) for row in notification["content"]] == [1.5]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -32,6 +33,7 @@ from belvedere.scheduling.subscriptions import (
     subscriptions,
     unsubscribe,
 )
+from lake.damages import DAMAGES, gone
 
 CONTENT, CONDITION = "SELECT n FROM owners", "SELECT count(*) > 3 FROM video"
 
@@ -66,7 +68,10 @@ def shelf(tmp_path: Path) -> Shelf:
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """The notifications of a file that was made for them."""
+    header, *rest = path.read_text().splitlines()
+    assert header + "\n" == delivery.HEADER.decode()
+    return [json.loads(line) for line in rest]
 
 
 def made(tmp_path: Path, **more: Any) -> Subscription:
@@ -338,6 +343,83 @@ def test_a_condition_that_gives_no_number_is_told(shelf: Shelf, tmp_path: Path) 
     subscribe(shelf, made(tmp_path, when=CONDITION))
     assert Desk(shelf, Fake(value="many", version=1), told=told.append).turn() == 0
     assert "gives 'many'" in told[0]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.__name__)
+def test_a_damaged_subscription_is_told_and_the_others_are_served(
+    shelf: Shelf, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    told = list[str]()
+    for name in ("a", "b"):
+        subscribe(shelf, replace(made(tmp_path, every=60.0), id=name))
+    damage(shelf.directory / ".belvedere" / "subscription" / "a.state")
+    desk = Desk(shelf, Fake(), told=told.append)
+    assert (desk.turn(), desk.turn()) == (1, 0)
+    assert [line["id"] for line in lines(tmp_path / "out.jsonl")] == ["b-1"]
+    assert [s.id for s in subscriptions(shelf)] == ["b"]
+    # Told once, with what mends it.
+    assert ["belvedere subscribe VIEW --name a" in text for text in told] == [True][: len(told)]
+    assert len(told) == (0 if damage is gone else 1)
+    subscribe(shelf, replace(made(tmp_path, every=60.0), id="a"))
+    assert Desk(shelf, Fake()).turn() == 1
+
+
+@pytest.mark.parametrize("aside", [True, False], ids=["set aside", "where it was"])
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.__name__)
+def test_after_what_was_told_last_is_lost_no_identifier_is_used_again(
+    shelf: Shelf, tmp_path: Path, damage: Callable[[Path], None], aside: bool
+) -> None:
+    now, service = [1000.0], Fake()
+    subscribe(shelf, made(tmp_path, every=60.0))
+    assert Desk(shelf, service, wall=lambda: now[0]).turn() == 1
+    damage(shelf.directory / ".belvedere" / "notice" / "s.state")
+    if aside:
+        shelf.saves.set_aside_damaged()  # type: ignore[union-attr]
+    told = list[str]()
+    desk = Desk(shelf, service, wall=lambda: now[0], told=told.append)
+    assert desk.turn() == 1
+    now[0] += 100
+    assert desk.turn() == 1
+    assert damage is gone or "what subscription 's' told last" in told[0]
+    first, second, third = lines(tmp_path / "out.jsonl")
+    assert len({first["id"], second["id"], third["id"]}) == 3
+    assert third["number"] == second["number"] + 1 > 1_000_000
+    assert (second["added"], third["added"]) == ([{"n": 1}], [])
+
+
+def test_a_file_that_was_not_made_here_is_only_appended_to(shelf: Shelf, tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+    target.write_text("theirs\nwithout an end")
+    subscribe(shelf, made(tmp_path, every=60.0))
+    now = [1000.0]
+    for _ in range(2):
+        assert Desk(shelf, Fake(), wall=lambda: now[0]).turn() == 1
+        # What a kill left of a line stays as well: nobody knows whose it is.
+        with target.open("a") as file:
+            file.write('{"id": "s-')
+        now[0] += 100
+    first, second, *rest = target.read_text().split("\n")
+    assert (first, second) == ("theirs", "without an end")
+    assert [line for line in rest if "content" not in line] == ['{"id": "s-', '{"id": "s-']
+    assert [json.loads(line)["id"] for line in rest if "content" in line] == ["s-1", "s-2"]
+
+
+@pytest.mark.parametrize("what", ["a link", "a directory", "a pipe"])
+def test_what_is_no_file_is_not_written_and_told(shelf: Shelf, tmp_path: Path, what: str) -> None:
+    target, other = tmp_path / "out.jsonl", tmp_path / "other"
+    other.write_text("theirs")
+    match what:
+        case "a link":
+            target.symlink_to(other)
+        case "a directory":
+            target.mkdir()
+        case _:
+            os.mkfifo(target)
+    told = list[str]()
+    subscribe(shelf, made(tmp_path, every=60.0))
+    assert Desk(shelf, Fake(), told=told.append).turn() == 0
+    assert "not delivered" in told[0]
+    assert other.read_text() == "theirs"
 
 
 @pytest.mark.soak

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from belvedere.updating.asked import ViewRow
 from belvedere.updating.checks import Check
 from belvedere.updating.estimate import Estimate
 from belvedere.updating.kind import UpdatableViews
-from belvedere.updating.state import KIND, built, save, saved_vector
+from belvedere.updating.state import KIND, bring, built, save, saved_vector
 from belvedere.updating.updates import Update, estimated, run_check
+from lake.damages import DAMAGES, cut_off, emptied, gone
 from updating import shelf_lake
 from updating.kill_script import ASKED, OLD, ROW
 from updating.shelf_lake import make, put_property, rows, update, view
@@ -329,6 +331,102 @@ def test_a_process_that_was_connected_before_settles_a_killed_update_first(
     seen = saved_vector(Shelf(lake), "contacts")
     now = {t: Shelf(lake).table(t).position for t in shelf_lake.TABLES}
     assert call == "explain" or seen == now
+
+
+@pytest.fixture
+def half_made(lake: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The lake after an update was killed between its second and its third commit."""
+    merge, calls = exchanges.by_delta_rs, [0]
+
+    def killed(table: Table, rows: Exchange, version: int) -> None:
+        calls[0] += 1
+        if calls[0] == 3:
+            raise KeyboardInterrupt
+        merge(table, rows, version)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exchanges, "by_delta_rs", killed)
+        with pytest.raises(KeyboardInterrupt):
+            update(lake, update=(OLD, ROW))
+    return lake
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.__name__)
+def test_a_damaged_record_of_a_half_made_update_stops_that_view_and_only_that(
+    half_made: Path, damage: Callable[[Path], None]
+) -> None:
+    shelf = Shelf(half_made)
+    definition = {"name": "other", "query": shelf_lake.QUERY, "root": "item", "percent": 10.0}
+    save(shelf, "other", built(shelf, definition))
+    path, before = shelf_lake.applying(shelf).path("contacts"), rows(half_made)
+    damage(path)
+    views = UpdatableViews(shelf)
+    for stopped in (
+        lambda: views.check("contacts", insert={**ROW, "line": 300}),
+        lambda: views.refresh("contacts"),
+        lambda: views.explain("contacts"),
+        lambda: update(half_made, insert={**ROW, "line": 300}),
+    ):
+        if damage is gone:
+            break
+        with pytest.raises(Invalid, match="was begun and not ended") as refused:
+            stopped()
+        assert refused.value.reason == "HALF_MADE"
+        assert str(path) in refused.value.detail
+        assert "DROP UPDATABLE VIEW contacts" in refused.value.hint
+        assert rows(half_made) == before
+        assert os.path.lexists(path)
+    told = {status.name: status.error for status in views.status()}
+    assert not told["other"]
+    assert (damage is gone) or "DROP UPDATABLE VIEW contacts" in told["contacts"]
+    assert views.check("other", insert={**ROW, "line": 300}).possible in ("yes", "no")
+    assert views.refresh("other").strategy == "advance"
+
+
+def test_no_flipped_bit_of_a_record_reaches_the_tables(half_made: Path) -> None:
+    applying, before = shelf_lake.applying(Shelf(half_made)), rows(half_made)
+    path = applying.path("contacts")
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        path.write_bytes(changed)
+        with pytest.raises(Invalid, match="not ended"):
+            applying.settle("contacts")
+    assert rows(half_made) == before
+    path.write_bytes(whole)
+    assert applying.settle("contacts")
+    assert NEW in view(half_made)
+
+
+def test_a_record_that_an_earlier_release_left_is_settled(half_made: Path) -> None:
+    applying = shelf_lake.applying(Shelf(half_made))
+    path = applying.path("contacts")
+    path.write_bytes(path.read_bytes().partition(b"\n")[2])
+    assert applying.settle("contacts")
+    assert NEW in view(half_made)
+
+
+def test_the_update_of_a_view_whose_state_is_damaged_is_still_told_if_it_cannot_be_settled(
+    half_made: Path,
+) -> None:
+    cut_off(half_made / ".belvedere" / "updating" / "contacts.intent")
+    emptied(half_made / ".belvedere" / "updating" / "contacts.state")
+    views = UpdatableViews(Shelf(half_made))
+    assert list(views.names()) == []
+    ((told,),) = [views.status()]
+    assert "was begun and not ended" in told.error
+
+
+def test_rows_that_are_not_held_may_go_and_the_view_is_built_again(lake: Path) -> None:
+    shelf = Shelf(lake)
+    held = shelf_lake.fresh(shelf)
+    held.filter.base.tables["item"].counts[:] = 0
+    DeltaTable(str(lake / "item")).delete("line = 100")
+    after, done = bring(shelf, held)
+    assert (done.strategy, done.reason) == ("rebuild", "STATE_MISMATCH")
+    assert after.vector["item"] == shelf.table("item").position
+    assert after.filter.base.tables["item"].counts.sum() == 3
 
 
 KILLS = [

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 import belvedere as bv
 from belvedere.errors import Unsupported
 from belvedere.lake import commits, log
-from belvedere.lake.stamps import FOREIGN_WRITE, VECTOR_LOST
+from belvedere.lake.stamps import FOREIGN_WRITE, VECTOR_LOST, read_local
 from belvedere.views.catalog import the_view
+from belvedere.views.refresh import _Refresh
 from views.events_lake import VIEWS, EventsLake
 
 pytestmark = pytest.mark.spark
@@ -33,8 +35,12 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EventsLake]:
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which engine writes the views' rows."""
     if request.param == "by Spark":
-        monkeypatch.setattr(commits, "takes", lambda *_: False)
-        monkeypatch.setattr(commits, "can_replace", lambda *_: False)
+        _by_spark(monkeypatch)
+
+
+def _by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commits, "takes", lambda *_: False)
+    monkeypatch.setattr(commits, "can_replace", lambda *_: False)
 
 
 def root(events: EventsLake, view: str) -> Path:
@@ -72,6 +78,56 @@ def test_rows_that_cannot_be_relied_on_are_computed_again(
         assert events.refresh() == dict.fromkeys(VIEWS, ("rebuild", reason))
     events.change()
     assert events.refresh() == dict.fromkeys(VIEWS, MERGE)
+
+
+def emptied_under_its_vector(at: Path) -> None:
+    """All rows go, in a commit that carries the vector in force: no stamp tells of it."""
+    found = read_local(at).stamp
+    assert found is not None
+    # A view's number must not be used twice.
+    stamp = replace(found, refresh=found.refresh + 1)
+    metadata = {"userMetadata": stamp.to_json()}
+    DeltaTable(str(at)).delete(commit_properties=CommitProperties(custom_metadata=metadata))
+
+
+@pytest.mark.parametrize("writer", ["delta-rs", "Spark, from memory", "Spark alone"])
+def test_rows_that_are_not_what_their_vector_says_are_computed_again_and_told(
+    events: EventsLake, monkeypatch: pytest.MonkeyPatch, writer: str
+) -> None:
+    if writer != "delta-rs":
+        _by_spark(monkeypatch)
+    if writer == "Spark alone":
+        monkeypatch.setattr(_Refresh, "_rows", lambda *_: None)
+    events.run(*events.rows("log"))
+    events.refresh()
+    for view in VIEWS:
+        emptied_under_its_vector(root(events, view))
+    # Rows go that are not there; of a group more go than come.
+    events.run("DELETE FROM log")
+    assert events.refresh() == dict.fromkeys(VIEWS, ("rebuild", "STATE_MISMATCH"))
+    events.run(*events.rows("log"))
+    events.change()
+    assert events.refresh() == dict.fromkeys(VIEWS, MERGE)
+    assert events.lake.history("visits")[1].reason == "STATE_MISMATCH"
+
+
+def test_under_strict_rows_that_are_not_what_their_vector_says_are_an_error(
+    events: EventsLake,
+) -> None:
+    events.run(*events.rows("log"))
+    events.refresh()
+    events.run("ALTER MATERIALIZED VIEW visits SET REFRESH POLICY INCREMENTAL STRICT")
+    emptied_under_its_vector(root(events, "visits"))
+    events.run("DELETE FROM log")
+    for _ in range(2):
+        with pytest.raises(Unsupported, match="were not what their versions say") as refused:
+            events.lake.refresh("visits")
+        assert refused.value.reason == "STATE_MISMATCH"
+        assert refused.value.hint == "REFRESH MATERIALIZED VIEW visits FULL"
+    events.run("REFRESH MATERIALIZED VIEW visits FULL")
+    events.run("ALTER MATERIALIZED VIEW visits SET REFRESH POLICY AUTO")
+    events.change()
+    assert set(events.refresh().values()) == {MERGE}
 
 
 @pytest.mark.parametrize("moment", ["before our commit", "after it"])

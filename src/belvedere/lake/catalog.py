@@ -10,13 +10,14 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltalake import Schema
+from pyspark.errors import PySparkException
 
-from belvedere.errors import Invalid
+from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake import tables, upkeep
 from belvedere.lake.journal import JOURNAL, SCHEMA_NAME, local_journal
 from belvedere.lake.locks import lock
@@ -46,7 +47,9 @@ def register(door: Door) -> None:
     for name, root in tables.table_directories(door.directory).items():
         door.registered.add(name)
         if name.lower() not in known:
-            _register(door, name, root)
+            # One whose log is damaged must not keep the lake from opening.
+            with suppress(BelvedereError, PySparkException):
+                _register(door, name, root)
 
 
 def _register(door: Door, name: str, root: Path) -> None:
@@ -125,6 +128,7 @@ def named_journal(door: Door, schema: Schema) -> Iterator[None]:
         yield
         return
     journal = local_journal(door.directory)
+    journal.mend()
     journal.ensure(schema)
     with _naming:
         door.sql(f"CREATE DATABASE IF NOT EXISTS {SCHEMA_NAME}")

@@ -65,6 +65,9 @@ class CatalogJournal:
             return local.newest(by, most, column, value)
         return self._rows(catalog, f"{_only(column, value)} ORDER BY {quote(by)} DESC LIMIT {most}")
 
+    def mend(self) -> None:
+        """It is a table of the catalog: left to whoever keeps that."""
+
     def _rows(self, catalog: str, which: str) -> list[dict[str, Any]]:
         try:
             frame = self._door.sql(f"SELECT * FROM {_name(catalog)} WHERE {which}")

@@ -35,7 +35,7 @@ from belvedere.lake.smallwrites import (
 )
 from belvedere.lake.stamps import FOREIGN_WRITE, VECTOR_PROPERTY, Stamp, StampState
 from belvedere.lake.tables import CHANGE_FEED, Table
-from belvedere.lake.trouble import as_invalid, is_conflict
+from belvedere.lake.trouble import as_invalid, is_conflict, noticing_mismatch
 from belvedere.lake.work import Work
 
 ATTEMPTS = 5
@@ -119,13 +119,14 @@ def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
 
 
 def merge(w: Work, name: str, source_sql: str, change: Merge, stamp: Stamp) -> int:
-    """Rows merged in one commit; the number of rows that changed."""
-    if takes(w.door.table(name), change):
-        rows = w.query(source_sql).limit(MOST_ROWS + 1).toArrow()
-        changed = merge_few(w, name, rows, change, stamp)
-        if changed is not None:
-            return changed
-    done = _write(w, name, stamp, change.spark(dotted(name), source_sql))
+    """Rows merged in one commit; the number of rows that changed. `StateMismatch` if that cannot be."""
+    with noticing_mismatch(name):
+        if takes(w.door.table(name), change):
+            rows = w.query(source_sql).limit(MOST_ROWS + 1).toArrow()
+            changed = merge_few(w, name, rows, change, stamp)
+            if changed is not None:
+                return changed
+        done = _write(w, name, stamp, change.spark(dotted(name), source_sql))
     return int(done[0]["num_affected_rows"]) if done else 0
 
 
@@ -138,7 +139,8 @@ def merge_few(w: Work, name: str, rows: pa.Table, change: Merge, stamp: Stamp) -
         move(w, table.name, stamp)
         return 0
     with _committing(w, table, stamp):
-        changed = merge_rows(table, rows, change, stamp)
+        with noticing_mismatch(name, by_division=True):
+            changed = merge_rows(table, rows, change, stamp)
         if changed == 0:
             move(w, table.name, stamp)
     return changed

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deltalake.exceptions import DeltaError
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from belvedere.errors import Invalid, Unsupported
@@ -126,13 +126,17 @@ class Door:
             # What delta-rs cannot read, Spark may.
             try:
                 return tables.read(name, home, reference=self._reference(name, home))
-            except (DeltaError, FileNotFoundError):
+            except (DeltaError, OSError, log.DamagedLog):
                 pass
         try:
             with reading(name):
                 found = remote.describe(self.spark, name)
         except AnalysisException as error:
             raise self._not_a_table(name, error) from error
+        except PySparkException as error:
+            if home is None:
+                raise
+            raise log.damaged_log(name, as_invalid(error).message) from error
         if found.root is not None:
             self._remember(name, found.root)
         return found

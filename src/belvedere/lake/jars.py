@@ -8,9 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from belvedere.errors import Invalid
+from belvedere.lake.auxiliary import open_file, replacing
 
 PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 JAVA_AT_LEAST = 17
@@ -49,18 +51,22 @@ def delta_jars() -> list[str]:
     if remembered:
         return remembered
     resolved = _resolve()
-    draft = memory.with_suffix(f".{os.getpid()}")
-    draft.write_text(json.dumps(resolved, indent=1))
-    draft.replace(memory)
+    # What cannot be remembered is resolved again.
+    with (
+        suppress(OSError),
+        replacing(memory, memory.with_suffix(f".{os.getpid()}")) as file,
+    ):
+        file.write(json.dumps(resolved, indent=1).encode())
     return resolved
 
 
 def _recall(memory: Path) -> list[str]:
     try:
-        paths = json.loads(memory.read_text())
-    except (OSError, ValueError):
+        with open_file(memory) as file:
+            paths = json.loads(file.read())
+        return paths if isinstance(paths, list) and all(Path(p).is_file() for p in paths) else []
+    except (OSError, ValueError, TypeError):
         return []
-    return paths if isinstance(paths, list) and all(Path(p).is_file() for p in paths) else []
 
 
 def _resolve() -> list[str]:

@@ -3,21 +3,25 @@
 In a lake's directory it lies beside the locks, where no table of the user's can be, and is written
 by delta-rs. Rows stay; small files are put together when there are many. Writers take turns: two
 that make the table, or compact it, at once would both succeed (delta-rs 1.6), and rows be there
-twice.
+twice. One that is damaged is set aside, and another begun: no refresh waits for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from deltalake import DeltaTable, Schema, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from belvedere.errors import BelvedereError
 from belvedere.lake import log
-from belvedere.lake.locks import LOCK_DIRECTORY, lock
+from belvedere.lake.auxiliary import LOCK_DIRECTORY, set_aside
+from belvedere.lake.locks import lock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,31 +57,94 @@ class Journal(Protocol):
     def newest(self, by: str, most: int, column: str = "", value: str = "") -> list[dict[str, Any]]:
         """Of these rows those with the greatest values of a column, about so many."""
 
+    def mend(self) -> None:
+        """Set a damaged journal aside, so that another is begun."""
+
 
 class LocalJournal:
-    """A journal on local disk; starts no Spark."""
+    """A journal on local disk; starts no Spark. `ours` is whether its directory may be renamed."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, ours: bool = False) -> None:
         self.root = root
         self.trouble = ""
+        self._ours = ours
 
     def append(self, rows: Sequence[Row], schema: Schema) -> None:
         data = as_arrow(rows, schema)
         with lock(self.root, _PATIENCE):
-            self.ensure(schema)
-            table = DeltaTable(str(self.root))
-            write_deltalake(table, data, mode="append", schema_mode="merge")
-            if len(table.file_uris()) > MANY_FILES:
-                compact(table)
+            try:
+                self._append(data, schema)
+            except Exception:
+                if not self._set_aside_if(self._unreadable):
+                    raise
+                self._append(data, schema)
+
+    def _append(self, data: pa.Table, schema: Schema) -> None:
+        self.ensure(schema)
+        table = DeltaTable(str(self.root))
+        write_deltalake(table, data, mode="append", schema_mode="merge")
+        if len(table.file_uris()) > MANY_FILES:
+            compact(table)
 
     def read(self, column: str = "", value: str = "") -> list[dict[str, Any]]:
-        return self._rows(_equal(column, value)) if log.is_table(self.root) else []
+        return self._read(lambda: self._rows(_equal(column, value)))
 
     def newest(self, by: str, most: int, column: str = "", value: str = "") -> list[dict[str, Any]]:
-        import pyarrow.compute as pc
+        return self._read(lambda: self._newest(by, most, column, value))
 
+    def mend(self) -> None:
+        if self._incomplete():
+            with suppress(BelvedereError, OSError), lock(self.root, _PATIENCE):
+                self._set_aside_if(self._incomplete)
+
+    def _read(self, rows: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+        """Rows, or none of a journal that turns out to be damaged."""
         if not log.is_table(self.root):
             return []
+        try:
+            return rows()
+        except Exception:
+            with lock(self.root, _PATIENCE):
+                if not self._set_aside_if(self._unreadable):
+                    raise
+            return []
+
+    def _set_aside_if(self, damaged: Callable[[], bool]) -> bool:
+        """Set the journal aside if that is so and it is ours; the caller holds its lock."""
+        return self._ours and damaged() and set_aside(self.root) is not None
+
+    def _unreadable(self) -> bool:
+        """Whether its rows cannot be read, by whoever may read them."""
+        try:
+            if not os.path.lexists(self.root):
+                return False
+            self._rows([])
+            # Readers pass over a directory, and writers cannot.
+            return not all(p.is_file() for p in (self.root / "_delta_log").glob("*.json"))
+        except PermissionError:
+            return False
+        except Exception:
+            return True
+
+    def _incomplete(self) -> bool:
+        """Whether its log cannot be read, or files are gone or cut off: rows are not looked at."""
+        import pyarrow as pa
+
+        if not os.path.lexists(self.root):
+            return False
+        try:
+            found = pa.table(DeltaTable(str(self.root)).get_add_actions(flatten=True))
+            there = [log.data_file(self.root, path).stat() for path in found["path"].to_pylist()]
+            sizes = [s.st_size if S_ISREG(s.st_mode) else -1 for s in there]
+            return bool(sizes != found["size_bytes"].to_pylist())
+        except PermissionError:
+            return False
+        except Exception:
+            return True
+
+    def _newest(self, by: str, most: int, column: str, value: str) -> list[dict[str, Any]]:
+        import pyarrow.compute as pc
+
         only = _equal(column, value)
         # One column tells where the newest begin: a journal of years is not read for them.
         times = DeltaTable(str(self.root)).to_pyarrow_table(columns=[by], filters=only or None)
@@ -104,7 +171,7 @@ def _equal(column: str, value: str) -> list[tuple[str, str, Any]]:
 
 def local_journal(directory: Path) -> LocalJournal:
     """The journal of the lake in a directory."""
-    return LocalJournal(directory / LOCK_DIRECTORY / JOURNAL)
+    return LocalJournal(directory / LOCK_DIRECTORY / JOURNAL, ours=True)
 
 
 def compact(table: DeltaTable) -> None:

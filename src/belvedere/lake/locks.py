@@ -6,6 +6,7 @@ can both succeed. An OS file lock beside the tables keeps our own writers apart.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import threading
@@ -14,12 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from belvedere.errors import BelvedereError
+from belvedere.errors import BelvedereError, Unable
+from belvedere.lake.auxiliary import LOCK_DIRECTORY, ONLY_OWNER, make_directory
 
-LOCK_DIRECTORY = ".belvedere"
 LONGEST = 300.0
 """Seconds that a lock is waited for, unless someone says otherwise."""
 _PAUSE = 0.02
+_NOT_OURS = (errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EEXIST)
+"""What opening something says that is neither a file nor a directory, or that is in no directory."""
 
 _held = threading.local()
 
@@ -35,11 +38,8 @@ def lock(root: Path, timeout: float = LONGEST) -> Iterator[None]:
     if root in mine:
         yield
         return
-    path = lock_file(root)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = _acquired(lock_file(root), timeout)
     try:
-        _acquire(descriptor, path, timeout)
         mine.add(root)
         yield
     finally:
@@ -59,8 +59,52 @@ def holds(root: Path) -> bool:
     return root in _held.__dict__.get("roots", set())
 
 
-def _acquire(descriptor: int, path: Path, timeout: float) -> None:
+def _acquired(path: Path, timeout: float) -> int:
+    """A lock file that is open and locked; one that was taken away meanwhile is opened again."""
     deadline = time.monotonic() + timeout
+    while True:
+        descriptor = _opened(path)
+        try:
+            _acquire(descriptor, path, timeout, deadline)
+            if _is_at(descriptor, path):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    """A lock file, made if it is not there; a directory in its place is locked as well."""
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        make_directory(path.parent)
+        # It holds nothing: who lets a group write its directory lets the group lock.
+        shared = path.parent.stat().st_mode & 0o020
+        mode = ONLY_OWNER | (0o060 if shared else 0)
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT | flags, mode)
+        except (IsADirectoryError, PermissionError):
+            return os.open(path, os.O_RDONLY | flags)
+    except OSError as error:
+        if error.errno not in _NOT_OURS:
+            raise
+        raise Unable(
+            f"the lock file {path} cannot be opened",
+            detail=str(error),
+            hint=f"remove {path} while nothing else works with the lake",
+            reason="LOCK_FILE",
+        ) from error
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _acquire(descriptor: int, path: Path, timeout: float, deadline: float) -> None:
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

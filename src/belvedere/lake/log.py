@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlparse
 
+from belvedere.errors import Invalid
+
 Action: TypeAlias = Mapping[str, Any]
 
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -22,6 +24,20 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _FROM_Z85 = bytes.maketrans(_Z85, _B85)
+
+
+class DamagedLog(Invalid, ValueError):
+    """A file of a table's log is not what was written."""
+
+
+def damaged_log(name: str, detail: str) -> DamagedLog:
+    """The error for a table whose log cannot be read; of what was said, one line."""
+    return DamagedLog(
+        f"the log of {name!r} cannot be read",
+        detail=detail.strip().partition("\n")[0],
+        hint="put the file back; a view whose own rows are there is dropped and created again",
+        reason="UNREADABLE_LOG",
+    )
 
 
 @dataclass(frozen=True)
@@ -122,11 +138,14 @@ def checkpoint_file(root: Path, version: int) -> Path:
 @lru_cache(maxsize=128)
 def _parse(path: str, version: int, _modified: int, _inode: int) -> Commit:
     found: dict[str, list[Action]] = {}
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            if line.strip():
-                for kind, action in json.loads(line).items():
-                    found.setdefault(kind, []).append(action)
+    try:
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                if line.strip():
+                    for kind, action in json.loads(line).items():
+                        found.setdefault(kind, []).append(action)
+    except (ValueError, AttributeError, IsADirectoryError) as error:
+        raise damaged_log(Path(path).parents[1].name, f"{path}: {error}") from error
     return Commit(
         version,
         info=next(iter(found.get("commitInfo", [])), {}),

@@ -13,6 +13,9 @@ from sqlglot import exp
 from belvedere.algebra.scalars import Scalar
 from belvedere.lake.names import quote
 
+MISMATCH = "STATE_MISMATCH"
+"""What a guard raises where stored rows are not what their vector says."""
+
 
 @dataclass(frozen=True)
 class Merge:

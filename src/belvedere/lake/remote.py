@@ -61,7 +61,7 @@ def _local(name: str, reference: str, detail: Any) -> Table | None:
         return None
     try:
         found = tables.read(name, root, reference=reference)
-    except DeltaError:
+    except (DeltaError, OSError, log.DamagedLog):
         return None
     # The path may mean another disk here than on the server.
     return found if found.id == detail["id"] else None

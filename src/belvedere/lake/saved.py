@@ -15,17 +15,28 @@ import mmap
 import os
 import zlib
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote, unquote
 
 import numpy as np
 import numpy.typing as npt
 
 from belvedere.errors import BelvedereError
-from belvedere.lake.locks import LOCK_DIRECTORY, LONGEST, lock
+from belvedere.lake.auxiliary import (
+    LOCK_DIRECTORY,
+    USES,
+    Damage,
+    NotAFile,
+    kept_aside,
+    open_file,
+    remove,
+    replacing,
+    set_aside,
+)
+from belvedere.lake.locks import LONGEST, lock
 from belvedere.lake.stamps import Vector, vector_of, vector_record
 
 FORMAT = 1
@@ -33,12 +44,15 @@ _MAGIC = b"BVDSTATE"
 _ALIGNED = 64
 _LENGTH = 8
 _ENDING = ".state"
+_OTHER_FORMAT = "OTHER_FORMAT"
+_ALL, _ASIDE = "all there were", "was damaged and is kept"
+_BUILT_AGAIN = "it is built again from the tables"
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class Corrupt(BelvedereError):
-    """A saved state that is not what was saved: to be built again, never used."""
+    """A saved state that is not what was saved: never used, built again if that can be done."""
 
 
 @dataclass(frozen=True)
@@ -62,29 +76,76 @@ class Saved:
 
 
 class Saves:
-    """The saved states of a lake, by kind and name."""
+    """The saved states of a lake, by kind and name.
+
+    A state whose head cannot be used is as if it were not there, so that nothing else is held up
+    by it: `damages` tells of it, and what is saved under its name sets it aside.
+    """
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self._problems: dict[Path, tuple[tuple[int, ...], Exception | None]] = {}
 
     def names(self, kind: str) -> list[str]:
         """The names that have a state of a kind, in order."""
-        found = (self.home / kind).glob(f"*{_ENDING}")
-        return sorted(unquote(path.name.removesuffix(_ENDING)) for path in found)
+        return [name for name in self._all(kind) if self.has(kind, name)]
 
     def changed(self, kind: str) -> int:
         """A number that is another one whenever a state of a kind came, went or was replaced; 0 if none."""
         try:
             return (self.home / kind).stat().st_mtime_ns
-        except FileNotFoundError:
+        except OSError:
             return 0
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether a state is saved."""
-        return self._path(kind, name).exists()
+        """Whether a state is saved and can be used."""
+        path = self._path(kind, name)
+        return os.path.lexists(path) and self._problem(kind, name) is None
+
+    def is_damaged(self, kind: str, name: str) -> bool:
+        """Whether there is a state that is none any more."""
+        return _is_damage(self._problem(kind, name))
+
+    def was_lost(self, kind: str, name: str) -> bool:
+        """Whether there is a state that cannot be used, or was one before it was set aside."""
+        path = self._path(kind, name)
+        if os.path.lexists(path):
+            return self._problem(kind, name) is not None
+        return path.name in kept_aside(path.parent)
+
+    def damages(self, *kinds: str) -> list[Damage]:
+        """What was lost with states that cannot be used and were not replaced since."""
+        wholes = kept_aside(self.home).items()
+        found = [Damage(k, _ALL, _ASIDE, p) for k, p in wholes if k in (kinds or USES)]
+        for kind in kinds or USES:
+            for name in self._all(kind):
+                problem = self._problem(kind, name)
+                if problem is not None:
+                    path = self._path(kind, name)
+                    found.append(Damage(kind, name, _why(problem), path))
+            for before, path in kept_aside(self.home / kind).items():
+                if before.endswith(_ENDING) and not os.path.lexists(path.with_name(before)):
+                    name = unquote(before.removesuffix(_ENDING))
+                    found.append(Damage(kind, name, _ASIDE, path))
+        return found
+
+    def set_aside_damaged(self) -> None:
+        """Give damaged states other names; what only cannot be read is left, and may be someone's."""
+        for directory in _entries(self.home):
+            kind = directory.name
+            if kind in USES and not directory.is_dir():
+                set_aside(directory)
+            for name in self._all(kind):
+                if _is_damage(self._problem(kind, name)):
+                    # Whoever holds the lock is saving another one.
+                    with suppress(BelvedereError, OSError), self.locked(kind, name, timeout=0):
+                        if _is_damage(self._problem(kind, name)):
+                            set_aside(self._path(kind, name))
 
     def fingerprint(self, kind: str, name: str) -> tuple[int, ...] | None:
         """What tells a saved state from one that took its place; None if there is none."""
+        if not self.has(kind, name):
+            return None
         try:
             stat = self._path(kind, name).stat()
         except FileNotFoundError:
@@ -99,12 +160,12 @@ class Saves:
         """A state, its checksums verified; `Corrupt` if it is not what was saved."""
         head, places = self._head(kind, name)
         path = self._path(kind, name)
-        with path.open("rb") as file:
+        with open_file(path) as file:
             whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         arrays = {}
         for array, (kind_text, shape, at, size, checksum) in places.items():
             if at + size > len(whole) or zlib.crc32(memoryview(whole)[at : at + size]) != checksum:
-                raise _corrupt(path, f"array {array!r} does not match its checksum")
+                raise _corrupt(path, f"array {array!r} does not match its checksum", _BUILT_AGAIN)
             flat = np.frombuffer(whole, np.dtype(kind_text), int(np.prod(shape)), at)
             arrays[array] = flat.reshape(shape)
         return Saved(head, arrays)
@@ -119,22 +180,18 @@ class Saves:
     ) -> None:
         """Put a state in the place of the one before, if there was one, all at once."""
         path = self._path(kind, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".draft")
         with self.locked(kind, name):
-            with draft.open("wb") as file:
+            if os.path.lexists(path) and self._problem(kind, name) is not None:
+                set_aside(path)
+            with replacing(path) as file:
                 _write(file, definition, vector, arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-            _sync(path.parent)
 
     def drop(self, kind: str, name: str) -> None:
         """Take a state away, with the draft that a killed process left."""
         path = self._path(kind, name)
         with self.locked(kind, name):
-            path.unlink(missing_ok=True)
-            path.with_suffix(".draft").unlink(missing_ok=True)
+            remove(path)
+            remove(path.with_suffix(".draft"))
 
     def locked(
         self, kind: str, name: str, timeout: float = LONGEST
@@ -145,24 +202,74 @@ class Saves:
     def _path(self, kind: str, name: str) -> Path:
         return self.home / kind / f"{quote(name, safe='')}{_ENDING}"
 
+    def _all(self, kind: str) -> list[str]:
+        """The names of all states of a kind that are there, whether they can be used or not."""
+        found = (p.name for p in _entries(self.home / kind) if p.name.endswith(_ENDING))
+        return sorted(unquote(name.removesuffix(_ENDING)) for name in found)
+
+    def _problem(self, kind: str, name: str) -> Exception | None:
+        """Why a state cannot be used; None if it can, or is not there. It is read once."""
+        path = self._path(kind, name)
+        try:
+            stat = path.lstat()
+        except OSError as error:
+            return None if isinstance(error, FileNotFoundError) else error
+        # Who may read it is told by the time of its last change of any kind.
+        mark = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_size
+        known = self._problems.get(path)
+        if known is None or known[0] != mark:
+            known = self._problems[path] = mark, self._looked_at(kind, name)
+        return known[1]
+
+    def _looked_at(self, kind: str, name: str) -> Exception | None:
+        try:
+            self._head(kind, name)
+        except FileNotFoundError:
+            return None
+        except (Corrupt, OSError) as error:
+            return error.with_traceback(None)
+        return None
+
     def _head(self, kind: str, name: str) -> tuple[Head, dict[str, Any]]:
         path = self._path(kind, name)
-        with path.open("rb") as file:
-            start = file.read(len(_MAGIC) + 2 * _LENGTH)
-            length, checksum = _numbers(start)
-            text = file.read(length)
-        if not start.startswith(_MAGIC) or len(text) < length or zlib.crc32(text) != checksum:
-            raise _corrupt(path, "its head does not match its checksum")
-        record = json.loads(text)
-        if record["format"] != FORMAT:
-            raise Corrupt(
-                f"{path.name} was saved in format {record['format']}, this reads {FORMAT}",
-                hint="it is built again from the tables",
-                reason="OTHER_FORMAT",
-            )
-        size = path.stat().st_size
-        head = Head(kind, name, record["definition"], vector_of(record["vector"]), size)
-        return head, record["arrays"]
+        hint = USES[kind].mend.format(name=name) if kind in USES else _BUILT_AGAIN
+        try:
+            with open_file(path) as file:
+                text = _head_of(file)
+                size = os.fstat(file.fileno()).st_size
+            record = json.loads(text)
+            if record["format"] == FORMAT:
+                vector = vector_of(record["vector"])
+                return Head(kind, name, record["definition"], vector, size), record["arrays"]
+        except NotAFile as error:
+            raise _corrupt(path, str(error.strerror), hint) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise _corrupt(path, "its head does not match its checksum", hint) from error
+        raise Corrupt(
+            f"{path.name} was saved in format {record['format']}, this reads {FORMAT}",
+            hint=f"use the release of Belvedere that wrote it, or: {hint}",
+            reason=_OTHER_FORMAT,
+        )
+
+
+def _entries(directory: Path) -> list[Path]:
+    """What is in a directory, if that can be read."""
+    try:
+        return list(directory.iterdir())
+    except OSError:
+        return []
+
+
+def _is_damage(problem: Exception | None) -> bool:
+    """Whether a file is no state at all; another release may read one that this does not."""
+    return isinstance(problem, Corrupt) and problem.reason != _OTHER_FORMAT
+
+
+def _why(problem: Exception) -> str:
+    if _is_damage(problem):
+        assert isinstance(problem, Corrupt)
+        return f"is damaged: {problem.detail}"
+    return f"cannot be read: {problem.message if isinstance(problem, Corrupt) else problem}"
 
 
 def local_saves(directory: Path | None, state: Path | None = None) -> Saves | None:
@@ -209,29 +316,24 @@ def _head_text(record: dict[str, Any], places: dict[str, Any]) -> bytes:
     return text.ljust(start - len(_MAGIC) - 2 * _LENGTH)
 
 
-def _numbers(start: bytes) -> tuple[int, int]:
+def _head_of(file: BinaryIO) -> bytes:
+    """The text of a head; ValueError if it is not what was written."""
+    start = file.read(len(_MAGIC) + 2 * _LENGTH)
     at = len(_MAGIC)
     length = int.from_bytes(start[at : at + _LENGTH], "little")
-    return min(length, 1 << 31), int.from_bytes(start[at + _LENGTH :], "little")
+    checksum = int.from_bytes(start[at + _LENGTH :], "little")
+    whole = len(start) == at + 2 * _LENGTH and start.startswith(_MAGIC)
+    text = file.read(min(length, os.fstat(file.fileno()).st_size))
+    if not whole or len(text) < length or zlib.crc32(text) != checksum:
+        raise ValueError("the head of a state was cut off or changed")
+    return text
 
 
 def _aligned(at: int) -> int:
     return -(-at // _ALIGNED) * _ALIGNED
 
 
-def _corrupt(path: Path, detail: str) -> Corrupt:
+def _corrupt(path: Path, detail: str, hint: str) -> Corrupt:
     return Corrupt(
-        f"the saved state {path.name} is damaged",
-        detail=detail,
-        hint="it is built again from the tables",
-        reason="CORRUPT_STATE",
+        f"the saved state {path.name} is damaged", detail=detail, hint=hint, reason="CORRUPT_STATE"
     )
-
-
-def _sync(directory: Path) -> None:
-    """The new name must be on disk too."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

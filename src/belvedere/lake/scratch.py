@@ -14,10 +14,11 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from belvedere.errors import Unsupported
+from belvedere.errors import BelvedereError, Unsupported
 from belvedere.lake import tables
+from belvedere.lake.auxiliary import LOCK_DIRECTORY, remove
 from belvedere.lake.door import Door, open_directory
-from belvedere.lake.locks import LOCK_DIRECTORY, Conflict, holds, lock, lock_file
+from belvedere.lake.locks import holds, lock, lock_file
 from belvedere.lake.names import database_name, quote
 
 _LOG = "_delta_log"
@@ -54,7 +55,7 @@ def sweep(directory: Path) -> None:
     """Take away the copies that killed processes left in a lake's directory."""
     for left in (directory / LOCK_DIRECTORY).glob(f"{_SCRATCH}*"):
         if left.is_dir() and not holds(left):
-            with suppress(Conflict), _alone_in(left, timeout=0.0):
+            with suppress(BelvedereError, OSError), _alone_in(left, timeout=0.0):
                 pass
 
 
@@ -66,7 +67,7 @@ def _alone_in(home: Path, timeout: float = 300.0) -> Iterator[None]:
             yield
         finally:
             shutil.rmtree(home, ignore_errors=True)
-            lock_file(home).unlink(missing_ok=True)
+            remove(lock_file(home))
 
 
 def _copy(root: Path, to: Path) -> None:

@@ -88,7 +88,7 @@ def _start() -> SparkSession:
             )
             context = SparkContext(conf=conf, gateway=gateway)
         except PySparkRuntimeError as error:
-            tail = log.read_text(errors="replace")[-2000:]
+            tail = log.read_text(errors="replace")[-2000:] if log.is_file() else ""
             raise Invalid(
                 "Spark did not start", detail=tail, hint=f"see {log}", reason="NO_SPARK"
             ) from error
@@ -141,5 +141,9 @@ def _memory() -> str:
 
 
 def _open_log(log: Path) -> IO[bytes]:
-    fresh = not log.exists() or log.stat().st_size > _LOG_BYTES
-    return log.open("wb" if fresh else "ab")
+    """Spark's log to write on; where that cannot be, nothing is logged."""
+    try:
+        fresh = not log.exists() or log.stat().st_size > _LOG_BYTES
+        return log.open("wb" if fresh else "ab")
+    except OSError:
+        return open(os.devnull, "wb")

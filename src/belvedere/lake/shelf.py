@@ -108,8 +108,9 @@ class Shelf:
         except (DeltaError, OSError) as error:
             raise Unsupported(
                 f"the log of {name!r} cannot be read without Spark",
-                detail=str(error),
-                hint="ask in SQL: belvedere sql",
+                detail=str(error).strip().partition("\n")[0],
+                hint="ask in SQL whether Spark can read it: belvedere sql; if it is damaged, "
+                "put it back",
                 reason="UNREADABLE_LOG",
             ) from error
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from pyspark.errors import AnalysisException, PySparkException
 
-from belvedere.errors import BelvedereError, Invalid
+from belvedere.errors import BelvedereError, Internal, Invalid
+from belvedere.lake.merges import MISMATCH
 
 _CONFLICT = re.compile(
     r"DELTA_CONCURRENT|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|Concurrent\w+Exception"
@@ -28,6 +29,7 @@ _OUR_MANY_ROWS = "a subquery used as a value gave more than one row"
 _ADVICE = re.compile(r"(?<=[.]) (?=Use [`'a-z]|Correct the |If necessary )")
 _OTHER_MODE = re.compile(r' ?If necessary set "?spark[.]sql[.]ansi.*? to bypass this error[.]?')
 """What Spark advises and a view must not do: under another mode it would have other rows."""
+_BY_ZERO = re.compile("divide by zero|division by zero", re.IGNORECASE)
 _NAME = "INVALID_SCHEMA_OR_RELATION_NAME"
 # The last is a table that the catalog knows and whose files are gone.
 _MISSING = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST"})
@@ -35,6 +37,10 @@ _MISSING = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_PATH
 
 class Gone(Invalid):
     """A file or version that a read needs is not there."""
+
+
+class StateMismatch(Internal):
+    """Stored rows are not those of the vector that they carry: to be computed again."""
 
 
 @contextmanager
@@ -53,6 +59,25 @@ def reading(what: str) -> Iterator[None]:
             detail=_missing(error),
             hint="put it back, or RESTORE the table; views keep their rows until then",
             reason="VERSION_GONE",
+        ) from error
+
+
+@contextmanager
+def noticing_mismatch(name: str, *, by_division: bool = False) -> Iterator[None]:
+    """A guard against rows that stored rows do not have leaves this block as StateMismatch.
+
+    Where a merge is told `by_division` the guard is one by zero, and there is no other in it.
+    """
+    try:
+        yield
+    except Exception as error:
+        told = MISMATCH in str(error) or (by_division and _BY_ZERO.search(str(error)) is not None)
+        if isinstance(error, StateMismatch) or not told:
+            raise
+        raise StateMismatch(
+            f"the rows of {name!r} are not what their vector says",
+            hint="compute them again: REFRESH MATERIALIZED VIEW … FULL",
+            reason=MISMATCH,
         ) from error
 
 

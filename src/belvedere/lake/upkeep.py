@@ -22,9 +22,10 @@ from pathlib import Path
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from belvedere.errors import BelvedereError
 from belvedere.lake import log
 from belvedere.lake.files import File, count, files
-from belvedere.lake.locks import Conflict, lock
+from belvedere.lake.locks import lock
 from belvedere.lake.names import PART_PREFIX, STORED_PREFIX, whole_name
 from belvedere.lake.smallwrites import CHECKPOINTS, passes_arrow
 from belvedere.lake.tables import Table
@@ -73,7 +74,7 @@ def sweep(directory: Path) -> None:
 
 def _sweep(root: Path, whole: Path) -> None:
     # Whoever creates a view holds its lock.
-    with suppress(Conflict, OSError), lock(whole, timeout=0):
+    with suppress(BelvedereError, OSError), lock(whole, timeout=0):
         if not log.is_table(whole):
             shutil.rmtree(root)
 

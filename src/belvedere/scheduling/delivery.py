@@ -2,28 +2,34 @@
 
 Webhooks go only where the service was told they may, and follow no redirection. A command is a
 list of arguments, never a line for a shell. A line of a file is written whole or, after a kill,
-cut off and written again.
+cut off and written again: but only of a file that begins with our own header, others are only
+appended to.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import stat
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urlsplit
 
 from belvedere.errors import Invalid
+from belvedere.lake.auxiliary import ONLY_OWNER, NotAFile
 
 if TYPE_CHECKING:
     from belvedere.scheduling.subscriptions import Subscription
 
 TIMEOUT = 30.0
+HEADER = b'{"belvedere": "notifications", "format": 1}\n'
+"""The first line of a file that was made here: of no other is anything ever cut off."""
 IDENTIFIER = "BELVEDERE_NOTIFICATION"
 
 
@@ -112,35 +118,60 @@ def _run(command: Sequence[str], text: str, identifier: str) -> None:
 def _append(path: Path, text: str, identifier: str, *, again: bool) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as file:
+        with _opened(path) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            _cut_off(file)
+            ended = _end_last_line(file)
             if again and _has(file, identifier):
                 return
             file.seek(0, os.SEEK_END)
-            file.write(text.encode() + b"\n")
+            file.write((b"" if ended else b"\n") + text.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise Undelivered(str(error)) from error
 
 
-def _cut_off(file: Any) -> None:
-    """Take away a line that a kill left unfinished."""
-    size = end = file.seek(0, os.SEEK_END)
+def _opened(path: Path) -> BinaryIO:
+    """The file, made if it is not there; OSError for a link or what is no file."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, ONLY_OWNER)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotAFile(errno.EINVAL, "it is not a file", str(path))
+    return os.fdopen(descriptor, "a+b")
+
+
+def _end_last_line(file: BinaryIO) -> bool:
+    """Take away a line that a kill left unfinished, of a file of ours; whether the last has its end.
+
+    A new file gets its header.
+    """
+    size = file.seek(0, os.SEEK_END)
+    if not size:
+        file.write(HEADER)
+        return True
+    file.seek(0)
+    ours = file.read(len(HEADER)) == HEADER
+    end = _end_of_lines(file, size)
+    if ours and end < size:
+        file.truncate(end)
+    return ours or end == size
+
+
+def _end_of_lines(file: BinaryIO, size: int) -> int:
+    """Where the last line that has its end ends."""
+    end = size
     while end:
         start = max(end - 65536, 0)
         file.seek(start)
         at = file.read(end - start).rfind(b"\n")
         if at >= 0:
-            end = start + at + 1
-            break
+            return start + at + 1
         end = start
-    if end < size:
-        file.truncate(end)
+    return 0
 
 
-def _has(file: Any, identifier: str) -> bool:
+def _has(file: BinaryIO, identifier: str) -> bool:
     """Whether a notification is in the file."""
     file.seek(0)
     mark = json.dumps({"id": identifier})[1:-1].encode()

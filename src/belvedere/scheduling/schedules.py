@@ -10,6 +10,7 @@ from typing import Any
 
 from belvedere.derived import the_saves
 from belvedere.errors import Invalid, Unsupported
+from belvedere.lake.auxiliary import Damage
 from belvedere.lake.shelf import Tables
 from belvedere.listing import table
 from belvedere.scheduling.costs import (
@@ -147,6 +148,16 @@ def schedules(lake: Tables) -> list[Schedule]:
         return []
     found = [_schedule(saves.head(KIND, key).definition) for key in saves.names(KIND)]
     return [s for s in found if s.limit is not None]
+
+
+def lost(lake: Tables) -> list[Damage]:
+    """The limits that were lost with damaged files."""
+    return [] if lake.saves is None else lake.saves.damages(KIND)
+
+
+def is_damaged(lake: Tables, name: str) -> bool:
+    """Whether the file of a view's schedule is there and none any more."""
+    return lake.saves is not None and lake.saves.is_damaged(KIND, canonical_name(lake, name))
 
 
 def save(lake: Tables, schedule: Schedule) -> None:

@@ -23,7 +23,7 @@ from belvedere.lake.shelf import Tables
 from belvedere.scheduling.keeping import Keeper, before, next_to_act
 from belvedere.scheduling.model import Action, State
 from belvedere.scheduling.policies import Online, Policy, Receding, fresh
-from belvedere.scheduling.schedules import Schedule, save, schedules
+from belvedere.scheduling.schedules import Schedule, is_damaged, lost, save, schedules
 from belvedere.scheduling.simulator import auto
 from belvedere.scheduling.watching import Watch
 
@@ -123,6 +123,7 @@ class Service:
         if not self.kept:
             raise Invalid(
                 "no view has a response limit and a calibration",
+                detail="; ".join(map(str, lost(tables))),
                 hint="ALTER MATERIALIZED VIEW v SET RESPONSE LIMIT 5 SECONDS, then calibrate it",
                 reason="NOTHING_TO_KEEP",
             )
@@ -207,7 +208,11 @@ class Service:
         """Take note of limits that were set, changed or taken away."""
         found = {s.view: s for s in schedules(self.tables) if s.calibration is not None}
         for name in [n for n in self.kept if n not in found]:
-            del self.kept[name]
+            if is_damaged(self.tables, name):
+                # What it said is still known here.
+                save(self.tables, self.kept[name].schedule)
+            else:
+                del self.kept[name]
         for name, schedule in found.items():
             if name not in self.kept:
                 self.kept[name] = self._kept(schedule)

@@ -20,12 +20,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, wait
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 from sqlglot import exp
 
 from belvedere.derived import the_saves
 from belvedere.errors import BelvedereError, Invalid
+from belvedere.lake.auxiliary import Damage
 from belvedere.lake.names import quote
 from belvedere.lake.shelf import Tables
 from belvedere.scheduling.delivery import TIMEOUT, Undelivered, deliver, refuse_unless_allowed
@@ -113,12 +115,18 @@ class Desk:
     apart: Executor | None = None
     """Where webhooks and commands are sent; None is here and now."""
     sending: dict[str, Future[None]] = field(default_factory=dict)
+    told_of: set[Path] = field(default_factory=set)
+    """Damaged files that were told of."""
 
     def __post_init__(self) -> None:
         self.recovered = {s.id for s in subscriptions(self.lake)}
 
     def turn(self) -> int:
         """Look after every subscription; how many notifications were sent."""
+        for damage in lost(self.lake):
+            if damage.path not in self.told_of:
+                self.told_of.add(damage.path)
+                self.told(str(damage))
         return sum(self._one(subscription) for subscription in subscriptions(self.lake))
 
     def _one(self, subscription: Subscription) -> bool:
@@ -252,8 +260,16 @@ def subscribe(lake: Tables, subscription: Subscription) -> Subscription:
                 reason="CONDITION_READS_VIEW",
             )
         lake.table(name)
-    the_saves(lake).save(SUBSCRIPTION, subscription.id, asdict(subscription), {}, {})
+    saves = the_saves(lake)
+    saves.save(SUBSCRIPTION, subscription.id, asdict(subscription), {}, {})
+    if not saves.was_lost(NOTICE, subscription.id) and not saves.has(NOTICE, subscription.id):
+        _save(lake, subscription.id, Notice())
     return subscription
+
+
+def lost(lake: Tables) -> list[Damage]:
+    """The subscriptions, and what is known of their notifications, that damaged files had."""
+    return [] if lake.saves is None else lake.saves.damages(SUBSCRIPTION, NOTICE)
 
 
 def _read_by(lake: Tables, text: str) -> set[str]:
@@ -270,9 +286,10 @@ def unsubscribe(lake: Tables, name: str) -> None:
     """Take a subscription away with what it told last."""
     saves = the_saves(lake)
     if not saves.has(SUBSCRIPTION, name):
-        known = ", ".join(saves.names(SUBSCRIPTION)) or "none"
         raise Invalid(
-            f"no subscription {name!r}", hint=f"there are: {known}", reason="UNKNOWN_SUBSCRIPTION"
+            f"no subscription {name!r}",
+            hint="list them: belvedere subscriptions",
+            reason="UNKNOWN_SUBSCRIPTION",
         )
     saves.drop(SUBSCRIPTION, name)
     saves.drop(NOTICE, name)
@@ -322,7 +339,8 @@ def percent(text: str) -> float:
 def _notice(lake: Tables, name: str) -> Notice:
     saves = the_saves(lake)
     if not saves.has(NOTICE, name):
-        return Notice()
+        # A number that no notification had, for the last one is not known.
+        return Notice(int(time.time() * 1000))
     record = dict(saves.head(NOTICE, name).definition)
     return Notice(**{**record, "content": tuple(record["content"])})
 

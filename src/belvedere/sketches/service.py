@@ -49,6 +49,8 @@ class Service:
         self._held: dict[str, Live] = {}
         self._seen: dict[str, tuple[int, ...] | None] = {}
         """Which saved states are those that are held, or were."""
+        self._captured_again: set[str] = set()
+        """Those whose saved state was damaged, until a refresh has told so."""
         self._saving: dict[str, float] = {}
         """Seconds that saving each took."""
         self._shapes: dict[str, Shape] = {}
@@ -104,7 +106,7 @@ class Service:
         """Save what was brought up to date since it was saved, and let go of it."""
         with self._busy:
             for name, live in self._held.items():
-                if live.owed and name in self.names():
+                if (live.owed and name in self.names()) or self._saves.is_damaged(KIND, name):
                     save(self._saves, name, live)
             self._held.clear()
 
@@ -180,6 +182,7 @@ class Service:
                 upkeep = Upkeep(self.door, pins)
                 lost = upkeep.capture(definition, upkeep.target(definition))
             self.save(name, lost)
+            self._captured_again.add(name)
         return self._held[name]
 
     def bring(
@@ -203,6 +206,9 @@ class Service:
             self._held.pop(name, None)
             raise
         self._held[name] = after
+        if name in self._captured_again:
+            self._captured_again.discard(name)
+            done = replace(done, strategy="capture", reason=done.reason or "CORRUPT_STATE")
         return after, done
 
     def _definitions(self) -> list[Definition]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from belvedere.errors import Unsupported
+from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import keys as lake_keys
 from belvedere.lake.lookup import stream_whole
 from belvedere.lake.names import quote
@@ -35,6 +35,7 @@ from belvedere.synopses.reservoir import Kind
 from belvedere.synopses.results import Results
 from belvedere.synopses.saving import ARRAYS, from_arrays, to_arrays
 from belvedere.synopses.selectivity import Known, as_number
+from belvedere.synopses.store import NO_SUCH_ROW
 from belvedere.views.catalog import Names
 from belvedere.views.choice import REASONS
 from belvedere.views.definition import Columns
@@ -224,7 +225,12 @@ class Bringer:
         if reason or live is None:
             return self._rebuilt(definition, target, reason)
         if isinstance(live.results, Results):
-            changed = self._advance(live, target)
+            try:
+                changed = self._advance(live, target)
+            except Invalid as refused:
+                if refused.reason != NO_SUCH_ROW:
+                    raise
+                return self._rebuilt(definition, target, "STATE_MISMATCH")
         else:
             grown = self._added(live.results, live, target) if target != head.vector else 0
             if grown is None:

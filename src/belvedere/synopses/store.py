@@ -20,6 +20,7 @@ from belvedere.memory import kinds
 from belvedere.synopses.pieces import gathered, joined
 from belvedere.synopses.terms import hashed
 
+NO_SUCH_ROW = "NO_SUCH_ROW"
 _CHUNK = 1 << 19
 """Rows that are looked at together when most of them are gone."""
 
@@ -145,8 +146,8 @@ class Store:
             raise Invalid(
                 f"a row to delete is not in {self.table!r}",
                 detail=str(rows.slice(at, 1).to_pylist()[0]),
-                hint="nothing was changed",
-                reason="BAD_ROWS",
+                hint="see which rows the table has; nothing was changed",
+                reason=NO_SUCH_ROW,
             )
         return found
 

@@ -16,19 +16,21 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake import log
+from belvedere.lake.auxiliary import open_file, replacing, set_aside
 from belvedere.lake.exchanges import Exchange, exchange, undoing, unwritable
 from belvedere.lake.locks import lock
 from belvedere.lake.shelf import Tables
@@ -36,6 +38,10 @@ from belvedere.lake.smallwrites import passes_arrow
 from belvedere.lake.tables import Table
 from belvedere.updating.constraints import BaseRow
 
+_ENDING = ".intent"
+_HEADER = b"belvedere intent "
+_WITHOUT_CHECKSUM = b'{"view"'
+"""How a record begins that an earlier release left."""
 MOST_TRIES = 10
 """How often what was made is taken back while others commit in between."""
 
@@ -79,9 +85,28 @@ class Intent:
         parts = tuple(Part(t, v, _typed(d), _typed(i)) for t, v, d, i in found["parts"])
         return Intent(found["view"], found["number"], parts)
 
+    def to_file(self) -> bytes:
+        """The record behind a line with its checksum: rows are not written from a damaged one."""
+        record = self.to_json().encode()
+        return _HEADER + b"%d\n" % zlib.crc32(record) + record
+
+    @staticmethod
+    def from_file(whole: bytes) -> Intent:
+        """The intent in a file; ValueError if that is not what was written."""
+        line, _, record = whole.partition(b"\n")
+        if whole.startswith(_WITHOUT_CHECKSUM):
+            return Intent.from_json(whole.decode())
+        if line != _HEADER + b"%d" % zlib.crc32(record):
+            raise ValueError("it does not match its checksum")
+        return Intent.from_json(record.decode())
+
 
 class Overtaken(Invalid):
     """A table was changed by someone else meanwhile; nothing of the update is left."""
+
+
+class HalfMade(Invalid):
+    """An update was begun, and the record of what it was to do cannot be read."""
 
 
 class Applying:
@@ -92,10 +117,11 @@ class Applying:
 
     def path(self, view: str) -> Path:
         """Where a view's intent stands."""
-        return self._home / "updating" / f"{quote(view, safe='')}.intent"
+        return self._home / "updating" / f"{quote(view, safe='')}{_ENDING}"
 
     def apply(self, intent: Intent) -> None:
         """Make all changes of an intent, or none: then `Overtaken`."""
+        self.pending(intent.view)  # one that cannot be read is not written over
         tables = {p.table: self._writable(p.table) for p in intent.parts}
         with self._locked(tables):
             for part in intent.parts:
@@ -112,13 +138,35 @@ class Applying:
 
     def is_pending(self, view: str) -> bool:
         """Whether an update began and was not settled."""
-        return self.path(view).exists()
+        return os.path.lexists(self.path(view))
+
+    def views(self) -> list[str]:
+        """The views of which an update began and was not settled."""
+        found = (self._home / "updating").glob(f"*{_ENDING}")
+        return sorted(unquote(path.name.removesuffix(_ENDING)) for path in found)
+
+    def pending(self, view: str) -> Intent | None:
+        """The update that began and was not settled; `HalfMade` if its record cannot be read."""
+        path = self.path(view)
+        try:
+            with open_file(path) as file:
+                return Intent.from_file(file.read())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise HalfMade(
+                f"an update of {view!r} was begun and not ended, and its record cannot be read",
+                detail=f"{path}: {error}",
+                hint="see what the last commits of the view's tables did and put that right, then "
+                f"DROP UPDATABLE VIEW {view} and create it again",
+                reason="HALF_MADE",
+            ) from error
 
     def settle(self, view: str) -> bool:
         """Finish or undo what a killed update left; whether there was something."""
-        if not self.is_pending(view):
+        intent = self.pending(view)
+        if intent is None:
             return False
-        intent = Intent.from_json(self.path(view).read_text())
         tables = {p.table: self._writable(p.table) for p in intent.parts}
         with self._locked(tables):
             missing = [p for p in intent.parts if not self._made(intent, p)]
@@ -143,17 +191,16 @@ class Applying:
     def write_intent(self, intent: Intent) -> None:
         """Record what is about to be done, all at once."""
         path = self.path(intent.view)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".draft")
-        with draft.open("w") as file:
-            file.write(intent.to_json())
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        with replacing(path, path.with_suffix(".intent-draft")) as file:
+            file.write(intent.to_file())
 
     def forget(self, view: str) -> None:
         """The update is settled."""
         self.path(view).unlink(missing_ok=True)
+
+    def give_up(self, view: str) -> None:
+        """Whatever became of the update: its record is set aside."""
+        set_aside(self.path(view))
 
     def commit(self, intent: Intent, part: Part) -> bool:
         """Make one table's changes, in one commit; False if someone else came between."""

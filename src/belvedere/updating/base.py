@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from belvedere.errors import Internal
 from belvedere.updating.domains import NULL, Codes, Domain
 from belvedere.updating.normal import Shape
 from belvedere.updating.trees import Tree
@@ -28,6 +29,14 @@ Row = tuple[int, ...]
 
 Mask = npt.NDArray[np.bool_]
 _SHIFT = 32
+
+
+class NotHeld(Internal):
+    """A row goes that is not held: what is held is not what its vector says."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(f"a row went from {table!r} that is not held", reason="STATE_MISMATCH")
+        self.table = table
 
 
 def held_columns(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
@@ -262,9 +271,11 @@ class Base:
                 del self._indexes[position, edge]
 
     def count(self, table: str, numbers: Codes, signs: Codes, members: Mapping[int, Mask]) -> None:
-        """Change how often rows are there."""
+        """Change how often rows are there; `NotHeld` if one goes that is not."""
         rows = self.tables[table]
         np.add.at(rows.counts, numbers, signs)
+        if (rows.counts[numbers] < 0).any():
+            raise NotHeld(table)
         came = signs > 0
         # What a selection asks for may not be held, and differ from when the row was seen first.
         for p, member in members.items():

@@ -24,7 +24,7 @@ from belvedere.sql.updating_statements import (
     ExplainUpdatable,
     side_effects_allowed,
 )
-from belvedere.updating.applying import Applying
+from belvedere.updating.applying import Applying, HalfMade
 from belvedere.updating.checks import Check, texted
 from belvedere.updating.engines import built_on, pinned
 from belvedere.updating.explained import described, in_memory, in_tables
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
     from belvedere.lake.door import Door
 
+_UNUSABLE = "what was saved of its rows could not be used"
+
 
 class UpdatableViews:
     """The updatable views of a lake."""
@@ -65,13 +67,17 @@ class UpdatableViews:
     def __init__(self, lake: Tables) -> None:
         self._lake = lake
         self._held: dict[str, Held] = {}
-        if hasattr(lake, "spark"):
+        self._built_again: set[str] = set()
+        """Those whose saved rows could not be used, until a refresh has told so."""
+        if hasattr(lake, "spark") and lake.saves is not None:
             take_away(lake)
-            for name in self.names():
+            known = self.names()
+            for name in sorted({*known, *self._applying.views()}):
                 # A view whose tables are gone must not keep the lake from opening.
-                with suppress(BelvedereError):
+                with suppress(BelvedereError, OSError):
                     self._settle(name)
-                    self._show(name, self._loaded(name))
+                    if name in known:
+                        self._show(name, self._loaded(name))
 
     def names(self) -> Collection[str]:
         """The canonical names of all updatable views."""
@@ -113,11 +119,16 @@ class UpdatableViews:
 
     def status(self) -> list[Status]:
         """Where each view stands."""
-        return [self._status(name) for name in self.names()]
+        if self._lake.saves is None:
+            return []
+        names = self.names()
+        lost = [name for name in self._applying.views() if name not in names]
+        return [*map(self._status, names), *(s for s in map(self._status, lost) if s.error)]
 
     def _status(self, name: str) -> Status:
-        saved = saved_vector(self._lake, name)
         try:
+            self._applying.pending(name)
+            saved = saved_vector(self._lake, name) if name in self.names() else {}
             pending = {}
             for t, seen in saved.items():
                 now = self._lake.table(t)
@@ -205,6 +216,7 @@ class UpdatableViews:
         name = canonical_name(self._lake, statement.name)
         # Of two that create one name at once, the second finds it taken.
         with the_saves(self._lake).locked(KIND, name):
+            self._settle(name)
             if name in self.names() or is_view(self._lake, name) or self._door.exists(name):
                 raise Invalid(
                     f"{statement.name!r} exists already",
@@ -245,15 +257,19 @@ class UpdatableViews:
 
     def _drop(self, statement: DropUpdatable) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
-        if name not in self.names():
+        if name not in self.names() and not self._applying.is_pending(name):
             if statement.if_exists:
                 return self._nothing()
             raise Invalid(f"no updatable view {statement.name!r}", reason="UNKNOWN_VIEW")
         with the_saves(self._lake).locked(KIND, name):
-            self._settle(name)
+            try:
+                self._settle(name)
+            except HalfMade:
+                self._applying.give_up(name)
             self._door.spark.catalog.dropTempView(parts(name)[-1])
             self._held.pop(name, None)
-            forget(self._lake, name)
+            if name in self.names():
+                forget(self._lake, name)
         return self._nothing()
 
     def _nothing(self) -> DataFrame:
@@ -267,6 +283,10 @@ class UpdatableViews:
         held = self._held.get(name)
         if held is None or held.vector != saved_vector(self._lake, name):
             held = load(self._lake, name)
+            if held.rows is not None and held.unsaved is None and hasattr(self._lake, "spark"):
+                # What was saved could not be used: it is not to be built at every start.
+                save(self._lake, name, held)
+                self._built_again.add(name)
             self._held[name] = held
         return held
 
@@ -280,6 +300,9 @@ class UpdatableViews:
             # Its rows may be ahead of its vector.
             self._held.pop(name, None)
             raise
+        if name in self._built_again:
+            self._built_again.discard(name)
+            done = replace(done, strategy="rebuild", reason=done.reason or _UNUSABLE)
         return done
 
     def _keep(self, name: str, held: Held) -> None:

@@ -35,7 +35,7 @@ def take_away(lake: Tables) -> None:
     for name in () if saves is None else saves.names(MAKING):
         assert saves is not None
         # What is being made by another process, or cannot be dropped now, is left.
-        with suppress(BelvedereError), saves.locked(KIND, name, timeout=0):
+        with suppress(BelvedereError, OSError), saves.locked(KIND, name, timeout=0):
             if not saves.has(MAKING, name):
                 continue
             if not saves.has(KIND, name):

@@ -16,7 +16,7 @@ from belvedere.lake.stamps import Vector
 from belvedere.lake.tables import Table
 from belvedere.sql.bind import Bound, bind
 from belvedere.updating import pieces
-from belvedere.updating.base import held_columns
+from belvedere.updating.base import NotHeld, held_columns
 from belvedere.updating.building import Choose
 from belvedere.updating.candidates import counted_candidates
 from belvedere.updating.choosing import Makers, counted, share_of
@@ -261,7 +261,10 @@ def load(lake: Tables, name: str) -> Held:
     made = from_arrays(saved.arrays, tree, held_columns(shape, keys), definition["groups"], keys)
     held = Held(definition, bound, tree, keys, dict(saved.head.vector), made, 0)
     tables = {t: lake.table(t) for t in shape.tables}
-    found = _advanced(tables, held, saved_vector(lake, name))
+    try:
+        found = _advanced(tables, held, saved_vector(lake, name))
+    except NotHeld:
+        return built(lake, definition)
     return built(lake, definition) if isinstance(found, str) else found[0]
 
 
@@ -289,7 +292,10 @@ def bring(lake: Tables, held: Held, only: Collection[str] | None = None) -> tupl
         vector = {t: now.vector[t] if t in some else held.vector[t] for t in now.vector}
         return replace(now, vector=vector), Brought(name, "advance", "rows stay in the tables")
     tables = {t: lake.table(t) for t in some}
-    found = _advanced(tables, held, {t: table.position for t, table in tables.items()})
+    try:
+        found = _advanced(tables, held, {t: table.position for t, table in tables.items()})
+    except NotHeld as mismatch:
+        return built(lake, held.definition), Brought(name, "rebuild", mismatch.reason)
     if isinstance(found, str):
         return _rebuilt(lake, held, found, only)
     moved, rows = found

@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from belvedere.errors import Internal
 from belvedere.lake.lookup import can_look_up, look_up
+from belvedere.lake.merges import MISMATCH
 from belvedere.lake.smallfeed import arrow_schema
 from belvedere.lake.tables import Table
+from belvedere.lake.trouble import StateMismatch
 from belvedere.memory.declined import Declined
 from belvedere.memory.equality import numbered
 from belvedere.memory.plans import Rows, netted
@@ -40,7 +41,7 @@ def copies_to_write(change: Rows, pins: Pins, stored: str, version: int) -> pa.T
         at = np.minimum(np.searchsorted(values, ours), len(values) - 1)
         have = np.where(values[at] == ours, copies_of[at], 0)
     if (have + counts < 0).any():
-        raise Internal("stored rows are not what their vector says", reason="STATE_MISMATCH")
+        raise StateMismatch("stored rows are not what their vector says", reason=MISMATCH)
     times = np.abs(counts)
     each = np.repeat(np.arange(len(counts)), times)
     within = np.arange(len(each)) - np.repeat(np.cumsum(times) - times, times)

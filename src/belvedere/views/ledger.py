@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from deltalake import Field, Schema
-from deltalake.exceptions import DeltaError
 from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType
 
 from belvedere.lake.catalog import named_journal
@@ -165,11 +164,11 @@ def _of(view_id: str) -> tuple[str, str]:
 
 def _records(read: Callable[[], Sequence[Row]]) -> list[Record]:
     try:
-        rows = read()
-    except (DeltaError, OSError):
+        # Anyone can write there: a row without a time is none of ours.
+        return [Record.from_row(row) for row in read() if row["started"] is not None]
+    except Exception:
+        # Whatever is wrong with it, refreshes do not need it, and their stamps tell of them.
         return []
-    # Anyone can write there: a row without a time is none of ours.
-    return [Record.from_row(row) for row in rows if row["started"] is not None]
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
 from belvedere.analyses.effort import effort, merging
 from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
-from belvedere.lake.merges import Merge
+from belvedere.lake.merges import MISMATCH, Merge
 from belvedere.lake.reach import WHOLE
 from belvedere.rules.backward import backward
 from belvedere.rules.delta import Delta
@@ -300,7 +300,7 @@ def _copied(state: Grouped, names: dict[str, str]) -> dict[str, Scalar]:
 def _not_negative(count: Scalar) -> Scalar:
     """The count; below zero it raises, for then stored rows and vector disagree."""
     negative = exp.LT(this=exp.Paren(this=count.expr.copy()), expression=lit(0).expr)
-    wrong = exp.Anonymous(this="raise_error", expressions=[lit("belvedere: STATE_MISMATCH").expr])
+    wrong = exp.Anonymous(this="raise_error", expressions=[lit(f"belvedere: {MISMATCH}").expr])
     branch = exp.If(this=negative, true=exp.cast(wrong, "bigint"))
     return Scalar(exp.Case(ifs=[branch], default=count.expr.copy()))
 

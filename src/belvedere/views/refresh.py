@@ -23,7 +23,7 @@ from belvedere.lake.door import Door
 from belvedere.lake.feed import Changes
 from belvedere.lake.locks import Conflict
 from belvedere.lake.stamps import Position, Stamp, Vector
-from belvedere.lake.trouble import Gone, computing, reading
+from belvedere.lake.trouble import Gone, StateMismatch, computing, reading
 from belvedere.lake.work import Work
 from belvedere.rules.outward import SMALL
 from belvedere.sql.statements import Policy
@@ -288,6 +288,8 @@ class _Refresh:
         except Gone:
             # Cleaned away since it was looked for.
             return Choice(Strategy.REBUILD, "VERSION_GONE"), None
+        except StateMismatch as mismatch:
+            return Choice(Strategy.REBUILD, mismatch.reason), None
 
     def _advance(
         self, before: Vector, stamp: Stamp, moving: list[str]

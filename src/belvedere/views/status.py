@@ -92,12 +92,12 @@ def history(lake: Tables, name: str, limit: int | None = None) -> History:
 
 
 def _status(lake: Tables, view: View) -> Status:
-    stored = lake.table(view.stored)
-    found = lake.stamp(stored)
-    last = next(refreshes(lake, stored), None)
-    vector = found.stamp.vector if found.stamp else {}
-    positions = {t: p for t, p in vector.items() if t in view.inputs}
     try:
+        stored = lake.table(view.stored)
+        found = lake.stamp(stored)
+        last = next(refreshes(lake, stored), None)
+        vector = found.stamp.vector if found.stamp else {}
+        positions = {t: p for t, p in vector.items() if t in view.inputs}
         pending = {t: pending_of(lake.table(t), p, lake) for t, p in positions.items()}
     except BelvedereError as error:
         return Status(view.name, view.definition.policy, error=str(error))
