@@ -43,8 +43,8 @@ REASONS = {
     "PARTITIONS_CHANGED": "a table was written anew under other partition columns",
     "VERSION_BEHIND": "a table was put back before the version the view was computed from",
     "PART_AHEAD": "a part of the view had gone on without it, and is needed where the view is",
-    "REDEFINED": "what is stored is of another definition: new bounds of an outlier index, or a "
-    "replacement that was cut off",
+    "REDEFINED": "what is stored is of another definition: new bounds of an outlier index, a "
+    "replacement that was cut off, or CHAR as it was stored before it was read padded",
     "FOREIGN_WRITE": "someone else wrote to the view's stored table",
     "VECTOR_LOST": "the versions the view was computed from are not recorded any more",
     "LOST_EXTREMUM": "a minimum or maximum may have been deleted",

@@ -33,6 +33,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
 from belvedere.analyses.effort import effort, merging
+from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
 from belvedere.lake.merges import Merge
@@ -63,10 +64,18 @@ IN = "__in"
 def fill(state: State, source: Source) -> exp.Query:
     """The query of all stored rows, for creation and rebuild."""
     names = physical(state)
-    plan: Rel = Project(state.plan, tuple(Output(names[c], col(c)) for c in state.columns))
+    plan: Rel = Project(
+        state.plan, tuple(Output(names[c], _stored_value(state.plan, c)) for c in state.columns)
+    )
     if isinstance(state, Bag):
         plan = _numbered(plan)
     return render(plan, source)
+
+
+def _stored_value(plan: Rel, column: str) -> Scalar:
+    """A column as STRING if it is a text of a table: VARCHAR(n) would refuse longer ones later."""
+    found = origin(plan, column)
+    return cast(col(column), "string") if found and found.type == "string" else col(column)
 
 
 @dataclass(frozen=True)
