@@ -15,7 +15,7 @@ from belvedere.algebra.scalars import Scalar, call, col, equal, every, padded
 from belvedere.errors import Internal, Invalid
 from belvedere.sql.char_columns import as_compared, char_length, has_char
 from belvedere.sql.conjuncts import inner_join, split
-from belvedere.sql.context import Context, Env
+from belvedere.sql.context import Context, Env, Relation
 from belvedere.sql.expressions import Resolver, has_subquery, located
 from belvedere.sql.freshen import freshen
 from belvedere.sql.scopes import Scope, Visible

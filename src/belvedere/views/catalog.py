@@ -9,15 +9,14 @@ from weakref import WeakKeyDictionary
 
 from belvedere.errors import BelvedereError, Invalid, Unsupported
 from belvedere.lake.journal import SCHEMA_NAME
-from belvedere.lake.session import CHAR_AS_BY_DEFAULT
 from belvedere.lake.names import parts, quote, stored_name, view_name
+from belvedere.lake.session import CHAR_AS_BY_DEFAULT
 from belvedere.lake.shelf import VIEW_PROPERTY, Tables
 from belvedere.lake.tables import Table
 from belvedere.sql.bind import bind
 from belvedere.sql.context import Relation
 from belvedere.views.definition import Columns, Definition, View
 from belvedere.views.parts import assembled
-
 
 _Shape: TypeAlias = tuple[Columns, Mapping[str, str]]
 """The columns of a table, and what those of CHAR and VARCHAR were declared with."""
