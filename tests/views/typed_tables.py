@@ -199,16 +199,30 @@ class TypedTable:
         """A condition on a column and constants of its type."""
         values = [v for v in TYPES[column][1] if not v.startswith(("repeat", "concat"))]
         a, b = self.draw.choice(values), self.draw.choice(values)
-        comparison = self.draw.choice(("= {a}", "<=> {a}", "<> {a}", ">= {a}", "< {a}", "IN ({a}, {b})"))
+        comparison = self.draw.choice(
+            ("= {a}", "<=> {a}", "<> {a}", ">= {a}", "< {a}", "IN ({a}, {b})")
+        )
         return f"{column} {comparison.format(a=a, b=b)}"
 
     def _queries(self):  # type: ignore[no-untyped-def]
-        return (_grouped, _joined, _kept, _extremes, _distinct, _windowed, _rows_of, _without, _union)
+        return (
+            _grouped,
+            _joined,
+            _kept,
+            _extremes,
+            _distinct,
+            _windowed,
+            _rows_of,
+            _without,
+            _union,
+        )
 
 
 def _grouped(t: TypedTable) -> str:
     c = t._column()
-    return f"SELECT {_shown(c)} AS c, count(*) AS n, min(id) AS m FROM {t.table} GROUP BY {_shown(c)}"
+    return (
+        f"SELECT {_shown(c)} AS c, count(*) AS n, min(id) AS m FROM {t.table} GROUP BY {_shown(c)}"
+    )
 
 
 def _joined(t: TypedTable) -> str:
