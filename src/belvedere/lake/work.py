@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _OURS = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.sources.partitionOverwriteMode": "static",
     **DATES_AS_THEY_ARE,
     # What the values of CHAR are must not depend on who refreshes.
