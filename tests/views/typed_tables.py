@@ -131,6 +131,13 @@ class TypedTable:
             case _:
                 self._append(table, writer)
 
+    def drop(self) -> None:
+        """Drop the views and the tables."""
+        for name in self.views:
+            self.lake.sql(f"DROP MATERIALIZED VIEW {name}")
+        for table in (self.table, self.other):
+            self.lake.sql(f"DROP TABLE {table}")
+
     def problems(self) -> list[str]:
         """Views that are not what their queries are now, types included."""
         names = [*self.views]
@@ -140,16 +147,20 @@ class TypedTable:
             if (shown := self.lake.sql(f"SELECT * FROM {name}").dtypes)
             != (asked := self.lake.sql(self.views[name]).dtypes)
         ]
-        counts = " UNION ALL ".join(
-            f"SELECT '{name}' AS name, count(*) AS n FROM ({one} EXCEPT ALL {other})"
+        # Of a group with 0.0 and -0.0 either one is shown.
+        text = "replace(CAST(struct(*) AS STRING), '-0.0', '0.0')"
+        both = " UNION ALL ".join(
+            f"SELECT '{name}' AS name, {sign} AS sign, {text} AS row FROM ({query})"
             for name in names
-            for one, other in (
-                (f"(SELECT * FROM {name})", f"({self.views[name]})"),
-                (f"({self.views[name]})", f"(SELECT * FROM {name})"),
-            )
+            for sign, query in ((1, f"SELECT * FROM {name}"), (-1, self.views[name]))
         )
-        found = {row["name"] for row in self.lake.sql(counts).collect() if row["n"]}
-        return wrong + [f"{name}: {self.views[name]}" for name in sorted(found)]
+        other = self.lake.sql(
+            f"SELECT name, row, sum(sign) AS n FROM ({both}) GROUP BY name, row HAVING n <> 0"
+        )
+        return wrong + [
+            f"{r['name']}: {r['n']} of {r['row']} for {self.views[r['name']]}"
+            for r in other.orderBy("name", "row").collect()
+        ]
 
     def _append(self, table: str, writer: str) -> None:
         """Rows as whoever does not know CHAR and VARCHAR writes them."""

@@ -73,9 +73,10 @@ def fill(state: State, source: Source) -> exp.Query:
 
 
 def _stored_value(plan: Rel, column: str) -> Scalar:
-    """A column as STRING if it is a text of a table: VARCHAR(n) would refuse longer ones later."""
+    """A column with STRING for texts of a table: VARCHAR(n) would refuse longer ones later."""
     found = origin(plan, column)
-    return cast(col(column), "string") if found and found.type == "string" else col(column)
+    texts = found is not None and "string" in found.type and "collate" not in found.type
+    return cast(col(column), found.type) if found is not None and texts else col(column)
 
 
 @dataclass(frozen=True)
