@@ -48,7 +48,7 @@ SCHEMA_CHANGED | a column that the view uses changed | replace the view if the c
 PARTITIONS_CHANGED | a table was written anew under other partition columns |
 VERSION_BEHIND | a table was put back before the version the view was computed from | use RESTORE, which keeps the history
 PART_AHEAD | a part of the view had gone on without it, and is needed where the view is |
-REDEFINED | what is stored is of another definition: new bounds of an outlier index, or a replacement that was cut off |
+REDEFINED | what is stored is of another definition: new bounds of an outlier index, a replacement that was cut off, or CHAR as it was stored before it was read padded |
 FOREIGN_WRITE | someone else wrote to the view's stored table | leave the tables __bv_… alone
 VECTOR_LOST | the versions the view was computed from are not recorded any more | refresh more often than the log's retention
 LOST_EXTREMUM | a minimum or maximum may have been deleted |
@@ -105,6 +105,8 @@ NOT_READ | Spark understands the text, Belvedere's parser does not | write it an
 VIEWS = _table("""
 UNSTORABLE_TYPE | Delta tables cannot hold values of the type | cast the column
 UNCOMPARABLE_TYPE | rows are told apart by their values, and values of the type cannot be compared | leave the column out, or cast it
+CHAR_COMPARISON | a comparison of a CHAR(n) column that Spark pads in its own way | compare with the text itself, or with CAST(c AS STRING)
+CHAR_SETTINGS | a table with CHAR(n) columns, in a session that reads or compares them in another way than by default | set spark.sql.readSideCharPadding and the legacy settings of CHAR back
 CASE_SENSITIVE | names have no case here | set spark.sql.caseSensitive = false
 NOT_A_DELTA_TABLE | a view reads Delta tables and materialized views | store the rows in a Delta table
 CYCLE | a view reads itself, directly or through others | break the cycle

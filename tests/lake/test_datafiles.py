@@ -54,6 +54,24 @@ def test_rows_by_value(file: DataFile, wanted: list[int], nulls: bool) -> None:
     assert file.where("k", pa.array(wanted, pa.int64()), nulls=nulls).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("told", "hides"),
+    [
+        ({}, False),
+        ({"org.apache.spark.version": "4.2.0"}, False),
+        ({"org.apache.spark.version": "2.4.8"}, True),
+        ({"org.apache.spark.version": "4.2.0", "org.apache.spark.legacyDateTime": ""}, True),
+    ],
+)
+def test_days_of_the_old_calendar_are_noticed(
+    tmp_path: Path, told: dict[str, str], hides: bool
+) -> None:
+    rows = pa.table({"d": pa.array([0], pa.date32())}).replace_schema_metadata(told)
+    pq.write_table(rows, tmp_path / "f.parquet")
+    assert DataFile(tmp_path / "f.parquet").hides_times(["int", "date"]) is hides
+    assert not DataFile(tmp_path / "f.parquet").hides_times(["int", "string"])
+
+
 def test_rows_by_text(file: DataFile) -> None:
     found = file.where("t", pa.array(["b", "z"]), nulls=True)
     assert found.tolist() == [i for i, t in enumerate(TEXTS) if t in ("b", None)]

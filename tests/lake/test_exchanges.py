@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
+from deltalake.schema import PrimitiveType
 
 from belvedere.lake.door import Door
 from belvedere.lake.exchanges import Exchange, by_delta_rs, exchange, undoing
@@ -44,6 +45,26 @@ def test_rows_go_with_all_their_copies_and_come_back(lake: Shelf) -> None:
     exchange(lake, after, undoing(after, did, 0, f"{APP}.undo"), after.version)
     assert stored(lake.directory) == Counter(OLD)
     assert DeltaTable(str(after.root)).transaction_version(f"{APP}.undo") == 1
+
+
+def test_rows_with_char_go_however_they_are_stored_and_read(tmp_path: Path) -> None:
+    fields = [
+        Field("n", PrimitiveType("integer")),
+        Field("s", "string", metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}),
+    ]
+    rows = pa.table({"n": pa.array([1, 2, 3], pa.int32()), "s": ["a", "b  ", None]})
+    feed = {"delta.enableChangeDataFeed": "true"}
+    made = DeltaTable.create(str(tmp_path / "t"), Schema(fields), configuration=feed)
+    write_deltalake(made, rows, mode="append")
+    lake = Shelf(tmp_path)
+    assert lake.table("t").declared == {"s": "char(3)"}
+    gone = ({"n": 1, "s": "a  "}, {"n": 2, "s": "b"}, {"n": 3, "s": None})
+    did = Exchange(gone, ({"n": 4, "s": "d"},), APP, 1)
+    exchange(lake, lake.table("t"), did, 1)
+    assert stored(tmp_path) == Counter([(4, "d")])
+    after = lake.table("t")
+    exchange(lake, after, undoing(after, did, 1, f"{APP}.undo"), after.version)
+    assert stored(tmp_path) == Counter([(1, "a"), (2, "b  "), (3, None)])
 
 
 def test_who_comes_in_between_is_a_conflict(lake: Shelf) -> None:

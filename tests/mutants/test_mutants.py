@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mutants import memory, rules, samples, sketches, writes
+from mutants import chars, memory, rules, samples, sketches, writes
 from mutants.hunt import Hunt, Mutant
 
 MUTANTS = [
     *rules.MUTANTS,
     *memory.MUTANTS,
+    *chars.MUTANTS,
     *writes.MUTANTS,
     *samples.MUTANTS,
     *sketches.MUTANTS,

@@ -137,6 +137,38 @@ def same(a: Scalar, b: Scalar) -> Scalar:
     return Scalar(exp.NullSafeEQ(this=operand(a).expr.copy(), expression=operand(b).expr.copy()))
 
 
+def padded(text: Scalar, length: int) -> Scalar:
+    """The text with spaces behind it up to so many characters; a longer one as it is.
+
+    >>> str(padded(col("a"), 5))
+    "RPAD(`a`, GREATEST(5, LENGTH(`a`)), ' ')"
+    """
+    # GREATEST leaves NULL out, so that only RPAD sees it. RPAD alone cuts longer texts off.
+    longest = call("greatest", lit(length), Scalar(exp.Length(this=text.expr.copy())))
+    return Scalar(
+        exp.Pad(
+            this=text.expr.copy(),
+            expression=longest.expr,
+            fill_pattern=exp.Literal.string(" "),
+            is_left=False,
+        )
+    )
+
+
+def padded_length(e: exp.Expr) -> int | None:
+    """To how many characters `padded` pads a text; None if something else made the expression.
+
+    >>> padded_length(padded(col("a"), 5).expr), padded_length(col("a").expr)
+    (5, None)
+    """
+    match e:
+        case exp.Pad(this=text, expression=exp.Greatest(this=exp.Literal() as least)):
+            length = int(least.this) if least.is_int else 0
+            return length if e == padded(Scalar(text), length).expr else None
+        case _:
+            return None
+
+
 def operand(value: Scalar) -> Scalar:
     """The value, in parentheses where an operator beside it could pull it apart."""
     return Scalar(exp.paren(value.expr)) if isinstance(value.expr, _LOOSE) else value

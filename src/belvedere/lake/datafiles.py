@@ -5,7 +5,7 @@ A file is gone through a batch at a time; what is kept of it are the rows asked 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -121,8 +121,20 @@ class DataFile:
                 first += batch.num_rows
         return best.found()
 
+    def hides_times(self, kinds: Iterable[str]) -> bool:
+        """Whether it has dates or timestamps, if they are among some types, not as Arrow reads them."""
+        some = {"date", "timestamp"} & set(kinds)
+        return bool(some) and (self._has_old_calendar or ("timestamp" in some and self._has_int96))
+
     @property
-    def has_int96(self) -> bool:
+    def _has_old_calendar(self) -> bool:
+        """Whether days before 1582-10-15 have the numbers of the calendar that was in use then."""
+        told = self._footer.metadata or {}
+        version = told.get(b"org.apache.spark.version", b"3").split(b".")[0]
+        return b"org.apache.spark.legacyDateTime" in told or version in (b"1", b"2")
+
+    @property
+    def _has_int96(self) -> bool:
         """Whether timestamps are stored in nanoseconds, which Arrow wraps after the year 2262."""
         schema = self._footer.schema
         return any(schema.column(i).physical_type == "INT96" for i in range(len(schema)))

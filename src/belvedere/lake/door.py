@@ -21,7 +21,7 @@ from belvedere.lake.journal import Journal, local_journal
 from belvedere.lake.locks import lock
 from belvedere.lake.names import admissible, dotted, hidden, literal, parts, quote
 from belvedere.lake.saved import Saves, local_saves
-from belvedere.lake.session import lake_session
+from belvedere.lake.session import CHAR_AS_BY_DEFAULT, lake_session
 from belvedere.lake.shelf import unknown_among
 from belvedere.lake.stamps import Position, StampState
 from belvedere.lake.tables import Table
@@ -279,6 +279,10 @@ class Door:
                 reason="NOT_A_DELTA_TABLE",
             )
         return as_invalid(error)
+
+    def pads_char(self) -> bool:
+        """Whether the session reads and compares values of CHAR as Spark does by default."""
+        return all(self.spark.conf.get(k, v) == v for k, v in CHAR_AS_BY_DEFAULT.items())
 
     def unknown(self, name: str) -> Invalid:
         """The error for a name nothing has, with the nearest one that something has."""

@@ -23,6 +23,7 @@ from belvedere.lake.shelf import Tables
 from belvedere.lake.smallfeed import arrow_schema, is_small, signed_arrow
 from belvedere.lake.smallwrites import CHECKPOINTS
 from belvedere.lake.tables import Table
+from belvedere.sql.char_columns import char_length
 from belvedere.sql.render import SIGN
 
 Rows = Sequence[Mapping[str, Any]]
@@ -63,7 +64,8 @@ def exchange(lake: Tables, table: Table, rows: Exchange, version: int) -> None:
         raise
     except DeltaError as why:
         unable = as_unable(why)
-        work = getattr(lake, "work", None)
+        # Delta's MERGE fails on columns of CHAR.
+        work = None if table.padded else getattr(lake, "work", None)
         if unable is not None or work is None:
             raise unable or unwritable(table.name, str(why)) from why
         if lake.table(table.name).version != version:
@@ -77,7 +79,7 @@ def exchange(lake: Tables, table: Table, rows: Exchange, version: int) -> None:
 def by_delta_rs(table: Table, rows: Exchange, version: int) -> None:
     """The commit without Spark."""
     names = [c for c, _ in table.columns]
-    same = [f'(t."{c}" IS NOT DISTINCT FROM s."{c}")' for c in rows.compared(table)] or ["false"]
+    same = [_same(table, c) for c in rows.compared(table)] or ["false"]
     DeltaTable(str(table.root), version=version).merge(
         source=rows.source(table),
         predicate=" AND ".join([f"s.\"{OP}\" = 'delete'", *same]),
@@ -88,6 +90,20 @@ def by_delta_rs(table: Table, rows: Exchange, version: int) -> None:
     ).when_matched_delete().when_not_matched_insert(
         {f'"{c}"': f's."{c}"' for c in names}, f"s.\"{OP}\" = 'insert'"
     ).execute()
+
+
+def _same(table: Table, column: str) -> str:
+    """The condition that a stored and a given row have one value in a column, for delta-rs."""
+    length = char_length(table.declared.get(column, ""))
+    one, other = (_padded(f'{side}."{column}"', length) for side in "ts")
+    return f"({one} IS NOT DISTINCT FROM {other})"
+
+
+def _padded(value: str, length: int | None) -> str:
+    """A value of CHAR as it is read; who wrote it may have left out the spaces behind it."""
+    if length is None:
+        return value
+    return f"CASE WHEN character_length({value}) < {length} THEN rpad({value}, {length}) ELSE {value} END"
 
 
 def undoing(table: Table, rows: Exchange, version: int, app: str) -> Exchange:

@@ -28,6 +28,7 @@ from belvedere.memory.kinds import is_exact
 
 KEYS = frozenset(("tinyint", "smallint", "int", "bigint", "date", "string"))
 """Types of columns that rows are looked up by: equal in Arrow where they are in SQL."""
+_TIMES = frozenset(("date", "timestamp"))
 HELD_BYTES = 64_000_000
 """Of small tables that were read whole, how much stays in memory."""
 
@@ -175,7 +176,7 @@ def legible(
     kinds = [then.types.get(c.lower(), "") for c in columns]
     if not then.plain or not all(map(is_exact, kinds)):
         return None
-    if "timestamp" in kinds and any(DataFile(Path(f.path)).has_int96 for f in found):
+    if _TIMES & set(kinds) and any(DataFile(Path(f.path)).hides_times(kinds) for f in found):
         return None
     return then, found
 

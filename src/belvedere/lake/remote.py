@@ -23,7 +23,8 @@ from belvedere.lake.ranges import (
 )
 from belvedere.lake.stamps import Position
 from belvedere.lake.tables import Table
-from belvedere.lake.typetext import columns_of
+from belvedere.lake.typetext import columns_of, declared_of
+from belvedere.sql.char_columns import has_char
 
 
 def describe(spark: SparkSession, name: str) -> Table:
@@ -37,22 +38,33 @@ def describe(spark: SparkSession, name: str) -> Table:
             hint="copy it with CREATE TABLE … USING delta AS SELECT …",
             reason="NOT_A_DELTA_TABLE",
         )
-    return _local(name, reference, detail) or Table(
+    local = _local(name, reference, detail)
+    if local is not None:
+        return local
+    schema = spark.table(reference).schema.jsonValue()
+    declared = declared_of(schema)
+    return Table(
         name=name,
         id=detail["id"],
         location=detail["location"],
         version=_newest(spark, reference),
-        columns=columns_of(spark.table(reference).schema.jsonValue()),
+        columns=columns_of(schema),
         properties=MappingProxyType(dict(detail["properties"])),
         partition_columns=tuple(detail["partitionColumns"]),
         reference=reference,
-        mark=_layout(detail["partitionColumns"]),
+        declared=MappingProxyType(declared),
+        mark=_layout(detail["partitionColumns"], declared),
     )
 
 
-def _layout(partition_columns: Sequence[str]) -> str:
-    """The mark of a table whose commits cannot be read: a change of layout is not in its feed."""
-    return f"by {json.dumps(list(partition_columns))}"
+def _layout(partition_columns: Sequence[str], declared: Mapping[str, str]) -> str:
+    """The mark of a table whose commits cannot be read, by what its feed does not tell.
+
+    That is a change of layout, and of which columns are read padded.
+    """
+    padded = {name: kind for name, kind in sorted(declared.items()) if has_char(kind)}
+    reads = f" with {json.dumps(padded)}" if padded else ""
+    return f"by {json.dumps(list(partition_columns))}{reads}"
 
 
 def _local(name: str, reference: str, detail: Any) -> Table | None:

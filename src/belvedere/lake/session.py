@@ -24,6 +24,17 @@ _CATALOG = "spark.sql.catalog.spark_catalog"
 _DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _LOG_BYTES = 5_000_000
 
+DATES_AS_THEY_ARE = {"spark.sql.datetime.java8API.enabled": "true"}
+"""Otherwise Spark hands constants of its filters to Parquet through the calendar that was in use then,
+which had no 1582-10-05 to 14: a filter for such a day, or a moment in it, skips the rows that have it."""
+
+CHAR_AS_BY_DEFAULT = {
+    "spark.sql.readSideCharPadding": "true",
+    "spark.sql.legacy.charVarcharAsString": "false",
+    "spark.sql.legacy.noCharPaddingInPredicate": "false",
+}
+"""Settings by which Spark pads values of CHAR when it reads and compares them."""
+
 _starting = threading.Lock()
 _running: SparkSession | None = None
 
@@ -112,6 +123,7 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         _CATALOG: _DELTA_CATALOG,
+        **DATES_AS_THEY_ARE,
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(cache_directory() / "warehouse"),
         "spark.sql.sources.default": "delta",

@@ -57,6 +57,9 @@ class Tables(Protocol):
     def stamp(self, stored: Table) -> StampState:
         """The vector in force of a table that holds a view's state, or why there is none."""
 
+    def pads_char(self) -> bool:
+        """Whether who asks reads and compares values of CHAR as Spark does by default."""
+
     def unknown(self, name: str) -> Invalid:
         """The error for a name nothing has."""
 
@@ -124,6 +127,9 @@ class Shelf:
     def stamp(self, stored: Table) -> StampState:
         root = stored.root
         return stamps.read_local(root) if root else StampState(None, stored.version, VECTOR_LOST)
+
+    def pads_char(self) -> bool:
+        return True
 
     def unknown(self, name: str) -> Invalid:
         return unknown_among(name, self.names())

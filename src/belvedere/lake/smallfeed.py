@@ -42,7 +42,9 @@ def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str], time
         return False
     if sum(_rows(root, c) for c in commits) > times * ROWS_AT_MOST:
         return False
-    return "timestamp" not in kinds or not any(_has_int96(root, c) for c in commits)
+    files = (log.data_file(root, a["path"]) for c in commits for a in touched_files(c))
+    of_time = [kind for kind in kinds if kind in ("date", "timestamp")]
+    return not of_time or not any(DataFile(file).hides_times(of_time) for file in files)
 
 
 def all_inserts(commits: Sequence[Commit]) -> bool:
@@ -133,10 +135,6 @@ def _rows(root: Path, commit: Commit) -> int:
 def _deleted(action: Action) -> int:
     vector = log.vector_of(action)
     return 0 if vector is None else int(vector["cardinality"])
-
-
-def _has_int96(root: Path, commit: Commit) -> bool:
-    return any(DataFile(log.data_file(root, a["path"])).has_int96 for a in touched_files(commit))
 
 
 def _file_rows(root: Path, action: Action) -> int:

@@ -18,14 +18,14 @@ from deltalake import DeltaTable
 from belvedere.lake import log
 from belvedere.lake.names import quote
 from belvedere.lake.stamps import Position
-from belvedere.lake.typetext import columns_of, places_of
+from belvedere.lake.typetext import columns_of, declared_of, places_of
+from belvedere.sql.char_columns import has_char
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 COLUMN_MAPPING = "delta.columnMapping.mode"
 
 # What a reader must know about a table, and what of that leaves its files as they are.
 _HARMLESS = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck", "v2Checkpoint"}
-_PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,15 @@ class Table:
     plain: bool = False
     """Whether its files hold its rows as they are, but for deletion vectors."""
     legible: bool = False
-    """Whether delta-rs reads its rows and changes, not only its log."""
+    """Whether delta-rs reads its rows and changes, not only its log.
+
+    Values of CHAR are then as they were written; Spark reads them padded with spaces. Plans pad
+    them wherever they come from.
+    """
     places: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Where its files hold the values of each column, where that is known."""
+    declared: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The types of its columns that were declared with CHAR or VARCHAR: all of them are STRING."""
     mark: str = ""
     """What tells this version from another of the same number, where that is known."""
 
@@ -69,6 +75,11 @@ class Table:
     def types(self) -> dict[str, str]:
         """The type of each column, by its name in lower case: names have no case."""
         return {name.lower(): kind for name, kind in self.columns}
+
+    @property
+    def padded(self) -> bool:
+        """Whether Spark pads values of some column when it reads them."""
+        return any(map(has_char, self.declared.values()))
 
     def at(self, version: int) -> str:
         """SQL that reads one version of it."""
@@ -127,7 +138,8 @@ def _followed(root: str, version: int) -> Table | None:
 def _opened(root: str, version: int) -> Table:
     handle = DeltaTable(root, version=version)
     metadata = handle.metadata()
-    schema = handle.schema().to_json()
+    schema = json.loads(handle.schema().to_json())
+    declared = declared_of(schema)
     special = set(handle.protocol().reader_features or ()) - _HARMLESS
     # Older protocols have column mapping without naming it as a feature.
     mapped = metadata.configuration.get(COLUMN_MAPPING, "none") != "none"
@@ -137,13 +149,16 @@ def _opened(root: str, version: int) -> Table:
         id=str(metadata.id),
         location=root,
         version=handle.version(),
-        columns=columns_of(json.loads(schema)),
+        columns=columns_of(schema),
         properties=MappingProxyType(dict(metadata.configuration)),
         partition_columns=tuple(metadata.partition_columns),
         reference="",
-        plain=legible and not metadata.partition_columns and _PADDED not in schema,
+        plain=legible
+        and not metadata.partition_columns
+        and not any(map(has_char, declared.values())),
         legible=legible,
-        places=MappingProxyType(places_of(json.loads(schema))),
+        places=MappingProxyType(places_of(schema)),
+        declared=MappingProxyType(declared),
         mark=log.mark(Path(root), version),
     )
 

@@ -6,8 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from belvedere.sql.char_columns import has_char
+
 _NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+"""Under which name a column of type STRING remembers that it was declared as CHAR or VARCHAR."""
 
 
 def type_text(type_json: Any, metadata: Mapping[str, Any] | None = None, path: str = "") -> str:
@@ -44,18 +48,33 @@ def columns_of(schema_json: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     )
 
 
+def declared_of(schema_json: Mapping[str, Any]) -> dict[str, str]:
+    """The types of columns that were declared with CHAR or VARCHAR, by their names.
+
+    Spark calls all of them STRING, and so does `columns_of`.
+    """
+    declared = (
+        (f["name"], (f.get("metadata") or {}).get(_DECLARED)) for f in schema_json["fields"]
+    )
+    return {name: str(kind) for name, kind in declared if kind}
+
+
 def places_of(schema_json: Mapping[str, Any]) -> dict[str, str]:
-    """Where files hold the values of each column, by its name in lower case.
+    """Where files hold the values of each column and how they are read, by its name in lower case.
 
     That is its name, unless columns are mapped: then a column that was renamed keeps its place,
-    and one that was dropped and added again has another.
+    and one that was dropped and added again has another. Values of CHAR are read padded: where
+    such a column becomes VARCHAR, its values are others though the files stay.
     """
     return {f["name"].lower(): _place(f) for f in schema_json["fields"]}
 
 
 def _place(field: Mapping[str, Any]) -> str:
-    own = (field.get("metadata") or {}).get("delta.columnMapping.physicalName") or field["name"]
-    return "/".join([own.lower(), *_places_within(field["type"])])
+    metadata = field.get("metadata") or {}
+    own = metadata.get("delta.columnMapping.physicalName") or field["name"]
+    declared = str(metadata.get(_DECLARED, ""))
+    padded = [declared] if has_char(declared) else []
+    return "/".join([own.lower(), *_places_within(field["type"]), *padded])
 
 
 def _places_within(type_json: Any) -> list[str]:

@@ -18,6 +18,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.types import DecimalType, StructField, StructType
 
 from belvedere.lake.names import STORED_PREFIX, quote
+from belvedere.lake.session import CHAR_AS_BY_DEFAULT, DATES_AS_THEY_ARE
 from belvedere.lake.trouble import translated
 from belvedere.memory.kinds import digits, is_decimal, is_exact
 from belvedere.memory.plans import Rows
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
 _OURS = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.sources.partitionOverwriteMode": "static",
+    **DATES_AS_THEY_ARE,
+    # What the values of CHAR are must not depend on who refreshes.
+    **CHAR_AS_BY_DEFAULT,
     # A file that went is noticed, not left out.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",

@@ -6,6 +6,7 @@ AND OR NOT IS IN        with three truth values
 + - * /                 exact numbers; decimals get the digits that Spark gives them
 CASE coalesce           branches of one type, or exact numbers
 LIKE substring year     patterns of % and _
+rpad                    as values of CHAR are padded
 md5 concat              of text: a sample's hash; casts to text of whole numbers, dates and the like
 
 Anything else is declined, and so is what overflows: that is for Spark, which knows whether it is an
@@ -25,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.scalars import Scalar, padded_length
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 
@@ -149,6 +150,8 @@ class Over:
                 return self.like(e)
             case exp.Substring():
                 return self.substring(e)
+            case exp.Pad():
+                return self.padded(e)
             case exp.Year():
                 return self.year(e.this)
             case exp.Extract() if e.name.lower() == "year":
@@ -262,6 +265,12 @@ class Over:
         begin, end = int(start.this) - 1, int(start.this) - 1 + int(length.this)
         return Value(pc.utf8_slice_codeunits(text.data, begin, end), "string")
 
+    def padded(self, e: exp.Pad) -> Value:
+        length = padded_length(e)
+        if length is None:
+            raise Declined("a text padded in another way")
+        return Value(pc.utf8_rpad(self.text(e.this), length), "string")
+
     def called(self, name: str, arguments: list[exp.Expr]) -> Value:
         """Years, md5 and concat of text, and zeros cut off its end, as the hash of a sample's key has it."""
         if name == "regexp_replace" and [a.name for a in arguments[1:]] in _CUT:
@@ -307,6 +316,7 @@ _UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
     exp.Case: {"ifs", "default"},
     exp.Coalesce: {"this", "expressions"},
     exp.Substring: {"this", "start", "length"},
+    exp.Pad: {*_BOTH, "fill_pattern"},
 }
 """What an expression may say; a word more, like the SYMMETRIC of BETWEEN, changes its meaning."""
 COMPARISONS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {

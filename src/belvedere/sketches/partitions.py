@@ -132,7 +132,8 @@ class Partition:
     def _range(self, low: int, high: int) -> exp.Expr:
         sides: list[exp.Expr] = []
         if low > 0:
-            sides.append(exp.GTE(this=self._column, expression=self._bound(low - 1)))
+            least = found_by_filters(self.bounds[low - 1])
+            sides.append(exp.GTE(this=self._column, expression=literal(least, self.kind)))
         if high < len(self.bounds):
             sides.append(exp.LT(this=self._column, expression=self._bound(high)))
         if not sides:
@@ -179,6 +180,29 @@ class Partition:
         kind = record["kind"]
         bounds = tuple(bound_of(text, kind) for text in record["bounds"])
         return Partition(record["table"], record["column"], kind, bounds)
+
+
+def found_by_filters(least: Bound) -> Bound:
+    """A bound not above the given one, from which on Spark's filter finds all that it shows.
+
+    Unless told otherwise it hands dates to Parquet through the calendar that was in use then. That
+    had no 1582-10-05 to 14 and takes them for ten days later: what lies between would be skipped.
+
+    >>> found_by_filters(datetime.date(1582, 10, 9)), found_by_filters(datetime.date(1582, 10, 15))
+    (datetime.date(1582, 10, 4), datetime.date(1582, 10, 15))
+    """
+    if not isinstance(least, datetime.date):
+        return least
+    day = least.date() if isinstance(least, datetime.datetime) else least
+    # A moment's day is another in other time zones.
+    near = datetime.timedelta(days=1) if isinstance(least, datetime.datetime) else _NO_DAYS
+    if not _FIRST_MISSING - near <= day <= _LAST_MISSING + near:
+        return least
+    return least - (day - _FIRST_MISSING + datetime.timedelta(days=1) + 2 * near)
+
+
+_NO_DAYS = datetime.timedelta()
+_FIRST_MISSING, _LAST_MISSING = datetime.date(1582, 10, 5), datetime.date(1582, 10, 14)
 
 
 def orderable(kind: str) -> bool:

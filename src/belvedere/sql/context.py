@@ -23,6 +23,8 @@ class Relation:
     columns: tuple[tuple[str, str], ...]
     table: str | None = None
     plan: Rel | None = None
+    declared: Mapping[str, str] = field(default_factory=dict)
+    """The types of columns of a table that were declared with CHAR or VARCHAR."""
 
 
 class Catalog(Protocol):
@@ -88,6 +90,8 @@ class Context:
     bind_query: Callable[[Context, exp.Expr, Env], Query]
     names: Namer = field(default_factory=Namer)
     types: dict[str, str] = field(default_factory=dict)
+    declared: dict[str, str] = field(default_factory=dict)
+    """Of plan columns that have values of CHAR, the types that these were declared with."""
     notes: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
@@ -135,3 +139,9 @@ class Context:
     def _keep_type(self, name: str, source: str | None) -> None:
         if source in self.types:
             self.types[name] = self.types[source]
+        self.keep_declared(name, source)
+
+    def keep_declared(self, name: str, source: str | None) -> None:
+        """Remember that a column has the values of another one, which may be of CHAR."""
+        if source in self.declared:
+            self.declared[name] = self.declared[source]

@@ -15,6 +15,7 @@ from sqlglot import exp
 from belvedere.algebra.scalars import col
 from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.builtins import SPARK_FUNCTIONS
+from belvedere.sql.char_columns import COMPARING, as_compared, refuse_comparing
 from belvedere.sql.context import Context
 from belvedere.sql.naming import function_name
 from belvedere.sql.scopes import Scope
@@ -81,8 +82,11 @@ def rewrite(node: exp.Expr, f: Callable[[exp.Expr], exp.Expr | None]) -> exp.Exp
     answer = f(node)
     if answer is None and isinstance(node, exp.DataType | exp.Identifier | exp.Literal):
         answer = node.copy()
-    if answer is not None:
-        return answer
+    return over_children(node, f) if answer is None else answer
+
+
+def over_children(node: exp.Expr, f: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
+    """A copy of a node whose children are rewritten."""
     args: dict[str, Any] = {}
     for key, value in node.args.items():
         if isinstance(value, exp.Expr):
@@ -124,6 +128,8 @@ class Resolver:
         match node:
             case exp.In() if is_subquery(node):
                 return exp.In(this=self(node.this), query=node.args["query"].copy())
+            case _ if self.ctx.declared and isinstance(node, COMPARING):
+                return as_compared(self.ctx, over_children(node, self._one))
             case exp.Any() | exp.All() if node.find(exp.Query):
                 raise self.ctx.unsupported(
                     "a comparison with ANY or ALL of a subquery",
@@ -167,6 +173,7 @@ class Resolver:
             args[0] = exp.var(args[0].name.upper())
         new = exp.Anonymous(this=name, expressions=[self(a) for a in args])
         new.meta.update(node.meta)
+        refuse_comparing(self.ctx, new)
         return new
 
     def _column(self, node: exp.Expr, parts: tuple[str, ...]) -> exp.Expr:

@@ -21,11 +21,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from belvedere.algebra.relations import Empty, Field, Filter, Join, Kind, Output, Project, Rel, Scan
-from belvedere.algebra.scalars import Scalar, call, col, equal, every
+from belvedere.algebra.scalars import Scalar, call, col, equal, every, padded
 from belvedere.algebra.walks import nodes
 from belvedere.errors import Internal, Invalid
+from belvedere.sql.char_columns import as_compared, char_length, has_char
 from belvedere.sql.conjuncts import inner_join, split
-from belvedere.sql.context import Common, Context, Env, Query
+from belvedere.sql.context import Common, Context, Env, Query, Relation
 from belvedere.sql.expressions import Resolver, has_subquery, located
 from belvedere.sql.freshen import freshen
 from belvedere.sql.scopes import Scope, Visible
@@ -154,12 +155,30 @@ def _table(ctx: Context, node: exp.Table, env: Env) -> Source:
     if relation.plan is not None:
         plan = freshen(relation.plan, ctx.names)
     elif relation.table is not None:
-        fields = tuple(Field(ctx.names.fresh(n), n, t) for n, t in relation.columns)
-        plan = Scan(relation.table, fields)
+        plan = _scan(ctx, relation.table, relation)
     else:
         raise Internal(f"the catalog gave neither a table nor a plan for {_dotted(node)}")
     ctx.types.update(zip(plan.columns, (t for _, t in relation.columns), strict=True))
     return _named(ctx, node, plan, [n for n, _ in relation.columns], list(plan.columns), parts)
+
+
+def _scan(ctx: Context, table: str, relation: Relation) -> Rel:
+    """The rows of a table as Spark reads them: values of CHAR are padded with spaces."""
+    declared = {name.lower(): kind for name, kind in relation.declared.items()}
+    fields, read = [], []
+    for source, kind in relation.columns:
+        name = stored = ctx.names.fresh(source)
+        value, was = col(stored), declared.get(source.lower(), "")
+        if has_char(was):
+            ctx.declared[name] = was
+        if (length := char_length(was)) is not None:
+            stored = ctx.names.fresh(source)
+            value = padded(col(stored), length)
+        fields.append(Field(stored, source, kind))
+        read.append(Output(name, value))
+    scan = Scan(table, tuple(fields))
+    same = scan.columns == tuple(o.name for o in read)
+    return scan if same else Project(scan, tuple(read))
 
 
 def _dotted(node: exp.Table) -> str:
@@ -388,7 +407,8 @@ def _first(ctx: Context, join: exp.Join, scope: Scope, name: str) -> Visible:
 def _condition(
     ctx: Context, join: exp.Join, scope: Scope, merged: Merged
 ) -> tuple[list[Scalar], list[exp.Expr]]:
-    parts = [equal(col(a.column), col(b.column)) for a, b in merged]
+    pairs = ((col(a.column), col(b.column)) for a, b in merged)
+    parts = [Scalar(as_compared(ctx, equal(a, b).expr)) for a, b in pairs]
     on = join.args.get("on")
     resolved = split(Resolver(ctx, scope)(on)) if on is not None else []
     later = [e for e in resolved if has_subquery(e)]

@@ -72,6 +72,9 @@ def _set_operation(ctx: Context, node: exp.SetOperation, env: Env) -> Query:
             reason="COLUMN_COUNT",
         )
     columns = tuple(ctx.names.fresh(i.name) for i in sides[0].items)
+    for column, item in zip(columns, sides[0].items, strict=True):
+        # Of CHAR, Spark takes the length of the first side for that of all.
+        ctx.keep_declared(column, item.value.column)
     plan = _combined(node, [s.plan for s in sides], columns)
     shown = zip(sides[0].items, columns, strict=True)
     query = Query(plan, tuple(Item(i.name, col(c)) for i, c in shown))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
-from belvedere.errors import BelvedereError, Invalid
+from belvedere.errors import BelvedereError, Invalid, Unsupported
 from belvedere.lake.journal import SCHEMA_NAME
 from belvedere.lake.names import (
     database_name,
@@ -17,6 +17,7 @@ from belvedere.lake.names import (
     stored_name,
     view_name,
 )
+from belvedere.lake.session import CHAR_AS_BY_DEFAULT
 from belvedere.lake.shelf import VIEW_PROPERTY, Tables
 from belvedere.lake.tables import Table
 from belvedere.sql.bind import bind
@@ -24,6 +25,9 @@ from belvedere.sql.context import Relation
 from belvedere.sql.cursor import dotted
 from belvedere.views.definition import Columns, Definition, View
 from belvedere.views.parts import assembled
+
+_Shape: TypeAlias = tuple[Columns, Mapping[str, str]]
+"""The columns of a table, and what those of CHAR and VARCHAR were declared with."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Names:
     within: tuple[str, ...] = ()
     recorded: Mapping[str, Columns] = field(default_factory=dict)
     seen: dict[str, Columns] = field(default_factory=dict)
-    tables: dict[str, Columns] = field(default_factory=dict)
+    tables: dict[str, _Shape] = field(default_factory=dict)
     views: dict[str, _Compiled] = field(default_factory=dict)
 
     def resolve(self, name: str) -> Relation:
@@ -52,10 +56,17 @@ class Names:
             below = _compile(self.lake, self.lake.table(stored), self.within, {})
             self.views[stored] = below
             return Relation(columns=below.view.definition.columns, plan=below.view.read)
-        columns = self.lake.table(canonical).columns
-        self.tables[canonical] = columns
-        self.seen[canonical] = self.recorded.get(canonical, columns)
-        return Relation(columns=self.seen[canonical], table=canonical)
+        table = self.lake.table(canonical)
+        if table.padded and not self.recorded and not self.lake.pads_char():
+            raise Unsupported(
+                f"table {name!r} has columns of CHAR, and this session does not read them as such",
+                detail="the values of a derivation do not depend on who refreshes it",
+                hint=f"RESET {', '.join(CHAR_AS_BY_DEFAULT)}",
+                reason="CHAR_SETTINGS",
+            )
+        self.tables[canonical] = _shape(table)
+        self.seen[canonical] = self.recorded.get(canonical, table.columns)
+        return Relation(self.seen[canonical], table=canonical, declared=table.declared)
 
     def _reads_itself(self, name: str) -> Invalid:
         through = self.within[1:]
@@ -157,7 +168,7 @@ class _Compiled:
 
     view: View
     record: str
-    tables: Mapping[str, Columns]
+    tables: Mapping[str, _Shape]
     views: Mapping[str, _Compiled]
 
 
@@ -212,11 +223,15 @@ def _found_again(
     if canonical_name(lake, known.view.name) in within:
         return False
     return all(
-        not lake.exists(stored_of(t)) and lake.table(t).columns == columns
-        for t, columns in known.tables.items()
+        not lake.exists(stored_of(t)) and _shape(lake.table(t)) == shape
+        for t, shape in known.tables.items()
     ) and all(
         _stands(lake, below, lake.table(s), within, looked) for s, below in known.views.items()
     )
+
+
+def _shape(table: Table) -> _Shape:
+    return table.columns, table.declared
 
 
 def _refuse_lost_columns(view: View, table: Table) -> None:

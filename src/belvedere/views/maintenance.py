@@ -33,6 +33,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
 from belvedere.analyses.effort import effort, merging
+from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
 from belvedere.lake.merges import MISMATCH, Merge
@@ -63,10 +64,19 @@ IN = "__in"
 def fill(state: State, source: Source) -> exp.Query:
     """The query of all stored rows, for creation and rebuild."""
     names = physical(state)
-    plan: Rel = Project(state.plan, tuple(Output(names[c], col(c)) for c in state.columns))
+    plan: Rel = Project(
+        state.plan, tuple(Output(names[c], _stored_value(state.plan, c)) for c in state.columns)
+    )
     if isinstance(state, Bag):
         plan = _numbered(plan)
     return render(plan, source)
+
+
+def _stored_value(plan: Rel, column: str) -> Scalar:
+    """A column with STRING for texts of a table: VARCHAR(n) would refuse longer ones later."""
+    found = origin(plan, column)
+    texts = found is not None and "string" in found.type and "collate" not in found.type
+    return cast(col(column), found.type) if found is not None and texts else col(column)
 
 
 @dataclass(frozen=True)

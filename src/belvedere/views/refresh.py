@@ -240,8 +240,9 @@ class _Refresh:
         return next(gone, next(filter(None, problems), ""))
 
     def _redefined(self, stamp: Stamp | None) -> str:
-        """Whether the stored rows are those of an earlier definition."""
-        return "REDEFINED" if stamp and stamp.view_id != self.view.definition.id else ""
+        """Whether the stored rows are those of an earlier definition, or keep CHAR unpadded."""
+        other = stamp and stamp.view_id != self.view.definition.id
+        return "REDEFINED" if other or self.pins.table(self.view.stored).padded else ""
 
     def _refuse_if_strict(self, reason: str) -> None:
         strict = Policy(self.view.definition.policy) is Policy.STRICT
@@ -276,7 +277,10 @@ class _Refresh:
 
     def _has_its_columns(self) -> bool:
         """Whether the stored table is of the view's shape, not of one that a replacement began."""
-        there = {c.lower() for c, _ in self.pins.table(self.view.stored).columns}
+        stored = self.pins.table(self.view.stored)
+        if stored.declared:  # Its texts were VARCHAR(n) or CHAR(n) once: now they are STRING.
+            return False
+        there = {c.lower() for c, _ in stored.columns}
         return there - {ROW} == {c.lower() for c in physical(self.view.state).values()}
 
     def _advance_or_not(
