@@ -6,10 +6,8 @@ recorded    by the least and greatest values of its files, in the log
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -19,13 +17,13 @@ from sqlglot.errors import SqlglotError
 from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.intervals import End, Interval
 from belvedere.lake.files import files
+from belvedere.lake.statistics import bounds_of_all, column_facts
 from belvedere.lake.tables import Table
-from belvedere.memory.kinds import digits, is_decimal, is_integer
+from belvedere.memory.kinds import is_decimal, is_integer
 from belvedere.sketches.shapes import range_of
 from belvedere.sql.dialect import SparkAsWritten
 
 _CHECK = "delta.constraints."
-_DOUBLE = 15
 
 
 def declared(table: Table, column: str) -> Interval | None:
@@ -42,25 +40,18 @@ def declared(table: Table, column: str) -> Interval | None:
 
 
 def recorded(table: Table, column: str) -> tuple[Any, Any] | None:
-    """The least and the greatest value that files of a version have; None if one does not say.
+    """Between which values those of a version's files lie; None if one does not say.
 
     Of a file without values nothing is asked. Rows that were deleted since may have been the least.
     """
     kind = table.types.get(column.lower(), "")
     root = table.root if table.plain else None
-    found = files(root, table.version) if root is not None else None
-    if found is None or not (is_integer(kind) or _short(kind)):
+    some = files(root, table.version) if root is not None else None
+    if some is None or not (is_integer(kind) or is_decimal(kind)):
         return None
-    ends: list[Decimal] = []
-    for file in found:
-        stats = json.loads(file.stats_text or "{}", parse_float=Decimal)
-        low, high = (stats.get(k, {}).get(column) for k in ("minValues", "maxValues"))
-        none = stats.get("numRecords") in (0, stats.get("nullCount", {}).get(column))
-        if isinstance(low, int | Decimal) and isinstance(high, int | Decimal):
-            ends += [Decimal(low), Decimal(high)]
-        elif not none:
-            return None
-    return (min(ends), max(ends)) if ends else (None, None)
+    if not any(column_facts(table, f, column).may_have_values for f in some):
+        return None, None
+    return bounds_of_all(table, some, column)
 
 
 def _conditions(table: Table) -> Iterator[Scalar]:
@@ -71,11 +62,6 @@ def _conditions(table: Table) -> Iterator[Scalar]:
                 yield from Scalar(sqlglot.parse_one(text, dialect=SparkAsWritten)).conjuncts
             except SqlglotError:
                 continue
-
-
-def _short(kind: str) -> bool:
-    """Whether a decimal has no more digits than a double, by way of which delta-rs records it."""
-    return is_decimal(kind) and digits(kind)[0] <= _DOUBLE
 
 
 def _is(value: str, column: str) -> bool:
