@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import sqlglot
 from sqlglot.errors import SqlglotError
 
@@ -20,7 +22,7 @@ from belvedere.lake.files import files
 from belvedere.lake.statistics import bounds_of_all, column_facts
 from belvedere.lake.tables import Table
 from belvedere.memory.kinds import is_decimal, is_integer
-from belvedere.sketches.shapes import range_of
+from belvedere.sketches.shapes import Constant, range_of
 from belvedere.sql.dialect import SparkAsWritten
 
 _CHECK = "delta.constraints."
@@ -30,12 +32,15 @@ def declared(table: Table, column: str) -> Interval | None:
     """Where CHECK constraints keep a column's values; None where they say nothing."""
     low: End = -math.inf
     high: End = math.inf
+    kind = table.types.get(column.lower(), "")
     for condition in _conditions(table):
         found = range_of(condition)
-        if found is None or found.kind == "date" or not _is(found.value, column):
+        if found is None or not _is(found.value, column):
             continue
-        low = max(low, low if found.low is None else Fraction(found.low))
-        high = min(high, high if found.high is None else Fraction(found.high))
+        if not all(_is_exact(end, kind) for end in found.ends):
+            continue
+        low = max(low, low if found.low is None else Fraction(found.low.number))
+        high = min(high, high if found.high is None else Fraction(found.high.number))
     return None if (low, high) == (-math.inf, math.inf) else Interval(low, high)
 
 
@@ -64,5 +69,13 @@ def _conditions(table: Table) -> Iterator[Scalar]:
                 continue
 
 
-def _is(value: str, column: str) -> bool:
-    return value.replace("`", "").lower() == column.lower()
+def _is(value: Scalar, column: str) -> bool:
+    return (value.column or "").lower() == column.lower()
+
+
+def _is_exact(constant: Constant, kind: str) -> bool:
+    """Whether a column's values are compared with a constant as the numbers that both are."""
+    if kind in ("float", "double"):
+        return Decimal(float(np.float32(float(constant.number)))) == constant.number
+    whole = constant.type in ("int", "bigint") or is_decimal(constant.type)
+    return whole and (is_integer(kind) or is_decimal(kind))
