@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
-from belvedere.lake import datafiles
+from belvedere.lake import datafiles, tables
 from belvedere.lake.datafiles import DataFile
 from belvedere.lake.files import File
 from belvedere.lake.lookup import _with_room
@@ -91,7 +92,10 @@ def test_a_column_is_not_taken_for_a_field_of_the_same_path(tmp_path: Path) -> N
     assert file.some(pa.schema([("a.b", pa.int64())]), np.array([1]))["a.b"].to_pylist() == [80]
 
 
-def test_files_without_room_for_a_value_stay_closed() -> None:
+def test_files_without_room_for_a_value_stay_closed(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path), pa.table({"k": pa.array([], pa.int32())}))
+    table = tables.read("t", tmp_path)
+
     def file(bounds: str, nulls: int = 0) -> File:
         return File("", 0, f'{{{bounds} "nullCount": {{"k": {nulls}}}}}', None)
 
@@ -101,7 +105,7 @@ def test_files_without_room_for_a_value_stay_closed() -> None:
     every = [low, high, mute, silent]
 
     def kept(values: list[int | None], *, nulls: bool = False) -> list[int]:
-        found = _with_room(every, "k", pa.array(values, pa.int32()), nulls=nulls)
+        found = _with_room(table, every, "k", pa.array(values, pa.int32()), nulls=nulls)
         return [every.index(f) for f in found]
 
     assert kept([0, 9, 13]) == [0, 2, 3]
@@ -110,4 +114,4 @@ def test_files_without_room_for_a_value_stay_closed() -> None:
     assert kept([5], nulls=True) == [0, 1, 2, 3]
     assert kept([0], nulls=True) == [1, 2, 3]
     texts = pa.array(["5"])
-    assert _with_room(every, "k", texts, nulls=False) == every
+    assert _with_room(table, every, "k", texts, nulls=False) == every

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mutants import chars, memory, rules, samples, sketches, writes
+from mutants import chars, memory, recorded, rules, samples, sketches, writes
 from mutants.hunt import Hunt, Mutant
 
 MUTANTS = [
@@ -14,6 +14,7 @@ MUTANTS = [
     *writes.MUTANTS,
     *samples.MUTANTS,
     *sketches.MUTANTS,
+    *recorded.MUTANTS,
 ]
 # A search that stops at its first find may be given longer than one that must go to its end.
 PATIENCE = 50

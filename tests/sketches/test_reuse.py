@@ -8,6 +8,8 @@ from collections import Counter
 from functools import cache
 
 import pytest
+from hypothesis import given, settings
+from sqlglot import parse_one
 
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.scalars import Scalar
@@ -17,6 +19,8 @@ from belvedere.sketches.partitions import Partition
 from belvedere.sketches.reuse import refusal
 from belvedere.sketches.shapes import implies, shape
 from belvedere.sql.bind import bind
+from belvedere.sql.dialect import SparkAsWritten
+from reference.constants import Comparison, seeds, what_is_implied_holds
 from reference.interpreter import Database, Row
 from sql.shop import Shop
 
@@ -131,7 +135,47 @@ def test_and_would_have_been_wrong(name: str) -> None:
     ],
 )
 def test_one_condition_implies_another(one: str, other: str, holds: bool) -> None:
-    from sqlglot import parse_one
-
     read = (Scalar(parse_one(t, dialect="spark")) for t in (one, other))
     assert implies(*read) is holds
+
+
+@settings(max_examples=8, derandomize=True, deadline=None)
+@given(seeds)
+def test_constants_of_every_type_are_compared_as_spark_compares_them(seed: int) -> None:
+    what_is_implied_holds(seed)
+
+
+def test_constants_are_compared_often_enough_for_that_to_say_something() -> None:
+    texts = ["5", "6", "5L", "5.5", "6.5", "5e0", "6e0"]
+    every = [Comparison(s, t).scalar for s in (">", ">=") for t in texts]
+    allowed = sum(implies(a, b, {"x": "int"}) for a, b in itertools.product(every, every) if a != b)
+    assert allowed >= 12
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "holds"),
+    [
+        ("x > 1e16", "x > 10000000000000000", False),
+        ("x > 10000000000000000", "x > 1e16", False),
+        ("x > 2e0", "x > 1e0", True),
+        ("x > 1.0D", "x > 1", False),
+        ("x > 6L", "x > 5", False),
+        ("x > 3000000000", "x > 5", True),
+        ("s > 3000000000", "s > 5", False),
+        ("s > 6", "s > 5", True),
+        ("x >= 9007199254740993", "x > 9007199254740992", False),
+        ("x > 9007199254740993", "x > 9007199254740992", True),
+        ("x > 1.6", "x > 1.5", True),
+        ("x >= 1.6", "x > 1.5", False),
+        ("x > 1.50", "x > 1.5", False),
+        ("sum(x) > 3000000000", "sum(x) > 5", True),
+        ("d > DATE '2026-02-30'", "d > DATE '2026-01-01'", False),
+        ("d > DATE '2026-03-01'", "d > DATE '2026-02-30'", False),
+        ("x > X'05'", "x > X'04'", False),
+        ("x > INTERVAL 2 DAYS", "x > INTERVAL 1 DAY", False),
+    ],
+)
+def test_a_literals_type_is_part_of_the_condition(one: str, other: str, holds: bool) -> None:
+    types = {"x": "bigint", "s": "string", "d": "date"}
+    read = (Scalar(parse_one(t, dialect=SparkAsWritten)) for t in (one, other))
+    assert implies(*read, types) is holds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from belvedere.lake import log
+from belvedere.lake.files import parsed_stats, row_count
 from belvedere.lake.log import Action, Commit
 
 # Metrics that count touched rows, by operation; spelled without case and underscores, since
@@ -154,9 +154,5 @@ def _by_files(commit: Commit) -> int | None:
 
 def _live(action: Action) -> int | None:
     """The rows of a file that are not deleted, from its statistics."""
-    try:
-        records = json.loads(action.get("stats") or "{}").get("numRecords")
-    except ValueError:
-        return None
-    vector = log.vector_of(action)
-    return None if records is None else int(records) - int(vector["cardinality"] if vector else 0)
+    records, vector = row_count(parsed_stats(action.get("stats") or "")), log.vector_of(action)
+    return None if records is None else records - int(vector["cardinality"] if vector else 0)

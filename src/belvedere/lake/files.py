@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,11 @@ class File:
 
     @cached_property
     def stats(self) -> Mapping[str, Any]:
-        """What its writer recorded: row count, least and greatest values, counts of NULL."""
-        return json.loads(self.stats_text) if self.stats_text else {}
+        """What its writer recorded: row count, bounds of columns, counts of NULL.
+
+        `statistics.column_facts` says what of it can be relied on.
+        """
+        return parsed_stats(self.stats_text)
 
     @property
     def deleted(self) -> int:
@@ -43,18 +47,8 @@ class File:
     @property
     def rows(self) -> int | None:
         """How many rows it has, the deleted ones left out; None if that was not recorded."""
-        counted = self.stats.get("numRecords")
-        return None if counted is None else int(counted) - self.deleted
-
-    def bounds(self, column: str) -> tuple[Any, Any] | None:
-        """The least and the greatest value of a column; None if they were not recorded."""
-        low, high = (self.stats.get(side, {}).get(column) for side in ("minValues", "maxValues"))
-        return None if low is None or high is None else (low, high)
-
-    def nulls(self, column: str) -> int | None:
-        """How many rows have NULL in a column; None if that was not recorded."""
-        found: int | None = self.stats.get("nullCount", {}).get(column)
-        return found
+        counted = row_count(self.stats)
+        return None if counted is None else counted - self.deleted
 
 
 Files = Mapping[tuple[str, str], File]
@@ -80,6 +74,27 @@ def files(root: Path, version: int) -> list[File] | None:
         while len(_memory) > _REMEMBERED:
             _memory.popitem(last=False)
     return list(known.values())
+
+
+def parsed_stats(text: str) -> Mapping[str, Any]:
+    """The statistics of an action, their numbers digit by digit; empty where they cannot be read.
+
+    >>> parsed_stats('{"numRecords": 1, "maxValues": {"v": 12345678901234567.13}}')["maxValues"]
+    {'v': Decimal('12345678901234567.13')}
+    >>> parsed_stats("{"), parsed_stats("[1]")
+    ({}, {})
+    """
+    try:
+        found = json.loads(text or "{}", parse_float=Decimal, parse_constant=str)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def row_count(stats: Mapping[str, Any]) -> int | None:
+    """The rows that a file was written with; None if that was not recorded."""
+    counted = stats.get("numRecords")
+    return counted if type(counted) is int and counted >= 0 else None
 
 
 def count(some: Iterable[File]) -> int | None:

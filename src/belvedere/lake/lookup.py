@@ -22,6 +22,7 @@ from belvedere.lake.datafiles import DataFile
 from belvedere.lake.files import File, files
 from belvedere.lake.smallfeed import arrow_schema
 from belvedere.lake.stamps import Position
+from belvedere.lake.statistics import column_facts
 from belvedere.lake.tables import Table
 from belvedere.lake.vectors import NONE, Numbers, deleted
 from belvedere.memory.kinds import is_exact
@@ -129,7 +130,7 @@ def _rows(
     most: int,
 ) -> pa.Table | None:
     schema, by = schema_of(then, columns), schema_of(then, [column]).names[0]
-    some = _with_room(some, by, values, nulls=nulls)
+    some = _with_room(then, some, by, values, nulls=nulls)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         opened = [DataFile(Path(f.path)) for f in some]
         numbers = list(pool.map(lambda f: f.where(by, values, nulls=nulls), opened))
@@ -142,7 +143,7 @@ def _rows(
 
 
 def _with_room(
-    some: Sequence[File], column: str, values: pa.Array, *, nulls: bool
+    table: Table, some: Sequence[File], column: str, values: pa.Array, *, nulls: bool
 ) -> Sequence[File]:
     """The files whose bounds in the log leave room for one of the values: the others stay closed."""
     if not pa.types.is_integer(values.type):
@@ -150,11 +151,11 @@ def _with_room(
     wanted = np.unique(values.drop_null().to_numpy(zero_copy_only=False))
 
     def has_room(file: File) -> bool:
-        bounds = file.bounds(column)
-        if bounds is None or (nulls and file.nulls(column) != 0):
+        facts = column_facts(table, file, column)
+        if facts.bounds is None or (nulls and facts.may_have_nulls):
             return True
-        first = np.searchsorted(wanted, bounds[0])
-        return bool(first < np.searchsorted(wanted, bounds[1], "right"))
+        low, high = facts.bounds
+        return bool(np.searchsorted(wanted, low) < np.searchsorted(wanted, high, "right"))
 
     return [file for file in some if has_room(file)]
 

@@ -6,62 +6,58 @@ recorded    by the least and greatest values of its files, in the log
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import sqlglot
 from sqlglot.errors import SqlglotError
 
 from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.intervals import End, Interval
 from belvedere.lake.files import files
+from belvedere.lake.statistics import bounds_of_all, column_facts
 from belvedere.lake.tables import Table
-from belvedere.memory.kinds import digits, is_decimal, is_integer
-from belvedere.sketches.shapes import range_of
+from belvedere.memory.kinds import is_decimal, is_integer
+from belvedere.sketches.shapes import Constant, range_of
 from belvedere.sql.cursor import without_comments
 from belvedere.sql.dialect import SparkAsWritten
 
 _CHECK = "delta.constraints."
-_DOUBLE = 15
 
 
 def declared(table: Table, column: str) -> Interval | None:
     """Where CHECK constraints keep a column's values; None where they say nothing."""
     low: End = -math.inf
     high: End = math.inf
+    kind = table.types.get(column.lower(), "")
     for condition in _conditions(table):
         found = range_of(condition)
-        if found is None or found.kind == "date" or not _is(found.value, column):
+        if found is None or not _is(found.value, column):
             continue
-        low = max(low, low if found.low is None else Fraction(found.low))
-        high = min(high, high if found.high is None else Fraction(found.high))
+        if not all(_is_exact(end, kind) for end in found.ends):
+            continue
+        low = max(low, low if found.low is None else Fraction(found.low.number))
+        high = min(high, high if found.high is None else Fraction(found.high.number))
     return None if (low, high) == (-math.inf, math.inf) else Interval(low, high)
 
 
 def recorded(table: Table, column: str) -> tuple[Any, Any] | None:
-    """The least and the greatest value that files of a version have; None if one does not say.
+    """Between which values those of a version's files lie; None if one does not say.
 
     Of a file without values nothing is asked. Rows that were deleted since may have been the least.
     """
     kind = table.types.get(column.lower(), "")
     root = table.root if table.plain else None
-    found = files(root, table.version) if root is not None else None
-    if found is None or not (is_integer(kind) or _short(kind)):
+    some = files(root, table.version) if root is not None else None
+    if some is None or not (is_integer(kind) or is_decimal(kind)):
         return None
-    ends: list[Decimal] = []
-    for file in found:
-        stats = json.loads(file.stats_text or "{}", parse_float=Decimal)
-        low, high = (stats.get(k, {}).get(column) for k in ("minValues", "maxValues"))
-        none = stats.get("numRecords") in (0, stats.get("nullCount", {}).get(column))
-        if isinstance(low, int | Decimal) and isinstance(high, int | Decimal):
-            ends += [Decimal(low), Decimal(high)]
-        elif not none:
-            return None
-    return (min(ends), max(ends)) if ends else (None, None)
+    if not any(column_facts(table, f, column).may_have_values for f in some):
+        return None, None
+    return bounds_of_all(table, some, column)
 
 
 def _conditions(table: Table) -> Iterator[Scalar]:
@@ -76,10 +72,13 @@ def _conditions(table: Table) -> Iterator[Scalar]:
                 continue
 
 
-def _short(kind: str) -> bool:
-    """Whether a decimal has no more digits than a double, by way of which delta-rs records it."""
-    return is_decimal(kind) and digits(kind)[0] <= _DOUBLE
+def _is(value: Scalar, column: str) -> bool:
+    return (value.column or "").lower() == column.lower()
 
 
-def _is(value: str, column: str) -> bool:
-    return value.replace("`", "").lower() == column.lower()
+def _is_exact(constant: Constant, kind: str) -> bool:
+    """Whether a column's values are compared with a constant as the numbers that both are."""
+    if kind in ("float", "double"):
+        return Decimal(float(np.float32(float(constant.number)))) == constant.number
+    whole = constant.type in ("int", "bigint") or is_decimal(constant.type)
+    return whole and (is_integer(kind) or is_decimal(kind))

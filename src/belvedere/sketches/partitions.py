@@ -27,6 +27,7 @@ from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.errors import Invalid
+from belvedere.lake.statistics import EXACT_IN_A_DOUBLE
 from belvedere.memory import kinds
 from belvedere.sketches.words import Words, fits, nulls, values_of, words
 
@@ -96,7 +97,7 @@ class Partition:
             places[nulls(values)] = self.null
         return places
 
-    def fragment(self, value: Bound | None) -> int:
+    def fragment(self, value: Bound | bytes | None) -> int:
         """The fragment of one value: the definition that `fragments` follows."""
         if value is None:
             return self.null
@@ -121,21 +122,41 @@ class Partition:
         >>> p = Partition("t", "a", "int", (10, 20, 30))
         >>> str(p.predicate(np.array([False, True, True, False, True])))
         '(`a` >= 10 AND `a` < 30) OR `a` IS NULL'
+
+        Where files that hold such rows could be skipped by it, it compares what no file is skipped by.
+
+        >>> p = Partition("t", "a", "double", (0.5,))
+        >>> str(p.predicate(np.array([False, True, False])))
+        "GREATEST(`a`, `a`) >= CAST('0.5' AS DOUBLE)"
         """
-        parts = [self._range(low, high) for low, high in runs(kept[: self.null])]
+        wanted = runs(kept[: self.null])
+        value = _unskipped(self._column) if self._misleads(wanted) else self._column
+        parts = [self._range(value, low, high) for low, high in wanted]
         if kept[self.null]:
             parts.append(exp.Is(this=self._column, expression=exp.Null()))
         if not parts:
             return Scalar(exp.false())
         return Scalar(exp.or_(*parts) if len(parts) > 1 else parts[0])
 
-    def _range(self, low: int, high: int) -> exp.Expr:
+    def _misleads(self, wanted: Sequence[tuple[int, int]]) -> bool:
+        """Whether Spark or Delta may skip files by such ranges that hold rows of them.
+
+        Statistics leave NaN out, keep 0.0 and -0.0 apart, and have decimals of more digits than a
+        double rounded; filters on days that the Julian calendar skips are pushed down as others.
+        """
+        if kinds.is_decimal(self.kind):
+            return kinds.digits(self.kind)[0] > EXACT_IN_A_DOUBLE
+        ends = {b for low, high in wanted for b in self.bounds[max(low - 1, 0) : high + 1]}
+        if self.kind in ("float", "double"):
+            return 0 in ends or any(high == len(self.bounds) for _, high in wanted)
+        return self.kind in ("date", "timestamp") and any(map(_is_skipped_day, ends))
+
+    def _range(self, value: exp.Expr, low: int, high: int) -> exp.Expr:
         sides: list[exp.Expr] = []
         if low > 0:
-            least = found_by_filters(self.bounds[low - 1])
-            sides.append(exp.GTE(this=self._column, expression=literal(least, self.kind)))
+            sides.append(exp.GTE(this=value.copy(), expression=self._bound(low - 1)))
         if high < len(self.bounds):
-            sides.append(exp.LT(this=self._column, expression=self._bound(high)))
+            sides.append(exp.LT(this=value.copy(), expression=self._bound(high)))
         if not sides:
             return exp.Not(this=exp.Is(this=self._column, expression=exp.Null()))
         return exp.paren(exp.and_(*sides)) if len(sides) > 1 else sides[0]
@@ -180,29 +201,6 @@ class Partition:
         kind = record["kind"]
         bounds = tuple(bound_of(text, kind) for text in record["bounds"])
         return Partition(record["table"], record["column"], kind, bounds)
-
-
-def found_by_filters(least: Bound) -> Bound:
-    """A bound not above the given one, from which on Spark's filter finds all that it shows.
-
-    Unless told otherwise it hands dates to Parquet through the calendar that was in use then. That
-    had no 1582-10-05 to 14 and takes them for ten days later: what lies between would be skipped.
-
-    >>> found_by_filters(datetime.date(1582, 10, 9)), found_by_filters(datetime.date(1582, 10, 15))
-    (datetime.date(1582, 10, 4), datetime.date(1582, 10, 15))
-    """
-    if not isinstance(least, datetime.date):
-        return least
-    day = least.date() if isinstance(least, datetime.datetime) else least
-    # A moment's day is another in other time zones.
-    near = datetime.timedelta(days=1) if isinstance(least, datetime.datetime) else _NO_DAYS
-    if not _FIRST_MISSING - near <= day <= _LAST_MISSING + near:
-        return least
-    return least - (day - _FIRST_MISSING + datetime.timedelta(days=1) + 2 * near)
-
-
-_NO_DAYS = datetime.timedelta()
-_FIRST_MISSING, _LAST_MISSING = datetime.date(1582, 10, 5), datetime.date(1582, 10, 14)
 
 
 def orderable(kind: str) -> bool:
@@ -305,7 +303,7 @@ def bound_of(text: str, kind: str) -> Bound:
                 number = float(text)
                 if number != number:
                     raise ValueError(text)
-                return number
+                return number if kind == "double" else float(np.float32(number))
             case "string":
                 return text
             case "date":
@@ -344,7 +342,20 @@ def literal(bound: Bound, kind: str) -> exp.Expr:
     return exp.cast(exp.Literal.string(text), name, dialect="spark")
 
 
-def _key(bound: Bound | None) -> Any:
+def _unskipped(column: exp.Expr) -> exp.Expr:
+    """A column's own value, in a form by which neither Delta skips files nor Parquet row groups."""
+    return exp.Anonymous(this="greatest", expressions=[column.copy(), column.copy()])
+
+
+def _is_skipped_day(bound: Bound) -> bool:
+    """Whether a date, or the day of a time in some time zone, is not in the Julian calendar."""
+    if not isinstance(bound, datetime.date):
+        return False
+    first, last = datetime.date(1582, 10, 4), datetime.date(1582, 10, 16)
+    return first <= datetime.date(bound.year, bound.month, bound.day) <= last
+
+
+def _key(bound: Bound | bytes | None) -> Any:
     """What orders bounds as Spark does: text by its bytes, NaN after all numbers."""
     if isinstance(bound, str):
         return bound.encode()

@@ -15,7 +15,7 @@ from collections.abc import Collection
 
 from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.stable import Cuts, monotone_conditions
-from belvedere.sketches.shapes import Shape, implies
+from belvedere.sketches.shapes import Shape, Types, implies
 
 
 def refusal(sketch: Shape, query: Shape, cuts: Cuts) -> str:
@@ -26,16 +26,17 @@ def refusal(sketch: Shape, query: Shape, cuts: Cuts) -> str:
         return "it reads other tables, or in another order"
     if sketch.keys != query.keys:
         return "it groups by other columns"
-    if not _all_implied(query.rows, sketch.rows):
+    types = query.types
+    if not _all_implied(query.rows, sketch.rows, types):
         return "its WHERE admits rows that the sketch's does not"
-    same_rows = _all_implied(sketch.rows, query.rows)
-    if not _all_implied(query.groups, sketch.groups):
+    same_rows = _all_implied(sketch.rows, query.rows, types)
+    if not _all_implied(query.groups, sketch.groups, types):
         return "its HAVING admits groups that the sketch's does not"
     if not same_rows and not _monotone(sketch, cuts):
         return "its WHERE is stricter, and the sketch's HAVING may hold for fewer rows only"
     if sketch.limit is None:
         return ""
-    if not same_rows or not _all_implied(sketch.groups, query.groups):
+    if not same_rows or not _all_implied(sketch.groups, query.groups, types):
         return "other rows or groups come into question, and the sketch knows only the first"
     if sketch.order != query.order:
         return "its order is another"
@@ -44,9 +45,9 @@ def refusal(sketch: Shape, query: Shape, cuts: Cuts) -> str:
     return ""
 
 
-def _all_implied(stronger: Collection[Scalar], weaker: Collection[Scalar]) -> bool:
+def _all_implied(stronger: Collection[Scalar], weaker: Collection[Scalar], types: Types) -> bool:
     """Whether all conditions of one hold wherever those of the other do."""
-    return all(any(implies(s, w) for s in stronger) for w in weaker)
+    return all(any(implies(s, w, types) for s in stronger) for w in weaker)
 
 
 def _monotone(sketch: Shape, cuts: Cuts) -> bool:

@@ -8,9 +8,12 @@ Which columns are shown has no say in which rows an answer comes from, and is le
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -27,8 +30,10 @@ from belvedere.algebra.relations import (
     TopK,
 )
 from belvedere.algebra.scalars import Scalar, col
+from belvedere.memory import kinds
 
 Names = Mapping[str, Scalar]
+Types = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class Shape:
     own: tuple[Scalar, ...]
     text: str
     """Of a query without such a form, all that it is."""
+    types: Mapping[str, str] = field(default_factory=dict)
+    """Of the columns of tables, as conditions name them."""
 
 
 def shape(q: Rel) -> Shape:
@@ -94,7 +101,9 @@ def _shape(q: Rel) -> Shape:
     )
     groups = tuple(placed) if aggregate else ()
     own = tuple(conditions) if aggregate else ()
-    return Shape(tuple(core.accesses), rows, keys, groups, sorts, limit, aggregate, own, "")
+    return Shape(
+        tuple(core.accesses), rows, keys, groups, sorts, limit, aggregate, own, "", core.types
+    )
 
 
 class _Core:
@@ -103,6 +112,7 @@ class _Core:
     def __init__(self) -> None:
         self.accesses: list[str] = []
         self.conditions: list[Scalar] = []
+        self.types: dict[str, str] = {}
 
     def names(self, q: Rel) -> dict[str, Scalar]:
         """What each column of a core is in terms of its tables' columns."""
@@ -110,6 +120,7 @@ class _Core:
             case Scan():
                 place = len(self.accesses)
                 self.accesses.append(q.table)
+                self.types |= {f"{place}.{f.source.lower()}": f.type for f in q.fields}
                 return {f.name: col(f"{place}.{f.source.lower()}") for f in q.fields}
             case Filter():
                 found = self.names(q.child)
@@ -130,35 +141,77 @@ class _Core:
 
 
 @dataclass(frozen=True)
+class Constant:
+    """A constant of a type: `1`, `1.0` and `1e0` are one number, but compared otherwise."""
+
+    type: str
+    number: Decimal
+
+    def among(self, plain: bool) -> str:
+        """Constants of one such name are compared with a value as values of one type.
+
+        A whole number, or a decimal, is compared with a decimal in digits enough for both, and with
+        a text by a cast to its own type; neither depends on it where the value is a `plain` number.
+        """
+        if not (plain and self.type.startswith(("int", "bigint", "decimal"))):
+            return self.type
+        precision, scale = kinds.digits(self.type)
+        if self.type in ("int", "bigint"):
+            return "whole number" if abs(self.number) < 10**_PLAIN_DIGITS else self.type
+        few = max(precision - scale, scale) <= _PLAIN_DIGITS
+        return f"decimal of {scale} places" if few else self.type
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it and all that are smaller stay apart in every type they are compared in."""
+        whole = self.type in ("int", "bigint")
+        return self.type in ("date", "double") or (whole and abs(self.number) <= _KEPT_APART)
+
+
+_PLAIN_DIGITS = 18
+"""Of values and constants with no more before and behind the point, none is rounded by the other."""
+_KEPT_APART = 2**24
+"""Up to which whole numbers are floats."""
+
+
+@dataclass(frozen=True)
 class Range:
     """A value compared with constants: from, to, and whether the ends are in."""
 
-    value: str
-    kind: str
-    low: Decimal | None = None
+    value: Scalar
+    low: Constant | None = None
     low_in: bool = False
-    high: Decimal | None = None
+    high: Constant | None = None
     high_in: bool = False
 
-    def within(self, other: Range) -> bool:
+    @property
+    def ends(self) -> tuple[Constant, ...]:
+        """The constants that it has."""
+        return tuple(end for end in (self.low, self.high) if end is not None)
+
+    def within(self, other: Range, types: Types) -> bool:
         """Whether what is in this one is in the other."""
-        if self.value != other.value or self.kind != other.kind:
+        plain = _is_plain_number(self.value.expr, types)
+        ends = (*self.ends, *other.ends)
+        if str(self.value) != str(other.value) or len({c.among(plain) for c in ends}) > 1:
             return False
-        return _after(self.low, self.low_in, other.low, other.low_in) and _after(
-            _minus(self.high), self.high_in, _minus(other.high), other.high_in
+        apart = all(c.is_kept for c in ends)
+        low, floor = (r.low and r.low.number for r in (self, other))
+        high, ceiling = (r.high and -r.high.number for r in (self, other))
+        return _after(low, self.low_in, floor, other.low_in, apart) and _after(
+            high, self.high_in, ceiling, other.high_in, apart
         )
 
 
-def _minus(end: Decimal | None) -> Decimal | None:
-    return None if end is None else -end
-
-
-def _after(mine: Decimal | None, mine_in: bool, theirs: Decimal | None, theirs_in: bool) -> bool:
+def _after(
+    mine: Decimal | None, mine_in: bool, theirs: Decimal | None, theirs_in: bool, apart: bool
+) -> bool:
+    """Whether all from one end on lies after another; unless they stay apart, they may become one."""
     if theirs is None:
         return True
     if mine is None:
         return False
-    return mine > theirs or (mine == theirs and (theirs_in or not mine_in))
+    return mine >= theirs and (theirs_in or not mine_in or (apart and mine > theirs))
 
 
 def range_of(condition: Scalar) -> Range | None:
@@ -166,7 +219,7 @@ def range_of(condition: Scalar) -> Range | None:
 
     >>> from sqlglot import parse_one
     >>> range_of(Scalar(parse_one("5 < x"))).low
-    Decimal('5')
+    Constant(type='int', number=Decimal('5'))
     """
     e = condition.expr
     while isinstance(e, exp.Paren):
@@ -176,9 +229,9 @@ def range_of(condition: Scalar) -> Range | None:
             return _compared(e)
         case exp.Between():
             low, high = _constant(e.args["low"]), _constant(e.args["high"])
-            if low is None or high is None or low[0] != high[0] or e.args.get("symmetric"):
+            if low is None or high is None or e.args.get("symmetric"):
                 return None
-            return Range(Scalar(e.this).sql(), low[0], low[1], True, high[1], True)
+            return Range(Scalar(e.this), low, True, high, True)
         case _:
             return None
 
@@ -188,41 +241,83 @@ def _compared(e: exp.Binary) -> Range | None:
     constant = turned or _constant(e.expression)
     if constant is None:
         return None
-    kind, number = constant
-    value = Scalar(e.expression if turned else e.this).sql()
+    value = Scalar(e.expression if turned else e.this)
     more = isinstance(e, exp.LT | exp.LTE if turned else exp.GT | exp.GTE)
     inside = isinstance(e, exp.GTE | exp.LTE | exp.EQ)
     if isinstance(e, exp.EQ):
-        return Range(value, kind, number, True, number, True)
+        return Range(value, constant, True, constant, True)
     if more:
-        return Range(value, kind, low=number, low_in=inside)
-    return Range(value, kind, high=number, high_in=inside)
+        return Range(value, low=constant, low_in=inside)
+    return Range(value, high=constant, high_in=inside)
 
 
-def _constant(e: exp.Expr) -> tuple[str, Decimal] | None:
-    """A number, with what kind of literal it is: two kinds may be compared in different types."""
+def _constant(e: exp.Expr, sign: str = "") -> Constant | None:
+    """A number or date as it is written, with its type; None for any other expression."""
     match e:
-        case exp.Paren():
+        case exp.Paren() if not sign:
             return _constant(e.this)
-        case exp.Neg():
-            inner = _constant(e.this)
-            return None if inner is None else (inner[0], -inner[1])
+        case exp.Neg() if not sign:
+            return _constant(e.this, "-")
         case exp.Literal() if not e.is_string:
+            return _number(sign + e.this)
+        case exp.Cast() if e.to.is_type("date") and e.this.is_string and not sign:
             try:
-                return ("decimal" if "." in e.this else "integer"), Decimal(e.this)
-            except InvalidOperation:
+                day = datetime.datetime.strptime(e.this.this, "%Y-%m-%d").date()
+            except ValueError:
                 return None
-        case exp.Cast() if e.to.is_type("date") and e.this.is_string:
-            digits = e.this.this.replace("-", "")
-            plain = len(e.this.this) == 10 and digits.isdigit() and len(digits) == 8
-            return ("date", Decimal(digits)) if plain else None
+            plain = day.isoformat() == e.this.this
+            return Constant("date", Decimal(day.toordinal())) if plain else None
         case _:
             return None
 
 
-def implies(one: Scalar, other: Scalar) -> bool:
+def _number(text: str) -> Constant | None:
+    """A number in the type that Spark gives it by how it is written.
+
+    >>> [_number(t).type for t in ("1", "3000000000", "9223372036854775808", "1.50", "1e16")]
+    ['int', 'bigint', 'decimal(19,0)', 'decimal(3,2)', 'double']
+    """
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    if "e" in text.lower():
+        double = float(number)
+        return Constant("double", Decimal(double)) if math.isfinite(double) else None
+    whole, _, part = text.lstrip("-").partition(".")
+    if "." not in text and -(2**63) <= number < 2**63:
+        return Constant("int" if -(2**31) <= number < 2**31 else "bigint", number)
+    digits = max(len(whole.lstrip("0")) + len(part), len(part), 1)
+    return Constant(f"decimal({digits},{len(part)})", number)
+
+
+def _is_plain_number(e: exp.Expr, types: Types) -> bool:
+    """Whether a value is surely a number, and if a decimal, of few places behind the point."""
+    match e:
+        case exp.Column():
+            kind = types.get(e.name, "")
+            if kinds.is_decimal(kind):
+                return kinds.digits(kind)[1] <= _PLAIN_DIGITS - _PLACES_OF_AVERAGES
+            return kinds.is_integer(kind) or kind in ("float", "double")
+        case exp.Count():
+            return True
+        case exp.Paren() | exp.Neg() | exp.Sum() | exp.Avg() | exp.Min() | exp.Max():
+            return _is_plain_number(e.this, types)
+        case exp.Add() | exp.Sub():
+            return _is_plain_number(e.this, types) and _is_plain_number(e.expression, types)
+        case exp.Literal():
+            return not e.is_string and "." not in e.this
+        case _:
+            return False
+
+
+_PLACES_OF_AVERAGES = 4
+"""How many places an average of decimals has more than these."""
+
+
+def implies(one: Scalar, other: Scalar, types: Types = MappingProxyType({})) -> bool:
     """Whether one condition cannot hold where the other does not."""
     if str(one) == str(other):
         return True
     mine, theirs = range_of(one), range_of(other)
-    return mine is not None and theirs is not None and mine.within(theirs)
+    return mine is not None and theirs is not None and mine.within(theirs, types)

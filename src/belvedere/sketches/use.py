@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from sqlglot import exp
 
@@ -18,9 +17,10 @@ from belvedere.errors import Unsupported
 from belvedere.lake.files import File, files
 from belvedere.lake.names import parts, quote
 from belvedere.lake.shelf import Tables
+from belvedere.lake.statistics import column_facts
 from belvedere.lake.tables import Table
 from belvedere.sketches.definition import Version
-from belvedere.sketches.partitions import Bitmap, Partition, bound_of, coarser
+from belvedere.sketches.partitions import Bitmap, Partition, coarser
 from belvedere.sql.parse import parse_query
 from belvedere.views.catalog import canonical_name
 
@@ -110,7 +110,7 @@ class Reading:
         """Which files of a table may hold rows that are read; None if all do."""
         if name not in self.cuts:
             return None
-        return partial(_needed, *self.cuts[name])
+        return partial(_needed, self.tables[name], *self.cuts[name])
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -178,7 +178,7 @@ def skipped(table: Table, version: int, partition: Partition, bitmap: Bitmap) ->
     found = files(root, version) if root is not None else None
     if found is None:
         return None
-    gone = [f for f in found if not _needed(partition, bitmap, f)]
+    gone = [f for f in found if not _needed(table, partition, bitmap, f)]
     return Skipped(
         table.name,
         len(gone),
@@ -188,18 +188,12 @@ def skipped(table: Table, version: int, partition: Partition, bitmap: Bitmap) ->
     )
 
 
-def _needed(partition: Partition, bitmap: Bitmap, file: File) -> bool:
+def _needed(table: Table, partition: Partition, bitmap: Bitmap, file: File) -> bool:
     """Whether a file may hold rows of the fragments that are kept, by what its writer recorded."""
-    bounds, nulls = file.bounds(partition.column), file.nulls(partition.column)
-    if bitmap[partition.null] and nulls != 0:
+    facts = column_facts(table, file, partition.column)
+    if bitmap[partition.null] and facts.may_have_nulls:
         return True
-    if bounds is None:
-        return nulls is None or nulls != file.stats.get("numRecords")
-    first, last = (partition.fragment(_bound(v, partition.kind)) for v in bounds)
+    if facts.bounds is None or not facts.may_have_values:
+        return facts.may_have_values
+    first, last = map(partition.fragment, facts.bounds)
     return bool(bitmap[first : last + 1].any())
-
-
-def _bound(recorded: Any, kind: str) -> Any:
-    return bound_of(
-        str(recorded).replace("Z", "+00:00") if kind == "timestamp" else str(recorded), kind
-    )

@@ -18,6 +18,7 @@ from belvedere.lake.names import quote
 from belvedere.lake.shelf import Tables
 from belvedere.lake.smallfeed import arrow_schema, is_small, net_arrow, signed_arrow
 from belvedere.lake.stamps import Vector
+from belvedere.lake.statistics import bounds_of_all
 from belvedere.lake.tables import Table
 from belvedere.sql.render import SIGN
 from belvedere.updating.constraints import BaseRow
@@ -153,9 +154,9 @@ class LakeSource:
         """As `Source.largest`: by the log, or by a look at the column."""
         at = self._table(table)
         some = files(at.root, at.version) if at.root is not None and at.plain else None
-        bounds = [f.bounds(column) for f in some or ()]
-        if some is not None and None not in bounds:
-            return max([0, *(int(b[1]) for b in bounds if b is not None)])
+        bounds = bounds_of_all(at, some, column) if some is not None else None
+        if bounds is not None:
+            return max(0, int(bounds[1]))
         return max(0, pc.max(whole(self._lake, at, at.version, [column])[column]).as_py() or 0)
 
     def first(self, table: str, column: str, most: int) -> list[Any]:
