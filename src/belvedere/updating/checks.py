@@ -235,7 +235,7 @@ class Checker:
     def _impossible(self, request: Request, found: Found, how: str) -> Check:
         possible, least = "no" if found.exhausted else "unknown", found.least
         if least is None or not least.extra:
-            reason = found.broken or "no base rows make it so"
+            reason = found.broken or found.left_out or "no base rows make it so"
             return Check(possible, 0, how=how, reason=reason)
         coder = request.coder
         asked = {coder.signature(r) for r in request.insert}

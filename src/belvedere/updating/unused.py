@@ -69,6 +69,11 @@ def fits(value: Normal, types: Collection[str]) -> bool:
     return value is None or all(e is None or e[0] <= counted(value) <= e[1] for e in ends)
 
 
+def is_free(domain: Domain | None, value: Normal) -> bool:
+    """Whether no row is known to have a value."""
+    return value is not None and (domain is None or domain.code(value) is None)
+
+
 @dataclass(frozen=True)
 class Unused:
     """Values of types that are joined, and which of them rows have; None if that is not known."""
@@ -78,7 +83,7 @@ class Unused:
 
     def is_free(self, value: Normal) -> bool:
         """Whether no row is known to have a value."""
-        return value is not None and (self.domain is None or self.domain.code(value) is None)
+        return is_free(self.domain, value)
 
     def values(self, given: Iterable[Normal], most: int) -> Iterator[Normal]:
         """Given values of the types, then free ones: so many beside each, and so many others."""
