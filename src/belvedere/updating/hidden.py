@@ -13,7 +13,7 @@ finds nothing has not shown that there is nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -104,9 +104,13 @@ def candidates(
     rules: Mapping[str, TableRules],
     source: Source,
     most: int,
-    told: Sequence[Normal] = (),
+    told: Sequence[Normal],
+    asked: Collection[Normal],
 ) -> Candidates:
-    """The values that a hidden value may take: so many new ones, and told ones that it may have to equal."""
+    """The values that a hidden value may take: so many new ones, and told ones that it may have to equal.
+
+    New are values that neither rows have nor any view row is asked to show.
+    """
     spots = _spots(coder, h, options, rules)
     held = dict.fromkeys(
         coder.hidden_code(p, n, h)
@@ -115,8 +119,9 @@ def candidates(
         for n in o.existing
     )
     types = list(dict.fromkeys(spot.kind for spot in spots))
-    unused = Unused(types, coder.base.domains.get((spots[0].table, spots[0].columns[0])))
-    needed = 1 if unused.domain is None else most
+    domain = coder.base.domains.get((spots[0].table, spots[0].columns[0]))
+    unused = Unused(types, domain, asked)
+    needed = 1 if domain is None else most
     listed = _listed(spots)
     parents = _parents(coder, spots, rules, source)
     new = unused.values((v for s in spots for v in s.spoken()), needed)
@@ -132,7 +137,7 @@ def candidates(
     if h[0] == "class" or (len(values) > 1 and None not in meeting):
         values.pop(None, None)
     # What nothing fits still has a value to choose, which joins with nothing and meets no WHERE.
-    return Candidates(list(values) or [None], complete, restricted, unused.domain)
+    return Candidates(list(values) or [None], complete, restricted, domain)
 
 
 def admitted(

@@ -12,7 +12,7 @@ and the values that are told where they would meet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 
@@ -73,13 +73,14 @@ def _fill(
     """Give each hidden value the list of those that it may take."""
     nodes = [(i, h) for i, options in enumerate(found) for h in hidden_in(options)]
     links = linked(coder, found, rules)
+    asked = {v for options in found for o in options for v in o.known.values()}
     for group in links.groups(nodes):
         told = links.told_to(group)
         each = {
-            (i, h): candidates(coder, h, found[i], rules, source, len(nodes), told)
+            (i, h): candidates(coder, h, found[i], rules, source, len(nodes), told, asked)
             for i, h in group
         }
-        _share(coder, found, rules, each, kept)
+        _share(coder, found, rules, each, kept, asked)
         for (i, h), some in each.items():
             if not some.complete:
                 left_out.append(f"not every value of {_named(coder, h)} was tried")
@@ -99,6 +100,7 @@ def _share(
     rules: Rules,
     each: Mapping[Node, Candidates],
     kept: Mapping[Node, Sequence[Normal]],
+    asked: Collection[Normal],
 ) -> None:
     """Give linked values what any of them may take, as far as conditions admit it."""
     for node, some in each.items():
@@ -114,8 +116,8 @@ def _share(
         if more:
             own.pop(None, None) if h[0] == "class" else None
         some.values = [*own, *more]
-        free = sum(all(is_free(d, v) for d in domains) for v in some.values if v is not None)
-        enough = some.restricted or len(domains) == 1 or free >= len(each)
+        free = [v for v in some.values if v not in asked and all(is_free(d, v) for d in domains)]
+        enough = some.restricted or len(domains) == 1 or len(free) >= len(each)
         some.complete &= enough and len(others) <= MOST_SHARED
 
 
@@ -178,7 +180,7 @@ def linked(coder: Coder, found: Sequence[Sequence[Options]], rules: Rules) -> Li
         some = [_cells(coder, found, slot) for slot in (*ones, *others)]
         for c in some[0].keys() & some[-1].keys():
             links.link(cells[c] for cells in some)
-    by_table: dict[str, list[Mapping[str, Cell]]] = {}
+    by_table: dict[str, list[dict[str, Cell]]] = {}
     for i, options in enumerate(found):
         for p in range(len(options)):
             table = coder.shape.positions[p].table

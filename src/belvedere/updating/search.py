@@ -13,7 +13,8 @@ constraint, comes back as a clause that forbids it.
 No other rows have to be looked at. Of rows whose coming makes exactly what is asked, those that
 stand in one embedding of each view row make it too, as fewer rows show less; a column of them that
 no position uses there may be NULL, which joins with nothing. What this does not cover is said to
-be left out: a column that cannot be NULL, a parent that is in no view row.
+be left out: a column that cannot be NULL, or that another position shows; a parent that is in no
+view row.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from belvedere.errors import Invalid
 from belvedere.updating.asked import Coder, Hidden, Options, ViewRow
 from belvedere.updating.base import Base
 from belvedere.updating.constraints import Source, TableRules
-from belvedere.updating.exact import Changes, Effect, Embedding, NewRow, State
+from belvedere.updating.exact import Changes, Effect, Embedding, State
 from belvedere.updating.options import Slot, meeting_slots, options_of
 from belvedere.updating.puts import Choice, Literal, Put, keep, merged
 from belvedere.updating.restricted import Engine
@@ -315,25 +316,32 @@ class _Search:
         full = completed(self.request, choice)
         new = {t: tuple(self.coder.coded(t, row) for row in rows) for t, rows in full.items()}
         changes = Changes(gone, new)
-        for table, some in puts.items():
-            for put, row in zip(some, new[table], strict=True):
-                self._note_made_up(put, row)
+        for put in (put for some in puts.values() for put in some):
+            self._note_made_up(put)
         allowed(self.request, changes, choice, full)
         return Translation(changes, full), choice
 
-    def _note_made_up(self, put: Put, row: NewRow) -> None:
-        """Note a used column that nobody tells where another value might do what this one does not."""
-        shape, rules = self.coder.shape, self.request.rules[put.table]
-        for c in shape.used[put.table].keys() - put.told:
-            # NULL joins with nothing, but may be selected.
-            selected = any(
-                q in row.members and any(c in part.columns for part in at.selection.conjuncts)
-                for q, at in enumerate(shape.positions)
-                if at.table == put.table
-            )
-            if c in put.kept or c in rules.constrained or selected:
-                said = f"not every value of column {c!r} of {put.table!r} was tried"
-                self.left_out[said] = None
+    def _note_made_up(self, put: Put) -> None:
+        """Note a used column that nobody tells, and that has one of several values all the same."""
+        constrained = self.request.rules[put.table].constrained
+        for c in self.coder.shape.used[put.table].keys() - put.told:
+            if c in put.kept or c in constrained:
+                self._leave_out(put.table, c)
+
+    def _note_unseen(self, put: Put, p: int) -> None:
+        """Note a column of a row that a position shows, or selects by, where no view row tells it.
+
+        The row is not meant for that position. With another value in such a column it would show
+        another view row there, or none; where a position joins on a column, a new value or NULL is best.
+        """
+        shape = self.coder.shape
+        for c, _ in shape.positions[p].columns if p not in put.makers else ():
+            told = any((q, c) in shape.shown for q in put.makers)
+            if (p, c) not in shape.class_of and not told:
+                self._leave_out(put.table, c)
+
+    def _leave_out(self, table: str, column: str) -> None:
+        self.left_out[f"not every value of column {column!r} of {table!r} was tried"] = None
 
     def _joined(self, chosen: frozenset[Literal]) -> Iterator[Put]:
         """The rows to make, those once that are chosen to be one."""
@@ -402,6 +410,7 @@ class _Search:
             table = self.base.shape.positions[p].table
             if number < 0:
                 put = choice.puts[table][-1 - number]
+                self._note_unseen(put, p)
                 because += put.why
                 unless += put.unless
             else:

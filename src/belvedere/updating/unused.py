@@ -80,10 +80,12 @@ class Unused:
 
     types: Sequence[str]
     domain: Domain | None
+    asked: Collection[Normal] = ()
+    """Values that rows are to have."""
 
     def is_free(self, value: Normal) -> bool:
-        """Whether no row is known to have a value."""
-        return is_free(self.domain, value)
+        """Whether no row is known to have a value, or to get it."""
+        return is_free(self.domain, value) and value not in self.asked
 
     def values(self, given: Iterable[Normal], most: int) -> Iterator[Normal]:
         """Given values of the types, then free ones: so many beside each, and so many others."""

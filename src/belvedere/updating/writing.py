@@ -179,14 +179,17 @@ def _unreferred(
     at = {c: parent[c] for c in key.parent_columns}
     if None in at.values() or _again(full, key.parent, at):
         return
+    parents = request.source.where(key.parent, at)
+    if any(not choice.is_gone(key.parent, r) for r in parents):
+        return
     equal = dict(zip(key.columns, at.values(), strict=True))
-    found = request.source.where(child, equal)
-    staying = [r for r in found if not choice.is_gone(child, r)]
+    staying = [r for r in request.source.where(child, equal) if not choice.is_gone(child, r)]
     if staying:
         because, unless = choice.makings(key.parent, at)
+        gone = [c for r in parents for c in choice.leaving(key.parent, r)]
         raise Broken(
             f"a row of {key.parent!r} is referred to by {child!r}",
-            [("gone", key.parent, number), *because],
+            [("gone", key.parent, number), *gone, *because],
             "FOREIGN_KEY",
             [[*choice.leaving(child, r), *unless] for r in staying],
         )
