@@ -61,7 +61,7 @@ class Case:
         for chosen in product(*rows):
             at = [dict(zip(n, r, strict=True)) for n, r in zip(names, chosen, strict=True)]
             if all(self._equal([at[p][c] for p, c in k]) for k in shape.classes) and all(
-                self._selected(p, at[p]) for p in range(len(at))
+                self.selected(p, at[p]) for p in range(len(at))
             ):
                 yield chosen
 
@@ -69,7 +69,7 @@ class Case:
     def _equal(values: list[int | None]) -> bool:
         return None not in values and len(set(values)) == 1
 
-    def _selected(self, p: int, row: Mapping[str, int | None]) -> bool:
+    def selected(self, p: int, row: Mapping[str, int | None]) -> bool:
         """Selections of these cases are of the form column < 3 or column = column."""
         for part in self.shape.positions[p].selection.conjuncts:
             left, right = row[part.expr.this.name], part.expr.expression

@@ -22,13 +22,14 @@ STEPS: dict[str, tuple[Any, str]] = {
     "second commit": (exchanges, "by_delta_rs"),
     "third commit": (exchanges, "by_delta_rs"),
     "forget": (applying.Applying, "forget"),
+    "move the vector": (shelf_lake, "fresh"),
     "check": (updates, "checked"),
     "undo": (applying.Applying, "_undo"),
 }
 ROW = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 200, "item": "q"}
 OLD = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
 ASKED: dict[str, Any] = {"insert": ROW, "update": (OLD, ROW)}
-COMMITS = {"second commit": 2, "third commit": 3}
+COMMITS = {"second commit": 2, "third commit": 3, "move the vector": 2}
 
 
 def main(directory: str, step: str, when: str, what: str) -> None:

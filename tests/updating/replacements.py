@@ -45,8 +45,8 @@ def smallest_replacement(
         touched
         for gone in _subsets(may_go(case, delete))
         for after, touched in _put_in(case, set(gone), insert, domain)
-        if _keys_hold(case, after)
-        and _parents_stay(case, after, foreign)
+        if keys_hold(case, after)
+        and parents_stay(case, after, foreign)
         and case.view(after) == goal
     ]
     return min(found, default=None)
@@ -127,7 +127,8 @@ def _needed(case: Case, row: Row, domain: range) -> Iterator[tuple[Partial, ...]
         )
 
 
-def _keys_hold(case: Case, tables: Tables) -> bool:
+def keys_hold(case: Case, tables: Tables) -> bool:
+    """Whether the declared keys hold of rows that came."""
     for table, key in case.keys.items():
         at = [case.columns[table].index(c) for c in key]
         values = [tuple(r[i] for i in at) for r in tables[table]]
@@ -138,7 +139,7 @@ def _keys_hold(case: Case, tables: Tables) -> bool:
     return True
 
 
-def _parents_stay(case: Case, tables: Tables, foreign: Foreign) -> bool:
+def parents_stay(case: Case, tables: Tables, foreign: Foreign) -> bool:
     """New rows have their parents, and no parent goes whose children stay."""
     for child, keys in foreign.items():
         for key in keys:

@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 from belvedere.lake.keys import KEY_PROPERTY
 from belvedere.lake.shelf import Shelf
 from belvedere.updating.applying import Applying
-from belvedere.updating.state import Held, bring, built, load, save
+from belvedere.updating.state import Held, bring, built, load, save, saved_vector
 from belvedere.updating.updates import Done, Update, done_through
 
 QUERY = (
@@ -74,13 +74,36 @@ def fresh(lake: Shelf) -> Held:
     return held
 
 
+def settle(lake: Shelf) -> bool:
+    """Finish or undo what a killed update left, and bring the view to it; whether there was something."""
+    return applying(lake).settle("contacts", lambda: fresh(lake))
+
+
 def update(directory: Path, *, allowed: bool = False, **asked: Any) -> Done:
-    """Settle what was left, then an update through the view."""
+    """Settle what was left, then an update through the view, as a statement makes it."""
     lake = Shelf(directory)
-    applying(lake).settle("contacts")
+    settle(lake)
     wanted = Update.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
-    return done_through(
+    done = done_through(
         lake, applying(lake), "contacts", lambda: fresh(lake), wanted, allowed=allowed
+    )
+    fresh(lake)
+    applying(lake).forget("contacts")
+    return done
+
+
+def view_at_its_vector(directory: Path) -> set[tuple[Any, ...]]:
+    """The view as its readers see it: the tables at the versions of its saved vector."""
+    from deltalake import DeltaTable
+
+    at = saved_vector(Shelf(directory), "contacts")
+    return joined(
+        {
+            name: DeltaTable(str(directory / name), version=at[name].version)
+            .to_pyarrow_table()
+            .to_pylist()
+            for name in TABLES
+        }
     )
 
 
@@ -98,7 +121,11 @@ def rows(directory: Path) -> dict[str, list[Mapping[str, Any]]]:
 
 def view(directory: Path) -> set[tuple[Any, ...]]:
     """The view, joined by hand."""
-    at = rows(directory)
+    return joined(rows(directory))
+
+
+def joined(at: Mapping[str, list[Any]]) -> set[tuple[Any, ...]]:
+    """The rows of the view over some rows of its tables."""
     return {
         (c["id"], c["name"], o["id"], o["day"], i["line"], i["item"])
         for c in at["customer"]

@@ -16,11 +16,12 @@ from deltalake import write_deltalake
 from belvedere.errors import Unsupported
 from belvedere.lake.keys import ForeignKey
 from belvedere.lake.shelf import Shelf
-from belvedere.updating.asked import Coder, options_of
+from belvedere.updating.asked import Coder
 from belvedere.updating.checks import Check, Checker, Mode
 from belvedere.updating.completing import complete
 from belvedere.updating.constraints import BaseRow, TableRules, check, rules_of
 from belvedere.updating.fillings import Order, fillings
+from belvedere.updating.options import options_of
 from belvedere.updating.puts import Put
 from updating.cases import Case
 from updating.shelf_lake import put_property
@@ -184,7 +185,7 @@ def test_fillings_with_few_joining_rows_come_first() -> None:
     rules = {
         t: TableRules(dict.fromkeys(c, "int"), case.keys.get(t)) for t, c in case.columns.items()
     }
-    options, _ = options_of(coder, view_row(case, (1, 1, 1)), rules, Lists(case), 1)
+    (options,), _ = options_of(coder, [view_row(case, (1, 1, 1))], rules, Lists(case))
     greedy = [next(iter(f.values())) for f in islice(fillings(coder, options, Order.GREEDY), 10)]
     assert greedy.index(2) < greedy.index(1)
     assert greedy[0] not in (1, 2)

@@ -83,7 +83,7 @@ def values(base: Base, table: str, number: int) -> Row:
 def new_row(base: Base, case: Case, table: str, row: Row) -> NewRow:
     at = dict(zip(case.columns[table], row, strict=True))
     code = tuple(base.domains[table, c].added(at[c]) for c in base.held[table])
-    members = frozenset(p for p in base.shape.at(table) if case._selected(p, at))
+    members = frozenset(p for p in base.shape.at(table) if case.selected(p, at))
     return NewRow(code, members)
 
 

@@ -3,11 +3,12 @@
     intent     what is to be done, at which versions: written first, beside the lake
     commits    one for each table: deletes and inserts together, with the update's number as a
                Delta transaction, so that one that was made is known and never made again
-    settled    when all are made; the intent goes last
+    vector     moved to the versions that these commits made, once there are all
+    settled    the intent goes last: while it is there, the vector may still have to be moved
 
 Whoever finds an intent settles it: if every table it still lacks is at the version it was meant
-for, it is finished; otherwise what was made is undone by commits of its own. Readers of the view
-read the versions of its vector, which moves only after that. A commit is made on the version it was
+for, it is finished and the vector moves; otherwise what was made is undone by commits of its own.
+Readers of the view read the versions of its vector, which moves only after all commits. A commit is made on the version it was
 meant for, so that Delta refuses it where someone else changed the same rows in between.
 """
 
@@ -17,7 +18,7 @@ import datetime
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -120,7 +121,10 @@ class Applying:
         return self._home / "updating" / f"{quote(view, safe='')}{_ENDING}"
 
     def apply(self, intent: Intent) -> None:
-        """Make all changes of an intent, or none: then `Overtaken`."""
+        """Make all changes of an intent, or none: then `Overtaken`.
+
+        The intent stays until `forget`, which is for when the view's vector has moved.
+        """
         self.pending(intent.view)  # one that cannot be read is not written over
         tables = {p.table: self._writable(p.table) for p in intent.parts}
         with self._locked(tables):
@@ -162,8 +166,11 @@ class Applying:
                 reason="HALF_MADE",
             ) from error
 
-    def settle(self, view: str) -> bool:
-        """Finish or undo what a killed update left; whether there was something."""
+    def settle(self, view: str, move: Callable[[], object]) -> bool:
+        """Finish or undo what a killed update left; whether there was something.
+
+        Where it is finished, `move` brings the view's vector to the tables before the intent goes.
+        """
         intent = self.pending(view)
         if intent is None:
             return False
@@ -173,10 +180,12 @@ class Applying:
             if len(missing) == len(intent.parts):
                 self.forget(view)
                 return True
-            if self._finished(intent, missing):
-                self.forget(view)
-            else:
+            finished = self._finished(intent, missing)
+            if not finished:
                 self._undo(intent)
+        if finished:
+            move()
+            self.forget(view)
         return True
 
     def _finished(self, intent: Intent, missing: Sequence[Part]) -> bool:

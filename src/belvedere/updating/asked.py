@@ -2,7 +2,7 @@
 
 What the view does not show of a position but uses (columns it joins on or selects by) is hidden: a
 value of a join class, which its positions share, or of one column. Each hidden value has a list of
-values that it may take (`hidden.py`), beside those of existing rows that agree with what is shown.
+values that it may take (`options.py`), beside those of existing rows that agree with what is shown.
 """
 
 from __future__ import annotations
@@ -11,19 +11,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from belvedere.memory import kinds
-from belvedere.updating.base import Base, Mask
-from belvedere.updating.constraints import BaseRow, Source, TableRules
-from belvedere.updating.domains import NULL, Codes, Domain, Value, normal, plain
+from belvedere.updating.base import Base
+from belvedere.updating.constraints import BaseRow, Source
+from belvedere.updating.domains import NULL, Domain, Value, normal, plain
 from belvedere.updating.domains import Normal as Normal
 from belvedere.updating.exact import NewRow, Signature, beyond, tagged, told
-from belvedere.updating.hidden import MOST_EXISTING, feasible
 from belvedere.updating.loading import members_of
 from belvedere.updating.normal import Shape
-from belvedere.updating.unused import bounds, fits
 
 Hidden = tuple[str, int, str]
 """A value that a view row does not tell: ("class", its number, "") or ("place", position, column)."""
@@ -53,7 +50,6 @@ class Options:
     hidden: list[Hidden]
     existing: list[int] = field(default_factory=list)
     values: dict[Hidden, list[Normal]] = field(default_factory=dict)
-    must_exist: bool = False
 
 
 class Coder:
@@ -204,84 +200,3 @@ class Coder:
 
     def _kind(self, p: int, c: str) -> str:
         return self.shape.positions[p].types[c]
-
-
-def options_of(
-    coder: Coder,
-    row: ViewRow,
-    rules: Mapping[str, TableRules],
-    source: Source,
-    rows: int,
-) -> tuple[list[Options], bool]:
-    """What can stand at each position for a view row, and whether that list was cut short."""
-    shape = coder.shape
-    found = [Options(coder.known(p, row), coder.hidden(p)) for p in range(len(shape.positions))]
-    capped = False
-    for p, o in enumerate(found):
-        existing = _consistent(coder, p, o)
-        capped |= bool(o.hidden) and len(existing) > MOST_EXISTING
-        o.existing = [n for n in existing[:MOST_EXISTING] if _agrees(coder, p, o, n)]
-    all_hidden = dict.fromkeys(h for o in found for h in o.hidden)
-    for h in all_hidden:
-        values, cut = feasible(coder, h, found, rules, source, rows * len(all_hidden))
-        capped |= cut
-        for o in found:
-            if h in o.hidden:
-                o.values[h] = values
-    return found, capped
-
-
-def _consistent(coder: Coder, p: int, o: Options) -> list[int]:
-    """The rows of a position that agree with what is shown, those with few partners first."""
-    base, tree = coder.base, coder.base.tree
-    table = coder.shape.positions[p].table
-    wanted = {c: coder.code(table, c, v) for c, v in o.known.items() if c in base.held[table]}
-    rows = base.tables[table]
-    for e in tree.around[p]:
-        if all(c in wanted for c in tree.columns(p, e)):
-            full = tuple(wanted.get(c, -1) for c in base.held[table])
-            numbers = np.array(base.matching(p, e, base.key(p, e, full)), dtype=np.int64)
-            break
-    else:
-        numbers = np.flatnonzero(base.present(p))
-    for c, code in wanted.items():
-        numbers = numbers[rows.column(c)[numbers] == code]
-    for h in o.hidden:
-        numbers = numbers[_join(coder, p, numbers, h)]
-    found: list[int] = (_few_partners_first(base, p, numbers) if o.hidden else numbers).tolist()
-    return found
-
-
-def _join(coder: Coder, p: int, numbers: Codes, h: Hidden) -> Mask:
-    """Which rows may join by a hidden value: NULL does not, nor does what another column cannot have."""
-    if h[0] == "place":
-        return np.ones(len(numbers), dtype=bool)
-    shape, column = coder.shape, coder.columns(p, h)[0]
-    table = shape.positions[p].table
-    codes = coder.base.tables[table].column(column)[numbers]
-    types = {shape.positions[q].types[c] for q, c in shape.classes[h[1]]}
-    if len({bounds(kind) for kind in types}) == 1:
-        return codes >= 0
-    some, of = np.unique(codes, return_inverse=True)
-    domain = coder.base.domains[table, column]
-    fit = [code >= 0 and fits(domain.value(code), types) for code in some.tolist()]
-    return np.array(fit, dtype=bool)[of]
-
-
-def _few_partners_first(base: Base, p: int, numbers: Codes) -> Codes:
-    """Rows in the order of how many rows of other positions they join with."""
-    partners = np.zeros(len(numbers), dtype=np.int64)
-    for e in base.tree.around[p]:
-        other = base.index(base.tree.edges[e].across(p), e)
-        partners += other.counts(base.keys(p, e)[numbers])
-    found: Codes = numbers[np.argsort(partners, kind="stable")]
-    return found
-
-
-def _agrees(coder: Coder, p: int, o: Options, number: int) -> bool:
-    """Whether a row agrees with what is shown of it but not held in memory."""
-    shown = beyond(coder.base, p)
-    stored = coder.stored(coder.shape.positions[p].table, number) if shown else None
-    if stored is None:
-        return True
-    return any(coder.shows(p, r) == tuple(o.known[c] for c in shown) for r in stored)

@@ -117,7 +117,7 @@ class Checker:
 
         Of a row to insert that replaces one, `instead` tells which of those to delete it is.
         """
-        self._refuse_present(delete, insert)
+        self._refuse_duplicates(delete, insert, instead or {})
         estimates = isinstance(self.filter, Filter) and self.filter.tells_rows
         if mode is Mode.FAST and estimates and len(insert) == 1 and not delete:
             return self._fast(insert[0])
@@ -138,8 +138,10 @@ class Checker:
         except TooMuch:
             return asked
 
-    def _refuse_present(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> None:
-        """A view is a set: what is there cannot be inserted again."""
+    def _refuse_duplicates(
+        self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], instead: Mapping[int, int]
+    ) -> None:
+        """A view is a set: a row that is there cannot be inserted again, nor one row twice."""
         state = State(self.filter.base, Changes())
         if len(insert) == 1 and not delete:
             # What is held of it tells most rows that are new, without a look at the tables.
@@ -148,13 +150,14 @@ class Checker:
                 return
         coder = Coder(self.filter.base, self.source)
         leaving = {coder.signature(r) for r in delete}
-        seen: set[tuple[int, ...]] = set()
-        for row in insert:
+        first: dict[tuple[int, ...], int] = {}
+        for i, row in enumerate(insert):
             signature = coder.signature(row)
-            there = signature not in leaving and state.shows(signature) is not None
-            if there or signature in seen:
-                raise already_there(row)
-            seen.add(signature)
+            other = first.setdefault(signature, i)
+            if other != i:
+                raise _named_twice(row) if {i, other}.isdisjoint(instead) else _become_one(row)
+            if signature not in leaving and state.shows(signature) is not None:
+                raise _becomes_another(row) if i in instead else already_there(row)
 
     def _fast(self, row: ViewRow) -> Check:
         """What the rules of the tables, and then the estimate, say of an insertion."""
@@ -232,7 +235,7 @@ class Checker:
     def _impossible(self, request: Request, found: Found, how: str) -> Check:
         possible, least = "no" if found.exhausted else "unknown", found.least
         if least is None or not least.extra:
-            reason = found.broken or "no base rows make it so"
+            reason = found.broken or found.left_out or "no base rows make it so"
             return Check(possible, 0, how=how, reason=reason)
         coder = request.coder
         asked = {coder.signature(r) for r in request.insert}
@@ -300,6 +303,36 @@ def already_there(row: ViewRow) -> Invalid:
         f"the view has the row {row.text()} already",
         hint="a view is a set of rows: there is nothing to insert",
         reason="ALREADY_THERE",
+    )
+
+
+def _named_twice(row: ViewRow) -> Invalid:
+    """The error for a request that inserts one row twice."""
+    return Invalid(
+        f"the row {row.text()} is to be inserted twice",
+        detail="a view is a set of rows: it has a row once or not at all",
+        hint="name each row once",
+        reason="NAMED_TWICE",
+    )
+
+
+def _become_one(row: ViewRow) -> Invalid:
+    """The error for an update that gives two view rows the same values."""
+    return Invalid(
+        f"two rows would become one: {row.text()}",
+        detail="a view is a set of rows: it has a row once or not at all",
+        hint="change one of the rows and delete the others",
+        reason="ROWS_BECOME_ONE",
+    )
+
+
+def _becomes_another(row: ViewRow) -> Invalid:
+    """The error for an update that gives a view row the values of one that stays."""
+    return Invalid(
+        f"two rows would become one: the view has the row {row.text()} already",
+        detail="a view is a set of rows: it has a row once or not at all",
+        hint="delete the row that would become equal to another",
+        reason="ROWS_BECOME_ONE",
     )
 
 

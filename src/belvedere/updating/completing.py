@@ -52,7 +52,12 @@ def complete(
     for column in rules.key or ():
         if column not in put.known:
             free = _Free(source, known, put.table, column, at, {o[column] for o in others})
-            full[column] = free.value(rules.columns[column])
+            try:
+                full[column] = free.value(rules.columns[column])
+            except NoValue as none:
+                # With another value in a further column, one that is taken may do.
+                alone = not any(c not in at for c in rules.key or () if c != column)
+                raise NoValue(column, none.kind, certain=none.certain and alone) from none
             at[column] = full[column]
     if rules.broken(full) is None:
         return full
@@ -72,14 +77,18 @@ def loose(rules: TableRules, put: Put) -> list[str]:
 
 def breaks_for_sure(rules: TableRules, source: Source, put: Put, full: BaseRow) -> bool:
     """Whether a row that breaks a constraint breaks one whatever else is filled in."""
-    names = loose(rules, put)
+    # What is kept of a row that goes could be something else, and so could a new key.
+    told = Put(put.table, {c: put.known[c] for c in put.told}, put.why)
+    names = loose(rules, told)
     found = [_values(rules, source, full, c) for c in names]
+    made_up = [c for c in rules.key or () if c not in put.told]
     if (
         all(every for _, every in found)
+        and not any(c in check.columns for c in made_up for check in rules.checks.values())
         and len(list(islice(product(*(v for v, _ in found)), TRIED + 1))) <= TRIED
     ):
         return True
-    return rules.broken(full, but=names) is not None
+    return rules.broken(full, but=[*names, *made_up]) is not None
 
 
 def _values(

@@ -65,6 +65,11 @@ class TableRules:
     asked: Callable[[str, BaseRow], bool] | None = None
     """Whether a row breaks a CHECK that memory does not compute, if there is someone to ask."""
 
+    @cached_property
+    def constrained(self) -> frozenset[str]:
+        """The columns that may have to have a value: of the key, NOT NULL, or in a CHECK."""
+        return self.required.union(self.key or (), *(c.columns for c in self.checks.values()))
+
     def finite(self, column: str) -> list[Any] | None:
         """The values that CHECKs leave to a column; None if they list none."""
         if column not in self._finite:

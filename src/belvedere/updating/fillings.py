@@ -70,8 +70,9 @@ def _joining(coder: Coder, h: Hidden, values: Sequence[Normal]) -> list[int]:
             found += base.index(p, edge).counts(codes)
             continue
         of_rows = base.tables[table].column(c)
-        known = np.bincount(of_rows[of_rows >= 0], minlength=int(codes.max(initial=0)) + 1)
-        found += np.where(codes >= 0, known[codes], 0)
+        in_rows = np.bincount(of_rows[of_rows >= 0], minlength=int(codes.max(initial=0)) + 1)
+        # A value that no row has is numbered below zero.
+        found += np.where(codes >= 0, in_rows[np.maximum(codes, 0)], 0)
     return found.tolist()
 
 

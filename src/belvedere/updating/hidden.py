@@ -13,7 +13,7 @@ finds nothing has not shown that there is nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import value as computed
 from belvedere.updating.base import Mask
 from belvedere.updating.constraints import Source, TableRules
-from belvedere.updating.domains import Normal, normal, plain
+from belvedere.updating.domains import Domain, Normal, normal, plain
 from belvedere.updating.spoken import left, spoken
 from belvedere.updating.unused import Unused, fits
 
@@ -84,16 +84,34 @@ class Parents:
     """Whether nothing else is left, whatever rows come."""
 
 
-def feasible(
+@dataclass
+class Candidates:
+    """The values that a hidden one may take."""
+
+    values: list[Normal]
+    complete: bool
+    """Whether no value that is left out could do what none of these does."""
+    restricted: bool
+    """Whether that is so because conditions or foreign keys leave no others."""
+    domain: Domain | None
+    """The values that rows have, if they are known."""
+
+
+def candidates(
     coder: Coder,
     h: Hidden,
     options: Sequence[Options],
     rules: Mapping[str, TableRules],
     source: Source,
     most: int,
-) -> tuple[list[Normal], bool]:
-    """The values that a hidden value may take, so many new ones, and whether that list is cut short."""
-    spots = [spot_of(coder, p, h, o, rules) for p, o in enumerate(options) if h in o.hidden]
+    told: Sequence[Normal],
+    asked: Collection[Normal],
+) -> Candidates:
+    """The values that a hidden value may take: so many new ones, and told ones that it may have to equal.
+
+    New are values that neither rows have nor any view row is asked to show.
+    """
+    spots = _spots(coder, h, options, rules)
     held = dict.fromkeys(
         coder.hidden_code(p, n, h)
         for p, o in enumerate(options)
@@ -101,24 +119,46 @@ def feasible(
         for n in o.existing
     )
     types = list(dict.fromkeys(spot.kind for spot in spots))
-    unused = Unused(types, coder.base.domains.get((spots[0].table, spots[0].columns[0])))
-    needed = 1 if unused.domain is None else most
+    domain = coder.base.domains.get((spots[0].table, spots[0].columns[0]))
+    unused = Unused(types, domain, asked)
+    needed = 1 if domain is None else most
     listed = _listed(spots)
     parents = _parents(coder, spots, rules, source)
     new = unused.values((v for s in spots for v in s.spoken()), needed)
-    pool = [v for v in [*(new if listed is None else listed), *parents.values] if fits(v, types)]
+    wanted = [*parents.values, *told]
+    pool = [v for v in [*(new if listed is None else listed), *wanted] if fits(v, types)]
     pool += [None] if h[0] == "place" else []
     meeting, sure = meet(spots, list(dict.fromkeys(pool)))
     free = [v for v in meeting if unused.is_free(v)]
-    complete = listed is not None or (
-        not parents.cut and (parents.only or (sure and len(free) >= needed))
-    )
-    left_out = set(free[needed:] if sure and listed is None else ()) - set(parents.values)
+    restricted = listed is not None or (not parents.cut and parents.only)
+    complete = restricted or (not parents.cut and sure and len(free) >= needed)
+    left_out = set(free[needed:] if sure and listed is None else ()) - set(wanted)
     values = dict.fromkeys(v for v in [*held, *meeting] if v not in left_out)
     if h[0] == "class" or (len(values) > 1 and None not in meeting):
         values.pop(None, None)
     # What nothing fits still has a value to choose, which joins with nothing and meets no WHERE.
-    return list(values) or [None], not complete
+    return Candidates(list(values) or [None], complete, restricted, domain)
+
+
+def admitted(
+    coder: Coder,
+    h: Hidden,
+    options: Sequence[Options],
+    rules: Mapping[str, TableRules],
+    values: Sequence[Normal],
+) -> list[Normal]:
+    """Those of some values that are of a hidden value's types and meet all conditions on it."""
+    spots = _spots(coder, h, options, rules)
+    types = list(dict.fromkeys(spot.kind for spot in spots))
+    some = [v for v in values if fits(v, types)]
+    return meet(spots, some)[0] if some else []
+
+
+def _spots(
+    coder: Coder, h: Hidden, options: Sequence[Options], rules: Mapping[str, TableRules]
+) -> list[Spot]:
+    """The positions with a hidden value."""
+    return [spot_of(coder, p, h, o, rules) for p, o in enumerate(options) if h in o.hidden]
 
 
 def spot_of(coder: Coder, p: int, h: Hidden, o: Options, rules: Mapping[str, TableRules]) -> Spot:

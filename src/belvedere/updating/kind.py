@@ -196,6 +196,7 @@ class UpdatableViews:
                 self._lake, self._applying, name, lambda: self._fresh(name), update, allowed=allowed
             )
             self._bring(name, None)
+            self._applying.forget(name)
         besides = [f"({texted(row)})" for row in done.rows]
         rows = [(t, d, i, done.extra, besides) for t, d, i in done.tables]
         return self._door.spark.createDataFrame(rows, schema)
@@ -263,7 +264,8 @@ class UpdatableViews:
             raise Invalid(f"no updatable view {statement.name!r}", reason="UNKNOWN_VIEW")
         with the_saves(self._lake).locked(KIND, name):
             try:
-                self._settle(name)
+                # Nobody reads it any more: its vector stays where it is.
+                self._applying.settle(name, lambda: None)
             except HalfMade:
                 self._applying.give_up(name)
             self._door.spark.catalog.dropTempView(parts(name)[-1])
@@ -312,11 +314,14 @@ class UpdatableViews:
         self._show(name, held)
 
     def _settle(self, name: str) -> None:
-        """Finish or undo what a killed update left; one that is being made is waited for."""
+        """Finish or undo what a killed update left; one that is being made is waited for.
+
+        Readers of the view see a finished one at once.
+        """
         applying = self._applying
         if applying.is_pending(name):
             with the_saves(self._lake).locked(KIND, name):
-                applying.settle(name)
+                applying.settle(name, lambda: self._bring(name, None))
 
     def _show(self, name: str, held: Held) -> None:
         """Put the view under its name, in the lake's session: its rows at its vector's versions."""

@@ -2,7 +2,7 @@
 
 Each view row to insert tells of every position what the view shows of it, and the solver says what
 it hides. Segments of one table that tell the same key, or of which one tells all that the other
-does, are one row. What nobody tells of a row is kept from the row that goes in its place: the one
+does, are one row; of others the solver says whether they are. What nobody tells of a row is kept from the row that goes in its place: the one
 with its declared key, or that of the view row that it replaces.
 """
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from belvedere.updating.search import Request
 
 Literal = tuple[Any, ...]
-"""A choice: ("gone", table, number), ("make", row, position), ("value", row, hidden, value)…"""
+"""A choice: ("gone", table, number), ("make", row, position), ("value", row, hidden, value), or
+("same", row, position, row, position): the new rows of two segments are one."""
 
 
 @dataclass
@@ -34,6 +35,15 @@ class Put:
     """The positions that it is for, and the choices that make it there."""
     instead: list[int] = field(default_factory=list)
     """Rows of the view row that is replaced."""
+    kept: set[str] = field(default_factory=set)
+    """Columns that are known only because a row that goes has them."""
+    unless: list[Literal] = field(default_factory=list)
+    """Choices with which the row would tell more than it does."""
+
+    @property
+    def told(self) -> set[str]:
+        """The columns that view rows tell, or what they hide."""
+        return self.known.keys() - self.kept
 
     def take_in(self, other: Put) -> None:
         """Be one row with another."""
@@ -83,6 +93,7 @@ class Choice:
         wanted = {c: normal(v, types[c]) for c, v in at.items() if c in types}
         for i, options in enumerate(self.inserts):
             for q in self.coder.shape.at(table):
+                because += [c for c in self.chosen if c[0] == "same" and (i, q) in (c[1:3], c[3:])]
                 if any(options[q].known.get(c, v) != v for c, v in wanted.items()):
                     continue
                 if ("make", i, q) not in self.chosen:
@@ -116,16 +127,43 @@ def _once(puts: Sequence[Put], key: tuple[str, ...] | None) -> list[Put]:
     return [put for near in found.values() for put in near]
 
 
-def keep(request: Request, choice: Choice) -> None:
-    """Take what nobody tells of rows from those that go in their place, and note who tells less."""
+def keep(request: Request, choice: Choice, pairs: Iterable[Literal]) -> None:
+    """Take what nobody tells of rows from those that go in their place, and note who may tell more.
+
+    `pairs` are all choices of segments that may be one row.
+    """
     for table, puts in choice.puts.items():
         used = request.coder.shape.used[table].keys()
         given: set[int] = set()
         for put in puts:
-            # Another segment may tell more of it in another choice.
             if not used <= put.known.keys():
-                put.why += [c for c in choice.chosen if c[0] != "gone"]
+                _note_who_tells_more(request, choice, put, pairs)
             _keep(request, choice, put, given)
+
+
+def _note_who_tells_more(
+    request: Request, choice: Choice, put: Put, pairs: Iterable[Literal]
+) -> None:
+    """Because of what a row has nothing in some used columns: other segments may tell of them."""
+    untold = request.coder.shape.used[put.table].keys() - put.known.keys()
+    if put.instead or untold & request.rules[put.table].constrained:
+        # What is filled in depends on all that is chosen.
+        put.why += [c for c in choice.chosen if c[0] != "gone"]
+        put.unless += [c for c in pairs if c not in choice.chosen]
+        put.unless += [("gone", put.table, n) for n in put.instead]
+        return
+    for i, options in enumerate(choice.inserts):
+        for q in request.coder.shape.at(put.table):
+            if untold.isdisjoint(c for c, _ in request.coder.shape.positions[q].columns):
+                continue
+            hidden = set(options[q].hidden)
+            if ("make", i, q) in choice.chosen:
+                put.why.append(("make", i, q))
+                put.why += [c for c in choice.chosen if c[:2] == ("value", i) and c[2] in hidden]
+            else:
+                put.unless.append(("make", i, q))
+    at = choice.coder.shape.positions
+    put.unless += [c for c in pairs if at[c[2]].table == put.table and c not in choice.chosen]
 
 
 def _keep(request: Request, choice: Choice, put: Put, given: set[int]) -> None:
@@ -146,6 +184,7 @@ def _keep(request: Request, choice: Choice, put: Put, given: set[int]) -> None:
     for column in left:
         if rows and all(r[column] == rows[0][column] for r in rows):
             put.known[column] = rows[0][column]
+            put.kept.add(column)
     put.why += [("gone", put.table, n) for n in numbers]
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from belvedere.updating.asked import Coder, Normal, ViewRow, options_of
+from belvedere.updating.asked import Coder, Normal, ViewRow
 from belvedere.updating.constraints import BaseRow
 from belvedere.updating.domains import plain
 from belvedere.updating.estimate import Estimate
 from belvedere.updating.exact import Changes
 from belvedere.updating.fillings import Order, fillings, known_with
 from belvedere.updating.filter import Filter
+from belvedere.updating.options import options_of
 from belvedere.updating.puts import Choice, Put, merged
 from belvedere.updating.search import Request
 from belvedere.updating.writing import Broken, allowed, completed
@@ -67,7 +68,7 @@ class Quick:
         if not hides(coder):
             yield [coder.known(p, row) for p in range(len(coder.shape.positions))]
             return
-        options, _ = options_of(coder, row, self.request.rules, self.request.source, 1)
+        (options,), _ = options_of(coder, [row], self.request.rules, self.request.source)
         most = None if self.order is Order.ALL else MOST_TRIED
         for filling in islice(fillings(coder, options, self.order), most):
             yield known_with(coder, options, filling)

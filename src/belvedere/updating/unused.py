@@ -69,16 +69,23 @@ def fits(value: Normal, types: Collection[str]) -> bool:
     return value is None or all(e is None or e[0] <= counted(value) <= e[1] for e in ends)
 
 
+def is_free(domain: Domain | None, value: Normal) -> bool:
+    """Whether no row is known to have a value."""
+    return value is not None and (domain is None or domain.code(value) is None)
+
+
 @dataclass(frozen=True)
 class Unused:
     """Values of types that are joined, and which of them rows have; None if that is not known."""
 
     types: Sequence[str]
     domain: Domain | None
+    asked: Collection[Normal] = ()
+    """Values that rows are to have."""
 
     def is_free(self, value: Normal) -> bool:
-        """Whether no row is known to have a value."""
-        return value is not None and (self.domain is None or self.domain.code(value) is None)
+        """Whether no row is known to have a value, or to get it."""
+        return is_free(self.domain, value) and value not in self.asked
 
     def values(self, given: Iterable[Normal], most: int) -> Iterator[Normal]:
         """Given values of the types, then free ones: so many beside each, and so many others."""

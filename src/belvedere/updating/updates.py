@@ -278,7 +278,10 @@ def done_through(
     *,
     allowed: bool,
 ) -> Done:
-    """Do an update, all or nothing; refused if it would do more than was asked, unless allowed."""
+    """Do an update, all or nothing; refused if it would do more than was asked, unless allowed.
+
+    Its intent stays: the caller moves the view's vector, then forgets it.
+    """
     for attempt in range(1, ATTEMPTS + 1):
         held = fresh()
         found, checker = checked(lake, held, update, Mode.AUTO)
@@ -296,7 +299,6 @@ def done_through(
             if attempt == ATTEMPTS:
                 raise
             continue
-        applying.forget(name)
         done = tuple((p.table, len(p.delete), len(p.insert)) for p in parts)
         return Done(done, extra, at_least, found.rows)
     raise Invalid("the tables change too fast", reason="CONCURRENT_CHANGE")

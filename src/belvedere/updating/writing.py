@@ -47,8 +47,8 @@ def completed(request: Request, choice: Choice) -> dict[str, list[BaseRow]]:
     full: dict[str, list[BaseRow]] = {}
     for table, puts in choice.puts.items():
         rows = full.setdefault(table, [])
-        for put in puts:
-            rows.append(_filled(request, put, rows))
+        for i, put in enumerate(puts):
+            rows.append(_filled(request, choice, put, rows, puts[:i]))
     return full
 
 
@@ -65,17 +65,20 @@ def allowed(request: Request, changes: Changes, choice: Choice, full: Rows) -> N
     _referring(request, choice, full)
 
 
-def _filled(request: Request, put: Put, others: Sequence[BaseRow]) -> BaseRow:
+def _filled(
+    request: Request, choice: Choice, put: Put, rows: Sequence[BaseRow], others: Sequence[Put]
+) -> BaseRow:
     try:
         known = request.coder.knows
-        return complete(request.rules[put.table], request.source, known, put, others)
+        return complete(request.rules[put.table], request.source, known, put, rows)
     except NoValue as none:
         raise Broken(
             f"no new value of type {none.kind} was found for the key column"
             f" {none.column!r} of {put.table!r}",
-            put.why,
+            [*put.why, *(c for other in others for c in other.why)],
             "NO_NEW_KEY",
-            certain=none.certain,
+            # The value of a row that goes is free.
+            certain=none.certain and not choice.gone.get(put.table),
         ) from none
 
 
@@ -96,18 +99,20 @@ def _keyed(
     if key is None:
         return
     at = {c: row[c] for c in key}
+    certain = put.kept.isdisjoint(key)
     if None in at.values():
-        raise Broken(f"the key ({', '.join(key)}) of {put.table!r} cannot be NULL", put.why, "KEY")
+        message = f"the key ({', '.join(key)}) of {put.table!r} cannot be NULL"
+        raise Broken(message, put.why, "KEY", certain=certain)
     text = ", ".join(f"{c}={v!r}" for c, v in at.items())
     message = f"the key of {put.table!r} has another row with {text}"
     stored = request.source.where(put.table, at)
     same = [r for r in stored if not choice.is_gone(put.table, r)]
     if same:
         unless = [choice.leaving(put.table, r) for r in same]
-        raise Broken(message, put.why, "KEY", unless)
+        raise Broken(message, put.why, "KEY", unless, certain=certain)
     other = others.setdefault(tuple(at.values()), put)
     if other is not put:
-        raise Broken(message, [*put.why, *other.why], "KEY")
+        raise Broken(message, [*put.why, *other.why], "KEY", certain=certain)
 
 
 def _checked(request: Request, put: Put, row: BaseRow) -> None:
@@ -138,8 +143,19 @@ def _refers(
         [*put.why, *gone, *because],
         "FOREIGN_KEY",
         [[*unless, *(("gone", put.table, n) for n in put.instead)]],
-        certain=put.known.keys() >= set(key.columns),
+        certain=_is_refused_for_sure(request, put, key),
     )
+
+
+def _is_refused_for_sure(request: Request, put: Put, key: ForeignKey) -> bool:
+    """Whether no other value, and no parent that could be put in besides, would heal a foreign key.
+
+    Values are looked for among the parents where one position tells of all columns of the key.
+    """
+    shape = request.coder.shape
+    if key.parent in shape.tables or not put.told >= set(key.columns):
+        return False
+    return any(shape.positions[p].types.keys() >= set(key.columns) for p in put.makers)
 
 
 def _referring(request: Request, choice: Choice, full: Rows) -> None:
@@ -163,14 +179,17 @@ def _unreferred(
     at = {c: parent[c] for c in key.parent_columns}
     if None in at.values() or _again(full, key.parent, at):
         return
+    parents = request.source.where(key.parent, at)
+    if any(not choice.is_gone(key.parent, r) for r in parents):
+        return
     equal = dict(zip(key.columns, at.values(), strict=True))
-    found = request.source.where(child, equal)
-    staying = [r for r in found if not choice.is_gone(child, r)]
+    staying = [r for r in request.source.where(child, equal) if not choice.is_gone(child, r)]
     if staying:
         because, unless = choice.makings(key.parent, at)
+        gone = [c for r in parents for c in choice.leaving(key.parent, r)]
         raise Broken(
             f"a row of {key.parent!r} is referred to by {child!r}",
-            [("gone", key.parent, number), *because],
+            [("gone", key.parent, number), *gone, *because],
             "FOREIGN_KEY",
             [[*choice.leaving(child, r), *unless] for r in staying],
         )
