@@ -11,8 +11,9 @@ from sqlglot import exp
 from belvedere.algebra.relations import Agg, TopK
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.cleaning.answers import Column
+from belvedere.cleaning.diagnosis import ENOUGH
 from belvedere.cleaning.duals import Array, Dual
-from belvedere.cleaning.estimators import ENOUGH, Estimates, Method, estimate
+from belvedere.cleaning.estimators import Estimates, Method, estimate
 from belvedere.cleaning.expressions import condition, number
 from belvedere.cleaning.extremes import extreme
 from belvedere.cleaning.quantiles import Values, better, inverted
@@ -37,7 +38,10 @@ def answered(question: Question, collect: Collect, confidence: float, method: Me
     asked = _Asked(question, confidence, method)
     ends = asked.of(ENDS)
     stale = method is not Method.AQP or bool(ends)
-    sheet = read(question, asked.totals, asked.of(RANKS), ends, collect, stale=stale)
+    smooth = bool(asked.of(SMOOTH))
+    sheet = read(
+        question, asked.totals, asked.of(RANKS), ends, collect, stale=stale, extremes=smooth
+    )
     columns = [
         asked.column(sheet, name, value)
         for name, value in question.outputs.items()
@@ -110,6 +114,7 @@ class _Asked:
             None if self.method is Method.AQP else sheet.stale_totals,
             self.confidence,
             self.method,
+            sheet.extremes,
         )
 
     def having(self, sheet: Sheet) -> tuple[np.ndarray, np.ndarray]:
@@ -135,6 +140,8 @@ class _Asked:
     def order(self, sheet: Sheet, columns: Sequence[Column]) -> np.ndarray:
         """The groups that pass HAVING, in the order asked for."""
         keep, _ = self.having(sheet)
+        if self.method is Method.AQP and self.keys:
+            keep &= np.isin(np.arange(sheet.groups), sheet.fresh.group)
         order = np.flatnonzero(keep)
         top = next((n for n in self.question.above if isinstance(n, TopK)), None)
         if top is None:

@@ -16,8 +16,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from belvedere.cleaning.cells import Ids
+from belvedere.cleaning.diagnosis import FEWEST
 from belvedere.cleaning.duals import Array
-from belvedere.cleaning.estimators import FEWEST, Method
+from belvedere.cleaning.estimators import Method
 from belvedere.cleaning.resampling import resampled
 
 
