@@ -47,7 +47,7 @@ class Extremes:
     row: Callable[[Array], Array]
     """Per group the largest contribution that a stale row makes, given slopes; NaN if unknown."""
     unit: Array | None = None
-    """Per group the largest part of each total that one hashed key has, where a key has many rows."""
+    """Per group the largest hashed key's share of each total's squares, where keys have many rows."""
 
 
 CURVATURES = 8
@@ -169,7 +169,7 @@ def _side(
     known = np.isfinite(result.slope).all(axis=1)
     bent = _curvature(answer, found, what, at)
     variance = np.where(known, found.variance(along) + bent, np.nan)
-    unseen = _unseen(found, slope, along, what, extremes, method)
+    unseen = _unseen(found, slope, along, extremes, method)
     alone = np.isnan(unseen).any()
     return Side(
         method,
@@ -208,7 +208,6 @@ def _unseen(
     found: Cells,
     slope: Array,
     along: Array,
-    what: Array,
     extremes: Extremes | None,
     method: Method,
 ) -> Array:
@@ -223,14 +222,11 @@ def _unseen(
             gained = np.where(along == 0, 0.0, np.minimum(np.abs(along / stale), 1.0))
         bound = bound * found.largest(np.where(np.isnan(gained), 1.0, gained))
     ratio = found.outweighs(along, np.maximum(bound, found.largest(along)))
+    if extremes.unit is not None:
+        heavy = np.where(slope == 0, 0.0, extremes.unit).max(axis=1) / found.ratio
+        ratio = np.maximum(ratio, UNSEEN * heavy)
     if method is Method.CORR:
         return ratio
-    if extremes.unit is not None:
-        heavy = [
-            np.where(slope[:, j] == 0, 0.0, found.outweighs(what[:, j], extremes.unit[:, j]))
-            for j in range(what.shape[1])
-        ]
-        ratio = np.maximum(ratio, UNSEEN * np.max(heavy, axis=0))
     some = along != 0
     like = found.count((stale != 0) & some) >= LIKE * found.count(some)
     return np.where(like, ratio, np.nan)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
 from belvedere.algebra.relations import Agg
-from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.scalars import Scalar, col
 from belvedere.cleaning.cells import Ids
 from belvedere.cleaning.duals import Array
 from belvedere.cleaning.estimators import Extremes
@@ -27,7 +28,7 @@ def row_extremes(totals: Sequence[Total]) -> list[Agg]:
     for j, value in _arguments(totals).items():
         argument = Total(What.VALUE, value).argument
         assert argument is not None
-        found += [Agg(f"{f}_{j}", f, (argument,)) for f in ("min", "max")]
+        found += [Agg(f"__{f}{j}", f, (argument,)) for f in ("min", "max")]
     return found
 
 
@@ -45,8 +46,8 @@ def extremes_of(
 ) -> Extremes:
     """The extremes of the stale view: of its rows, and of its hashed keys if these are clusters."""
     arguments = _arguments(totals)
-    ends = {j: placed(table, [f"min_{j}", f"max_{j}"], at, groups, np.nan) for j in arguments}
-    there = np.isin(np.arange(groups), at[floats(table["n"]) > 0])
+    ends = {j: placed(table, [f"__min{j}", f"__max{j}"], at, groups, np.nan) for j in arguments}
+    there = np.isin(np.arange(groups), at[floats(table["__rows"]) > 0])
 
     def largest(slope: Array) -> Array:
         low = high = np.zeros(groups)
@@ -62,7 +63,7 @@ def extremes_of(
         size = np.nan_to_num(np.maximum(np.abs(low), np.abs(high)))
         return np.where(there, size, np.nan)
 
-    return Extremes(largest, _unit_extremes(totals, table, at, groups) if clusters else None)
+    return Extremes(largest, _largest_shares(totals, table, at, groups) if clusters else None)
 
 
 def _coefficients(totals: Sequence[Total], value: Scalar, slope: Array) -> dict[What, Array]:
@@ -84,12 +85,23 @@ def _polynomial_range(by: dict[What, Array], ends: Array) -> tuple[Array, Array]
     return np.min(sizes, axis=0), np.max(sizes, axis=0)
 
 
-def _unit_extremes(totals: Sequence[Total], table: pa.Table, at: Ids, groups: int) -> Array:
-    found = np.ones((groups, len(totals)))
+def unit_extremes(parts: Sequence[Agg]) -> tuple[Agg, ...]:
+    """Over the sums of each hashed key: the greatest square, and the sum of all squares."""
+    found = []
+    for part in parts:
+        number = exp.cast(col(part.name).expr.copy(), "double", dialect="spark")
+        square = Scalar(exp.Mul(this=number, expression=number.copy()))
+        found += [Agg(f"__{f}_{part.name}", f, (square,)) for f in ("max", "sum")]
+    return tuple(found)
+
+
+def _largest_shares(totals: Sequence[Total], table: pa.Table, at: Ids, groups: int) -> Array:
+    """The largest key's share of the squares of all, for each total."""
+    found = np.zeros((groups, len(totals)))
     for j, total in enumerate(totals):
         if total.what is not What.UNIT:
-            ends = placed(table, [f"min_s{j}", f"max_s{j}"], at, groups, 0.0)
-            found[:, j] = np.abs(ends).max(axis=1)
+            most, every = placed(table, [f"__max_s{j}", f"__sum_s{j}"], at, groups, 0.0).T
+            found[:, j] = most / np.where(every > 0, every, 1.0)
     return found
 
 

@@ -36,7 +36,7 @@ from belvedere.algebra.walks import nodes
 from belvedere.cleaning.cells import Cells, Ids, Rows, cells
 from belvedere.cleaning.duals import Array
 from belvedere.cleaning.estimators import Extremes
-from belvedere.cleaning.known import extremes_of, floats, placed, row_extremes
+from belvedere.cleaning.known import extremes_of, floats, placed, row_extremes, unit_extremes
 from belvedere.cleaning.questions import UNIT, Question, hashed_columns
 from belvedere.cleaning.totals import Total, What
 from belvedere.rules.sample import predicate
@@ -194,7 +194,7 @@ def _sheet(
 def _known(
     question: Question, totals: Sequence[Total], table: pa.Table, at: Ids, groups: int
 ) -> Extremes:
-    return extremes_of(totals, table, at, groups, clusters=_has_clusters(question))
+    return extremes_of(totals, table, at, groups, clusters=has_clusters(question))
 
 
 def _wanted(totals: Sequence[Total], others: Sequence[Agg]) -> dict[str, Scalar]:
@@ -305,7 +305,7 @@ def _whole(question: Question, totals: Sequence[Total], ends: Sequence[Agg]) -> 
     aggs = [t.aggregate(f"s{j}") for j, t in enumerate(totals)]
     aggs += [Agg(a.name, a.function, (_number(a.args[0]),)) for a in ends]
     if not _are_extremes_apart(question):
-        aggs += [Agg("n", "count"), *row_extremes(totals)]
+        aggs += [Agg("__rows", "count"), *row_extremes(totals)]
     below = question.rows(_with_unit(question, _scan(question, question.view.stored)))
     grouped = Aggregate(below, _keys(question), tuple(aggs))
     outputs = [Output(f"g{i}", col(k)) for i, k in enumerate(_keys(question))]
@@ -319,15 +319,13 @@ def _extremes(question: Question, totals: Sequence[Total]) -> Rel:
     """
     keys, below = _keys(question), question.rows(_with_unit(question, _may_be_sampled(question)))
     aggs = tuple(row_extremes(totals))
-    if _has_clusters(question):
+    if has_clusters(question):
         parts = [t.aggregate(f"s{j}") for j, t in enumerate(totals) if t.what is not What.UNIT]
         below = Aggregate(below, (*keys, UNIT), (*aggs, *parts))
         aggs = tuple(Agg(a.name, a.function, (col(a.name),)) for a in aggs)
-        aggs += tuple(
-            Agg(f"{f}_{p.name}", f, (col(p.name),)) for p in parts for f in ("min", "max")
-        )
+        aggs += unit_extremes(parts)
     outputs = [Output(f"g{i}", col(k)) for i, k in enumerate(keys)]
-    some = Agg("n", "count")
+    some = Agg("__rows", "count")
     grouped = Aggregate(below, keys, (some, *aggs))
     return Project(grouped, (*outputs, *(Output(a.name, col(a.name)) for a in (some, *aggs))))
 
@@ -339,10 +337,10 @@ def _may_be_sampled(question: Question) -> Rel:
 
 def _are_extremes_apart(question: Question) -> bool:
     """Whether extremes are of other rows than totals, or of sums by hashed key."""
-    return question.outliers is not None or _has_clusters(question)
+    return question.outliers is not None or has_clusters(question)
 
 
-def _has_clusters(question: Question) -> bool:
+def has_clusters(question: Question) -> bool:
     """Whether one hashed key may stand for several rows."""
     joined = any(isinstance(n, Join) for n in nodes(question.below))
     return joined or not question.sampling.unique
