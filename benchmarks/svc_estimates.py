@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from belvedere.cleaning.cells import Ids, Rows, cells
+from belvedere.cleaning.diagnosis import ENOUGH_ALONE as ENOUGH
+from belvedere.cleaning.diagnosis import LOPSIDED, SKEWED
 from belvedere.cleaning.duals import Dual
-from belvedere.cleaning.estimators import ENOUGH, LOPSIDED, SKEWED, Method, Side, estimate
+from belvedere.cleaning.estimators import Method, Side, estimate
 
 LEVEL = 0.95
 

@@ -10,8 +10,9 @@ import pytest
 from belvedere.algebra.relations import Agg
 from belvedere.algebra.scalars import col
 from belvedere.cleaning.cells import Cells
+from belvedere.cleaning.diagnosis import SKEWED
 from belvedere.cleaning.duals import Dual
-from belvedere.cleaning.estimators import ENOUGH, SKEWED, Answer, Estimates, Method, Side, estimate
+from belvedere.cleaning.estimators import Answer, Estimates, Method, Side, estimate
 from belvedere.cleaning.resampling import bootstrap_interval
 from belvedere.cleaning.totals import answer
 from cleaning.populations import SEEDS, STREAMS, Population, population, samples
@@ -59,7 +60,7 @@ def sampled(request: pytest.FixtureRequest) -> tuple[Population, Cells]:
 def test_intervals_cover_at_their_rate(sampled: tuple[Population, Cells], answer: str) -> None:
     of, cells = sampled
     found = estimate(ANSWERS[answer], cells, repeated(of, SEEDS), 0.95)
-    enough = {m: s for m, s in found.sides.items() if np.median(s.keys) >= ENOUGH}
+    enough = {m: s for m, s in found.sides.items() if np.median(s.keys) >= 100}
     assert Method.AQP in enough or answer == "count"
     for side in enough.values():
         assert misses(side, truth(ANSWERS[answer], of)) == []
@@ -69,7 +70,7 @@ def test_intervals_of_a_predicate_cover_at_their_rate() -> None:
     of = population("update-heavy", size=3000, share=0.4)
     found = estimate(ANSWERS["avg"], samples(of, RATIO), repeated(of, SEEDS), 0.95)
     for side in found.sides.values():
-        assert np.median(side.keys) >= ENOUGH
+        assert np.median(side.keys) >= 100
         assert misses(side, truth(ANSWERS["avg"], of)) == []
 
 
@@ -169,7 +170,7 @@ def test_values_by_zipfs_law_cover_up_to_50_times_their_mean(cap: int) -> None:
     of = zipfian(cap, keys=2000 if cap < 50 else 4000)
     side = estimate(ANSWERS["sum"], samples(of, 0.1), None, 0.95).sides[Method.AQP]
     wanted = truth(ANSWERS["sum"], of)
-    assert np.median(side.keys) >= ENOUGH
+    assert np.median(side.keys) >= 100
     assert misses(side, wanted) == []
     usual = replace(side, lopsided=0 * side.lopsided, freedom=side.keys - 1)
     assert usual.covers(wanted, 0.99).mean() < side.covers(wanted, 0.99).mean() - 0.004

@@ -11,13 +11,14 @@ from sqlglot import exp
 from belvedere.algebra.relations import Agg, TopK
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.cleaning.answers import Column
+from belvedere.cleaning.diagnosis import FEWEST, UNSEEN, doubt
 from belvedere.cleaning.duals import Array, Dual
-from belvedere.cleaning.estimators import ENOUGH, Estimates, Method, estimate
+from belvedere.cleaning.estimators import Estimates, Method, estimate
 from belvedere.cleaning.expressions import condition, number
 from belvedere.cleaning.extremes import extreme
-from belvedere.cleaning.quantiles import Values, better, inverted
+from belvedere.cleaning.quantiles import Quantile, Values, better, inverted
 from belvedere.cleaning.questions import ENDS, RANKS, SMOOTH, UNIT, Question
-from belvedere.cleaning.reading import Collect, Sheet, Side, read
+from belvedere.cleaning.reading import Collect, Sheet, Side, has_clusters, read
 from belvedere.cleaning.totals import Total, What, answer, needed
 from belvedere.errors import Unsupported
 
@@ -37,7 +38,10 @@ def answered(question: Question, collect: Collect, confidence: float, method: Me
     asked = _Asked(question, confidence, method)
     ends = asked.of(ENDS)
     stale = method is not Method.AQP or bool(ends)
-    sheet = read(question, asked.totals, asked.of(RANKS), ends, collect, stale=stale)
+    known = bool(asked.of(SMOOTH)) or (bool(asked.of(RANKS)) and has_clusters(question))
+    sheet = read(
+        question, asked.totals, asked.of(RANKS), ends, collect, stale=stale, extremes=known
+    )
     columns = [
         asked.column(sheet, name, value)
         for name, value in question.outputs.items()
@@ -110,6 +114,7 @@ class _Asked:
             None if self.method is Method.AQP else sheet.stale_totals,
             self.confidence,
             self.method,
+            sheet.extremes,
         )
 
     def having(self, sheet: Sheet) -> tuple[np.ndarray, np.ndarray]:
@@ -135,6 +140,8 @@ class _Asked:
     def order(self, sheet: Sheet, columns: Sequence[Column]) -> np.ndarray:
         """The groups that pass HAVING, in the order asked for."""
         keep, _ = self.having(sheet)
+        if self.method is Method.AQP and self.keys:
+            keep &= np.isin(np.arange(sheet.groups), sheet.fresh.group)
         order = np.flatnonzero(keep)
         top = next((n for n in self.question.above if isinstance(n, TopK)), None)
         if top is None:
@@ -184,14 +191,20 @@ def _rank(sheet: Sheet, name: str, a: Agg, confidence: float, method: Method) ->
         result.value[g], result.low[g], result.high[g] = q.value, q.low, q.high
         result.stale[g] = np.quantile(column, p) if len(column) else np.nan
         result.method.append(chosen.value)
-        result.notes.append(_few(q.keys, q.low))
+        exact = sheet.ratio == 1
+        result.notes.append(
+            "" if exact else _rank_doubt(sheet, g, q, changed=chosen is Method.CORR)
+        )
     return result
 
 
-def _few(keys: int, low: float) -> str:
-    if np.isnan(low):
-        return f"too few sampled rows for an interval ({keys}): a larger RATIO"
-    return f"few sampled rows ({keys}): the interval is rough" if keys < ENOUGH else ""
+def _rank_doubt(sheet: Sheet, group: int, q: Quantile, *, changed: bool) -> str:
+    """What keeps a quantile's interval from covering at its rate."""
+    unseen = 0.0
+    if sheet.extremes is not None and sheet.extremes.unit is not None:
+        unseen = UNSEEN * float(sheet.extremes.unit[group, 0]) / sheet.ratio
+    keys = min(q.keys, FEWEST - 1) if np.isnan(q.low) else q.keys
+    return doubt(keys, unseen, 0.0, heavy=False, changed=changed)
 
 
 def _share(a: Agg) -> float:

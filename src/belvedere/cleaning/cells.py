@@ -59,6 +59,21 @@ class Cells:
         along = np.einsum("ij,ij->i", what, slope[self.group])
         return np.where(self.exact, 0.0, along)
 
+    def largest(self, along: Array) -> Array:
+        """Per group the largest size of a contribution."""
+        found = np.zeros(self.groups)
+        np.maximum.at(found, self.group, np.abs(along))
+        return found
+
+    def outweighs(self, along: Array, size: Array) -> Array:
+        """Per group the square of a size over the sum of the sampled contributions' squares."""
+        along = np.where(self.exact, 0.0, along)
+        top = self.largest(along)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = np.nan_to_num(along / top[self.group])
+            squares = np.bincount(self.group, part * part, self.groups)
+            return np.asarray((size / top) ** 2 / squares, np.float64)
+
     def count(self, chosen: NDArray[np.bool_]) -> Array:
         """Per group, how many sampled cells are chosen."""
         some = np.asarray(chosen & ~self.exact, np.float64)

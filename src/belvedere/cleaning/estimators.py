@@ -23,21 +23,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from belvedere.cleaning.cells import Cells
+from belvedere.cleaning.diagnosis import (
+    FEWEST,
+    HEAVY,
+    LIKE,
+    LOPSIDED,
+    SKEWED,
+    UNSEEN,
+    doubt,
+    tail_index,
+)
 from belvedere.cleaning.duals import Array, Dual, totals
 from belvedere.cleaning.intervals import offsets
 
-FEWEST = 12
-"""Sampled keys below which no interval is shown."""
-ENOUGH = 100
-"""Sampled keys from which on an interval holds what it says."""
-SKEWED = 50.0
-"""Times the mean that a contribution may be; beyond, an interval needs an outlier index."""
-
-LOPSIDED = 0.5
-"""Skewness of an estimate from which on its interval is rough, however many keys it has."""
-
 Answer = Callable[[list[Dual]], Dual]
 """An answer as a function of totals."""
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """What the stale view, which is stored in full, says of the largest contributions."""
+
+    row: Callable[[Array], Array]
+    """Per group the largest contribution that a stale row makes, given slopes; NaN if unknown."""
+    unit: Array | None = None
+    """Per group the largest hashed key's share of each total's squares, where keys have many rows."""
+
+
+CURVATURES = 8
+"""Random errors by which an answer's curvature is measured."""
 
 
 class Method(Enum):
@@ -59,6 +73,12 @@ class Side:
     """Sampled keys that the variance was estimated from: those that answer, or that changed."""
     skew: Array
     """The largest contribution over the mean one."""
+    unseen: Array
+    """The square of the largest contribution there may be over the sampled ones'; NaN if unknown."""
+    share: Array
+    """The same of the largest sampled contribution."""
+    tail: Array
+    """The tail index of the contributions, where nothing is known beside them."""
     lopsided: Array
     """The skewness of the estimate itself."""
     freedom: Array
@@ -93,14 +113,19 @@ def estimate(
     stale_totals: Array | None,
     confidence: float,
     method: Method = Method.AUTO,
+    extremes: Extremes | None = None,
 ) -> Estimates:
-    """An answer by the method asked for, or by the one with the smaller variance."""
-    sides = {Method.AQP: _side(answer, found, found.fresh, None, Method.AQP)}
+    """An answer by the method asked for, or by the one with the smaller variance.
+
+    Without the stale view's `extremes` the sample alone says what can be trusted.
+    """
+    sides = {Method.AQP: _side(answer, found, None, Method.AQP, extremes)}
     stale = np.full(found.groups, np.nan)
     if stale_totals is not None:
-        sides[Method.CORR] = _side(answer, found, found.change, stale_totals, Method.CORR)
+        sides[Method.CORR] = _side(answer, found, stale_totals, Method.CORR, extremes)
         stale = answer(totals(stale_totals)).value
-    chosen = _chosen(sides, method)
+    doubts = {m: _doubts(s, found.ratio) for m, s in sides.items()}
+    chosen = _chosen(sides, doubts, method)
     names = list(sides)
     pick = np.array([names.index(m) for m in chosen])
     at = np.arange(found.groups)
@@ -110,31 +135,29 @@ def estimate(
 
     value = of([s.value for s in sides.values()])
     ends = [of(e) for e in zip(*(s.reach(confidence) for s in sides.values()), strict=True)]
-    keys, skew = (of([getattr(s, what) for s in sides.values()]) for what in ("keys", "skew"))
     exact = found.ratio == 1
-    lopsided = np.abs(of([s.lopsided for s in sides.values()]))
-    notes = [
-        "" if exact else _note(m, int(k), float(s), float(g))
-        for m, k, s, g in zip(chosen, keys, skew, lopsided, strict=True)
-    ]
-    shown = exact | (keys >= FEWEST)
+    shown = exact | (of([s.keys for s in sides.values()]) >= FEWEST)
     low, high = (
         np.where(shown, value if exact else value + sign * end, np.nan)
         for sign, end in zip((-1, 1), ends, strict=True)
     )
+    notes = [doubts[m][g] for g, m in enumerate(chosen)]
     return Estimates(value, low, high, [m.value for m in chosen], notes, sides, stale)
 
 
-def _side(answer: Answer, found: Cells, what: Array, base: Array | None, method: Method) -> Side:
-    estimated = found.estimate(what)
-    result = answer(totals(estimated if base is None else base + estimated))
-    along = found.along(what, np.nan_to_num(result.slope))
+def _side(
+    answer: Answer, found: Cells, base: Array | None, method: Method, extremes: Extremes | None
+) -> Side:
+    what = found.fresh if base is None else found.change
+    at = found.estimate(what) + (0.0 if base is None else base)
+    result = answer(totals(at))
+    slope = np.nan_to_num(result.slope)
+    along = found.along(what, slope)
     keys = found.count(along != 0)
-    largest = np.zeros(found.groups)
-    np.maximum.at(largest, found.group, np.abs(along))
+    top = found.largest(along)
     # Powers of values over the largest, lest they overflow.
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.nan_to_num(along / largest[found.group])
+        part = np.nan_to_num(along / top[found.group])
         square = part * part
         one, two, three, four = (
             np.bincount(found.group, p, found.groups)
@@ -144,11 +167,86 @@ def _side(answer: Answer, found: Cells, what: Array, base: Array | None, method:
         lopsided = np.nan_to_num(three / two**1.5) * np.sqrt(1 - found.ratio)
         freedom = np.clip(np.nan_to_num(2 * two**2 / four), 1, np.maximum(keys - 1, 1))
     known = np.isfinite(result.slope).all(axis=1)
-    variance = np.where(known, found.variance(along), np.nan)
-    return Side(method, result.value, variance, keys, skew, lopsided, freedom)
+    bent = _curvature(answer, found, what, at)
+    variance = np.where(known, found.variance(along) + bent, np.nan)
+    unseen = _unseen(found, slope, along, extremes, method)
+    alone = np.isnan(unseen).any()
+    return Side(
+        method,
+        result.value,
+        variance,
+        keys,
+        skew,
+        unseen,
+        found.outweighs(along, top),
+        tail_index(found.group, along, found.groups) if alone else np.zeros(found.groups),
+        lopsided,
+        freedom,
+    )
 
 
-def _chosen(sides: dict[Method, Side], method: Method) -> list[Method]:
+def _curvature(answer: Answer, found: Cells, what: Array, at: Array) -> Array:
+    """What an answer's curvature adds to its variance: all of it where the slope vanishes.
+
+    Measured with errors like those of the sample: each key's contribution under a random sign.
+    """
+    here = answer(totals(at))
+    slope = np.nan_to_num(here.slope)
+    if np.array_equal(slope, np.nan_to_num(answer(totals(2 * at + 1)).slope)):
+        return np.zeros(found.groups)  # A linear answer, as sums and counts are.
+    sampled = np.where(found.exact, 0.0, np.sqrt(1 - found.ratio))[:, None] * what
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (CURVATURES, len(found.group)))
+    rests = []
+    for sign in signs:
+        error = found.estimate(sampled * sign[:, None])
+        moved = answer(totals(at + error)).value
+        rests.append(np.nan_to_num(moved - here.value - (slope * error).sum(axis=1)))
+    return np.asarray(np.var(rests, axis=0, ddof=1), np.float64)
+
+
+def _unseen(
+    found: Cells,
+    slope: Array,
+    along: Array,
+    extremes: Extremes | None,
+    method: Method,
+) -> Array:
+    """How far a key that was not sampled may outweigh those that were; NaN if nothing is known."""
+    if extremes is None:
+        return np.full(found.groups, np.nan)
+    stale = found.along(found.stale, slope)
+    bound = extremes.row(slope)
+    if method is Method.CORR:
+        # A key gains at most what it had, as far as the sampled ones show.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gained = np.where(along == 0, 0.0, np.minimum(np.abs(along / stale), 1.0))
+        bound = bound * found.largest(np.where(np.isnan(gained), 1.0, gained))
+    ratio = found.outweighs(along, np.maximum(bound, found.largest(along)))
+    if extremes.unit is not None:
+        heavy = np.where(slope == 0, 0.0, extremes.unit).max(axis=1) / found.ratio
+        ratio = np.maximum(ratio, UNSEEN * heavy)
+    if method is Method.CORR:
+        return ratio
+    some = along != 0
+    like = found.count((stale != 0) & some) >= LIKE * found.count(some)
+    return np.where(like, ratio, np.nan)
+
+
+def _doubts(side: Side, ratio: float) -> list[str]:
+    """Per group what keeps an interval from covering at its rate."""
+    if ratio == 1:
+        return [""] * len(side.keys)
+    changed = side.method is Method.CORR
+    heavy = (side.skew > SKEWED) | (np.abs(side.lopsided) > LOPSIDED) | (side.tail > HEAVY)
+    return [
+        doubt(int(k), float(u), float(s), heavy=bool(h), changed=changed)
+        for k, u, s, h in zip(side.keys, side.unseen, side.share, heavy, strict=True)
+    ]
+
+
+def _chosen(
+    sides: dict[Method, Side], doubts: dict[Method, list[str]], method: Method
+) -> list[Method]:
     """Per group the method asked for; by itself the better of those that can be trusted."""
     aqp, corr = sides[Method.AQP], sides.get(Method.CORR)
     groups = len(aqp.value)
@@ -156,23 +254,13 @@ def _chosen(sides: dict[Method, Side], method: Method) -> list[Method]:
         only = method if method in sides else Method.AQP
         return [only] * groups
     smaller = np.nan_to_num(corr.variance, nan=np.inf) <= np.nan_to_num(aqp.variance, nan=np.inf)
-    trusted, other = corr.keys >= FEWEST, aqp.keys >= FEWEST
-    takes = np.where(trusted == other, smaller, trusted)
+    trust = {
+        m: (s.keys >= FEWEST).astype(int) + np.array([not d for d in doubts[m]])
+        for m, s in sides.items()
+    }
+    trusted, other = trust[Method.CORR], trust[Method.AQP]
+    takes = np.where(trusted == other, smaller, trusted > other)
     return [Method.CORR if t else Method.AQP for t in takes]
-
-
-def _note(method: Method, keys: int, skew: float, lopsided: float) -> str:
-    """Which condition of an honest interval fails, and what would mend it."""
-    rows = "changed rows" if method is Method.CORR else "rows"
-    if keys < FEWEST:
-        return f"too few sampled {rows} for an interval ({keys}): a larger RATIO"
-    if keys < ENOUGH:
-        return f"few sampled {rows} ({keys}): the interval is rough; a larger RATIO mends that"
-    if skew > SKEWED:
-        return f"skewed: one key counts {skew:.0f} times the mean; OUTLIERS mend that"
-    if lopsided > LOPSIDED:
-        return "skewed: a few keys are most of the error; OUTLIERS or a larger RATIO mend that"
-    return ""
 
 
 def with_extra_note(found: Estimates, notes: Sequence[str]) -> Estimates:

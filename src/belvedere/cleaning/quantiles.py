@@ -1,23 +1,29 @@
 """Medians and percentiles by the corrected distribution, and by the bootstrap.
 
-    inverted   F(v) = (stale rows ≤ v + Σ d(≤ v)/m) / N, inverted at p; Woodruff's interval
-               inverts it at p ± t·se, se that of the linearised F at the estimate
+    inverted   T(v) = Σ w (1[x ≤ v] − p) is zero on average where F(v) = p: the interval has the
+               values at which T may be zero, given its own variance there (Woodruff 1952), with
+               w = 1 for stale rows, 1/m for sampled fresh ones, −1/m for sampled stale ones
     bootstrap  sampled keys are drawn again with both of their rows (§5.2.5 draws the two samples
                apart, which loses their correspondence and is several times too wide)
 
-The inverted distribution is cheaper, and as the tests show at least as good: it is what answers.
+Rows of equal value count together: between them T is not a statement about any value. A corrected
+distribution may fall here and there; its value is read midway between what it has reached from
+below and what it does not fall under from above, since either alone is biased.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import stdtrit
 
 from belvedere.cleaning.cells import Ids
+from belvedere.cleaning.diagnosis import ENOUGH, ENOUGH_CHANGED, FEWEST
 from belvedere.cleaning.duals import Array
-from belvedere.cleaning.estimators import FEWEST, Method
+from belvedere.cleaning.estimators import Method
+from belvedere.cleaning.intervals import transformed
 from belvedere.cleaning.resampling import resampled
 
 
@@ -45,33 +51,59 @@ class Quantile:
     """Of the distribution function at the value."""
     keys: int
 
+    def sound(self, *, changed: bool) -> bool:
+        """Whether the interval rests on enough keys, or enough changed ones."""
+        return not np.isnan(self.low) and self.keys >= (ENOUGH_CHANGED if changed else ENOUGH)
+
 
 @dataclass(frozen=True)
 class _Curve:
-    """A distribution as running weights over sorted values, never falling."""
+    """Per distinct value the running weight, and the running sums of each key's squares and cubes."""
 
     value: Array
     mass: Array
-
-    @property
-    def total(self) -> float:
-        return float(self.mass[-1]) if len(self.mass) else 0.0
+    squares: Array
+    cubes: Array
 
     def at(self, share: float) -> float:
         """The smallest value with at least that share of all weight at or below it."""
         if not len(self.value):
             return float("nan")
-        wanted = min(max(share, 0.0), 1.0) * self.total
-        place = int(np.searchsorted(self.mass, wanted - 1e-9 * self.total))
+        end = self.mass[-1]
+        reached = np.minimum(np.maximum.accumulate(self.mass), end)
+        kept = np.minimum.accumulate(self.mass[::-1])[::-1]
+        place = int(np.searchsorted((reached + kept) / 2, share * end - 1e-9 * abs(end)))
         return float(self.value[min(place, len(self.value) - 1)])
 
 
-def _curve(value: Array, weight: Array) -> _Curve:
-    order = np.argsort(value, kind="stable")
-    running = np.cumsum(weight[order])
-    end = running[-1] if len(running) else 0.0
-    # Corrections may make it fall here and there: what was reached is kept, up to the total.
-    return _Curve(value[order], np.minimum(np.maximum.accumulate(running), end))
+def _curve(p: float, sides: Sequence[tuple[Values, float]], whole: Array, ratio: float) -> _Curve:
+    """The distribution, and how sure it is at each of its values that a share p is below."""
+    value = np.concatenate([*(s.value for s, _ in sides), whole])
+    weight = np.concatenate([*(sign * s.weights(ratio) for s, sign in sides), np.ones(len(whole))])
+    values, place = np.unique(value, return_inverse=True)
+    mass = np.cumsum(np.bincount(place, weight, len(values)))
+    sampled = np.concatenate([~s.exact for s, _ in sides])
+    sign = np.concatenate([np.full(len(s.value), sign) for s, sign in sides])[sampled]
+    unit = np.concatenate([s.unit for s, _ in sides])[sampled]
+    at = place[: len(sampled)][sampled]
+    # Each key's residual begins at −p per row, and gains one at the value of each of its rows.
+    order = np.lexsort((at, unit))
+    unit, at, sign = unit[order], at[order], sign[order]
+    first = np.flatnonzero(np.diff(unit, prepend=-1) != 0)
+    length = np.diff(np.append(first, len(unit)))
+    begins = -p * np.add.reduceat(sign, first) if len(first) else np.zeros(0)
+    running = np.cumsum(sign)
+    base = np.repeat(running[first] - sign[first], length)
+    after = np.repeat(begins, length) + running - base
+    before = after - sign
+    squares, cubes = (
+        np.asarray(
+            (begins**k).sum() + np.cumsum(np.bincount(at, after**k - before**k, len(values))),
+            np.float64,
+        )
+        for k in (2, 3)
+    )
+    return _Curve(values, np.asarray(mass, np.float64), np.maximum(squares, 0.0), cubes)
 
 
 def inverted(
@@ -83,30 +115,50 @@ def inverted(
     confidence: float,
 ) -> Quantile:
     """A quantile by the inverted distribution; corrected if the whole stale column is given."""
-    value, weight = [fresh.value], [fresh.weights(ratio)]
-    if whole is not None:
-        value += [whole, stale.value]
-        weight += [np.ones(len(whole)), -stale.weights(ratio)]
-    curve = _curve(np.concatenate(value), np.concatenate(weight))
-    q = curve.at(p)
     sides = [(fresh, 1.0)] + ([(stale, -1.0)] if whole is not None else [])
+    curve = _curve(p, sides, np.zeros(0) if whole is None else whole, ratio)
+    q = curve.at(p)
     # The linearised distribution function at q, per hashed key.
     units = np.concatenate([s.unit[~s.exact] for s, _ in sides])
     each = np.concatenate([sign * ((s.value <= q) - p)[~s.exact] for s, sign in sides])
     _, place = np.unique(units, return_inverse=True)
     residual = np.bincount(place, each) if len(place) else np.zeros(0)
-    total = max(curve.total, 1e-300)
+    total = max(float(curve.mass[-1]) if len(curve.mass) else 0.0, 1e-300)
     variance = float((residual**2).sum() * (1 - ratio) / ratio**2 / total**2)
     keys = int(np.count_nonzero(np.abs(residual) > 1e-12))
-    if keys < FEWEST and ratio < 1:
+    if ratio == 1 or not len(units):
+        return Quantile(q, q, q, 0.0, keys)
+    low, high = (np.nan, np.nan) if keys < FEWEST else _interval(curve, p, keys, ratio, confidence)
+    if np.isnan(low) or np.isnan(high):
         return Quantile(q, float("nan"), float("nan"), variance, keys)
-    half = float(stdtrit(max(keys - 1, 1), (1 + confidence) / 2) * np.sqrt(variance))
-    return Quantile(q, curve.at(p - half), curve.at(p + half), variance, keys)
+    return Quantile(q, min(low, q), max(high, q), variance, keys)
+
+
+def _interval(
+    curve: _Curve, p: float, keys: int, ratio: float, confidence: float
+) -> tuple[float, float]:
+    """The values below which a share p may lie; NaN for an end that no sampled value bounds."""
+    excess = curve.mass - p * curve.mass[-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = excess * ratio / np.sqrt(curve.squares * (1 - ratio))
+        g = np.nan_to_num(curve.cubes / curve.squares**1.5) * np.sqrt(1 - ratio)
+    # Where no key changed sides the distribution is known.
+    t = np.where(curve.squares < 1e-12, np.where(excess > 0, np.inf, -np.inf), t)
+    t = np.where(np.abs(excess) < 1e-9 * curve.mass[-1], 0.0, t)
+    limit = float(stdtrit(max(keys - 1, 1), (1 + confidence) / 2))
+    with np.errstate(invalid="ignore"):
+        known = np.where(np.isinf(t), t, transformed(t, g))
+    not_below, not_above = np.flatnonzero(known >= -limit), np.flatnonzero(known < limit)
+    first = int(not_below[0]) if len(not_below) else len(t)
+    last = int(not_above[-1]) + 1 if len(not_above) else 0
+    low = float(curve.value[first]) if first < len(t) else float("nan")
+    return low, float(curve.value[last]) if last < len(t) else float("nan")
 
 
 def better(sides: dict[Method, Quantile]) -> Method:
-    """The method with the smaller variance among those that show an interval."""
-    shown = {m: q for m, q in sides.items() if not np.isnan(q.low)} or sides
+    """The method with the smaller variance among those that can be trusted, or show an interval."""
+    sound = {m: q for m, q in sides.items() if q.sound(changed=m is Method.CORR)}
+    shown = sound or {m: q for m, q in sides.items() if not np.isnan(q.low)} or sides
     return min(shown, key=lambda m: shown[m].variance)
 
 

@@ -32,8 +32,11 @@ from belvedere.algebra.relations import (
     Scan,
 )
 from belvedere.algebra.scalars import Scalar, col, every, same
+from belvedere.algebra.walks import nodes
 from belvedere.cleaning.cells import Cells, Ids, Rows, cells
 from belvedere.cleaning.duals import Array
+from belvedere.cleaning.estimators import Extremes
+from belvedere.cleaning.known import extremes_of, floats, placed, row_extremes, unit_extremes
 from belvedere.cleaning.questions import UNIT, Question, hashed_columns
 from belvedere.cleaning.totals import Total, What
 from belvedere.rules.sample import predicate
@@ -80,6 +83,8 @@ class Sheet:
     ends: dict[str, Array]
     whole: dict[str, Side]
     """Columns of the whole stale view, for the distribution of their values."""
+    extremes: Extremes | None
+    """The stale view's extremes; None where it was not read."""
 
     @cached_property
     def cells(self) -> Cells:
@@ -116,29 +121,28 @@ def read(
     collect: Collect,
     *,
     stale: bool = True,
+    extremes: bool = True,
 ) -> Sheet:
     """Read a question's rows; `ranks` and `ends` are its quantiles, and its minima and maxima.
 
-    Without `stale` the stale view is not read, as AQP need not.
+    Without `stale` no row of the stale view is read, as AQP need not; its extremes, which are one
+    row for each group, are read where `extremes` asks for them.
     """
     wanted = _wanted(totals, (*ranks, *ends))
-    whole, columns = _whole(question, totals, ends), [_column(question, a) for a in ranks]
+    columns = [_column(question, a) for a in ranks]
     sampled = [_sample(question), _stale_sample(question), *_outliers(question)]
-    plans = [*(_rows(question, of, wanted) for of in sampled), whole, *columns]
-    return _sheet(
-        question,
-        totals,
-        ranks,
-        ends,
-        list(wanted),
-        _collected(plans, collect, len(sampled), stale=stale),
-    )
+    plans = [*(_rows(question, of, wanted) for of in sampled), _whole(question, totals, ends)]
+    apart = _are_extremes_apart(question)
+    plans += [_extremes(question, totals)] * apart + columns
+    asked = set(range(len(plans))) if stale else {0, 2} & set(range(len(sampled)))
+    asked |= {len(sampled) + apart} if extremes else set()
+    found = _collected(plans, collect, asked)
+    return _sheet(question, totals, ranks, ends, list(wanted), found, known=extremes)
 
 
-def _collected(plans: list[Rel], collect: Collect, sampled: int, *, stale: bool) -> list[pa.Table]:
-    """The rows of each plan; of those over the stale view none, if it is not asked."""
-    fresh = {0, 2} & set(range(sampled))
-    found = {i: collect(plan) for i, plan in enumerate(plans) if stale or i in fresh}
+def _collected(plans: list[Rel], collect: Collect, asked: set[int]) -> list[pa.Table]:
+    """The rows of each plan that is asked, none of the others."""
+    found = {i: collect(plan) for i, plan in enumerate(plans) if i in asked}
     first = found[0].slice(0, 0)
 
     def none(plan: Rel) -> pa.Table:
@@ -155,13 +159,16 @@ def _sheet(
     ends: Sequence[Agg],
     wanted: list[str],
     tables: list[pa.Table],
+    *,
+    known: bool,
 ) -> Sheet:
     """Rows of all sides, with their groups and hashed keys as numbers."""
     count = 2 if question.outliers is None else 4
-    sampled, whole, columns = tables[:count], tables[count], tables[count + 1 :]
+    apart = _are_extremes_apart(question)
+    sampled, whole, columns = tables[:count], tables[count], tables[count + 1 + apart :]
     places = numbered(tables, [f"g{i}" for i in range(len(_keys(question)))])
     fresh, stale = _sides(sampled, places.of, wanted)
-    at, *rest = places.of[len(sampled) :]
+    at, rest = places.of[count], places.of[count + 1 + apart :]
     return Sheet(
         places.keys.rename_columns(list(_keys(question))),
         places.count,
@@ -169,16 +176,25 @@ def _sheet(
         question.sampling.ratio,
         fresh,
         stale,
-        _placed(whole, [f"s{j}" for j in range(len(totals))], at, places.count, 0.0),
+        placed(whole, [f"s{j}" for j in range(len(totals))], at, places.count, 0.0),
         np.isin(np.arange(places.count), at),
-        {a.name: _placed(whole, [a.name], at, places.count, np.nan)[:, 0] for a in ends},
+        {a.name: placed(whole, [a.name], at, places.count, np.nan)[:, 0] for a in ends},
         {
             a.name: _side(
                 t.rename_columns([*t.column_names[:-1], a.name]), g, g, [a.name], exact=True
             )
             for a, g, t in zip(ranks, rest, columns, strict=True)
         },
+        _known(question, totals, tables[count + apart], places.of[count + apart], places.count)
+        if known
+        else None,
     )
+
+
+def _known(
+    question: Question, totals: Sequence[Total], table: pa.Table, at: Ids, groups: int
+) -> Extremes:
+    return extremes_of(totals, table, at, groups, clusters=has_clusters(question))
 
 
 def _wanted(totals: Sequence[Total], others: Sequence[Agg]) -> dict[str, Scalar]:
@@ -210,15 +226,6 @@ def _sides(tables: list[pa.Table], places: list[Ids], names: list[str]) -> list[
             side = _joined(side, out)
         sides.append(side)
     return sides
-
-
-def _placed(table: pa.Table, names: list[str], at: Ids, groups: int, none: float) -> Array:
-    """Columns of a table of groups, in the order of all groups."""
-    found = np.full((groups, len(names)), none)
-    for j, name in enumerate(names):
-        values = _floats(table[name])
-        found[at, j] = values if np.isnan(none) else np.nan_to_num(values)
-    return found
 
 
 def _number(value: Scalar) -> Scalar:
@@ -264,14 +271,19 @@ def _outliers(question: Question) -> list[Rel]:
     """The rows of outlier keys, fresh and stale."""
     if question.outliers is None:
         return []
-    fields, _ = unit(question)
     table = question.outliers.stored
+    stale = _of_outliers(question, Kind.SEMI)
+    return [_with_unit(question, below) for below in (_scan(question, table), stale)]
+
+
+def _of_outliers(question: Question, kind: Kind) -> Rel:
+    """The stale rows whose key is among the outliers', or is not."""
+    assert question.outliers is not None
+    fields, _ = unit(question)
     others = tuple(Field(f"__k{i}", f.source, f.type) for i, f in enumerate(fields))
     on = every(same(col(f.name), col(o.name)) for f, o in zip(fields, others, strict=True))
-    stale = Join(
-        _scan(question, question.view.stored), Distinct(Scan(table, others)), Kind.SEMI, on
-    )
-    return [_with_unit(question, below) for below in (_scan(question, table), stale)]
+    keys = Distinct(Scan(question.outliers.stored, others))
+    return Join(_scan(question, question.view.stored), keys, kind, on)
 
 
 def rows_of(question: Question, which: str) -> Rel:
@@ -292,10 +304,46 @@ def _whole(question: Question, totals: Sequence[Total], ends: Sequence[Agg]) -> 
     """The totals of the whole stale view, by group."""
     aggs = [t.aggregate(f"s{j}") for j, t in enumerate(totals)]
     aggs += [Agg(a.name, a.function, (_number(a.args[0]),)) for a in ends]
+    if not _are_extremes_apart(question):
+        aggs += [Agg("__rows", "count"), *row_extremes(totals)]
     below = question.rows(_with_unit(question, _scan(question, question.view.stored)))
     grouped = Aggregate(below, _keys(question), tuple(aggs))
     outputs = [Output(f"g{i}", col(k)) for i, k in enumerate(_keys(question))]
     return Project(grouped, (*outputs, *(Output(a.name, col(a.name)) for a in aggs)))
+
+
+def _extremes(question: Question, totals: Sequence[Total]) -> Rel:
+    """The extremes of the stale rows that may be sampled, and of their hashed keys if these have many.
+
+    Rows of outlier keys are all known: nothing of them can be missed.
+    """
+    keys, below = _keys(question), question.rows(_with_unit(question, _may_be_sampled(question)))
+    aggs = tuple(row_extremes(totals))
+    if has_clusters(question):
+        parts = [t.aggregate(f"s{j}") for j, t in enumerate(totals) if t.what is not What.UNIT]
+        below = Aggregate(below, (*keys, UNIT), (*aggs, *parts))
+        aggs = tuple(Agg(a.name, a.function, (col(a.name),)) for a in aggs)
+        aggs += unit_extremes(parts)
+    outputs = [Output(f"g{i}", col(k)) for i, k in enumerate(keys)]
+    some = Agg("__rows", "count")
+    grouped = Aggregate(below, keys, (some, *aggs))
+    return Project(grouped, (*outputs, *(Output(a.name, col(a.name)) for a in (some, *aggs))))
+
+
+def _may_be_sampled(question: Question) -> Rel:
+    stale = _scan(question, question.view.stored)
+    return stale if question.outliers is None else _of_outliers(question, Kind.ANTI)
+
+
+def _are_extremes_apart(question: Question) -> bool:
+    """Whether extremes are of other rows than totals, or of sums by hashed key."""
+    return question.outliers is not None or has_clusters(question)
+
+
+def has_clusters(question: Question) -> bool:
+    """Whether one hashed key may stand for several rows."""
+    joined = any(isinstance(n, Join) for n in nodes(question.below))
+    return joined or not question.sampling.unique
 
 
 def _column(question: Question, a: Agg) -> Rel:
@@ -344,13 +392,8 @@ def _encoded(columns: list[pa.ChunkedArray]) -> list[Ids]:
     return np.split(coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), ends)
 
 
-def _floats(column: pa.ChunkedArray) -> Array:
-    """Numbers, NaN for NULL."""
-    return np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
-
-
 def _side(table: pa.Table, group: Ids, units: Ids, names: list[str], *, exact: bool) -> Side:
-    values = {n: _floats(table[n]) for n in names}
+    values = {n: floats(table[n]) for n in names}
     return Side(group, units, np.full(len(units), exact), values)
 
 
