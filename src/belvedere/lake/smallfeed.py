@@ -43,8 +43,8 @@ def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str], time
     if sum(_rows(root, c) for c in commits) > times * ROWS_AT_MOST:
         return False
     files = (log.data_file(root, a["path"]) for c in commits for a in touched_files(c))
-    of_time = [kind for kind in kinds if kind in ("date", "timestamp")]
-    return not of_time or not any(DataFile(file).hides_times(of_time) for file in files)
+    days = [kind for kind in kinds if kind in ("date", "timestamp")]
+    return not days or not any(DataFile(file).hides_times(days) for file in files)
 
 
 def all_inserts(commits: Sequence[Commit]) -> bool:
