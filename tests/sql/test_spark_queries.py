@@ -50,7 +50,6 @@ EXECUTED = [
     "SELECT DISTINCT a + 1 AS z FROM r ORDER BY z + 1 LIMIT 2",
     "SELECT a, sum(b) FILTER (WHERE b > 1) OVER (PARTITION BY a) AS q FROM r",
     "TABLE r EXCEPT TABLE r",
-    "FROM r |> EXTEND a + 1 AS z |> WHERE z > 2 |> AGGREGATE count(*) AS n GROUP BY z",
     *(text for text, _ in COMBINED[2:240:17]),
     *CORRELATED[::9],
 ]
