@@ -95,7 +95,7 @@ PERCENTILE_ORDER | a percentile in descending order | order ascending, by 1 minu
 OFFSET | OFFSET without LIMIT | add a LIMIT
 LIMIT_NOT_A_NUMBER | a LIMIT or OFFSET that is an expression | write a number
 SCRIPT | TRANSFORM with a script | write it in SQL
-PIPE | a query with pipes that is not read | write it as one SELECT
+PIPE | a query with pipes | write it as one SELECT
 OPERATOR | an operator that is not read | write the function of the same meaning
 IDENTIFIER_CLAUSE | a name that is given as IDENTIFIER(…) | write the name itself
 OTHER_QUERY | a clause or a query of a kind that is not read | write SELECT … FROM without it

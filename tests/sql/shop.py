@@ -42,7 +42,11 @@ class Shop:
         """The relation of that name, in any case and with or without a schema."""
         short = name.split(".")[-1].lower()
         if short not in self.relations:
-            raise Invalid(f"no table {name!r}", hint=did_you_mean(name, self.relations))
+            raise Invalid(
+                f"no table {name!r}",
+                hint=did_you_mean(name, self.relations),
+                reason="UNKNOWN_TABLE",
+            )
         return self.relations[short]
 
 

@@ -72,7 +72,7 @@ UNSUPPORTED = [
     ),
     ("SELECT a FROM r UNION BY NAME SELECT d FROM s", "BY NAME"),
     ("SELECT sum(b) OVER (ORDER BY a ROWS 1 PRECEDING EXCLUDE TIES) AS s FROM r", "EXCLUDE"),
-    ("FROM r |> TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+    ("FROM r |> TABLESAMPLE (10 PERCENT)", "a pipe"),
     ("FROM r |> AS q |> SELECT q.a", "a pipe"),
     ("FROM r |> DROP c", "a pipe"),
     ("SELECT a >>> 1 AS z FROM r", "operator >>>"),

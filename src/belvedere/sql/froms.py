@@ -114,9 +114,6 @@ def _relation(ctx: Context, node: exp.Expr, env: Env) -> Source:
                 raise ctx.unsupported(
                     "IDENTIFIER(…)", node, "write the name itself", reason="IDENTIFIER_CLAUSE"
                 )
-            if name == "tablealias":
-                hint = "write it as one SELECT, with subqueries where it needs them"
-                raise ctx.unsupported("a pipe with AS", node, hint, reason="PIPE")
             raise ctx.unsupported(
                 f"table function {name}", node, "select from a table", reason="TABLE_FUNCTION"
             )

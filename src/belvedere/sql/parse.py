@@ -18,6 +18,9 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 def parse_query(text: str) -> exp.Query:
     """The syntax tree of the one query in the text."""
+    # The parser moves pipe operators past each other (WHERE before LIMIT), and drops DISTINCT.
+    if pipe := _unread(text, _UNREAD[:1]):
+        raise pipe
     parsed = parse_statements(text)
     if not parsed:
         raise Invalid(
@@ -69,11 +72,13 @@ _UNREAD = (
 )
 
 
-def _unread(text: str) -> Unsupported | None:
+def _unread(
+    text: str, constructs: tuple[tuple[str, str, str, str], ...] = _UNREAD
+) -> Unsupported | None:
     """The error for a text with a construct of Spark's that the parser stumbles over."""
     tokens, _ = tokenize(text)
     words = [text[t.start : t.end + 1].upper() for t in tokens]
-    for written, what, hint, code in _UNREAD:
+    for written, what, hint, code in constructs:
         parts = list(written) if written == ">>>" else [written]
         for i, token in enumerate(tokens):
             if words[i : i + len(parts)] == parts:

@@ -261,8 +261,10 @@ def _create_view(c: Cursor, replace: bool = False) -> CreateView:
 
 
 def _no_clause(c: Cursor) -> Invalid | Unsupported:
+    # The tokenizer takes some pairs of words, as CLUSTER BY, for one.
+    written = " ".join(f"{c.word()} {c.word(1)}".split())
     for phrase, hint in _OTHER_CLAUSES.items():
-        if c.sees(phrase):
+        if f"{written} ".startswith(f"{phrase} "):
             what = "a column list" if phrase == "(" else phrase
             message = f"{what} in CREATE MATERIALIZED VIEW is not supported"
             return Unsupported(message, detail=c.place(), hint=hint, reason="VIEW_CLAUSE")
