@@ -113,6 +113,12 @@ class Saves:
             return self._problem(kind, name) is not None
         return path.name in kept_aside(path.parent)
 
+    def mending(self, kind: str, name: str) -> str:
+        """What makes a state again that was lost; nothing if none was."""
+        if not self.was_lost(kind, name):
+            return ""
+        return f"make it again, for its file is damaged: {_mending(kind, name)}"
+
     def damages(self, *kinds: str) -> list[Damage]:
         """What was lost with states that cannot be used and were not replaced since."""
         wholes = kept_aside(self.home).items()
