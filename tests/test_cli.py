@@ -7,7 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from belvedere import cli, derived
 from belvedere.errors import Internal, Invalid
 from belvedere.progress import working
 from belvedere.prompt import complete, prompt
+from lake.damages import DAMAGES
 
 
 @pytest.fixture
@@ -125,6 +126,28 @@ def test_a_mistake_is_told_without_a_stack_trace_or_spark(
     assert (code, out) == (1, "")
     assert said in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("table", ["__bv_owners", "video"])
+@pytest.mark.parametrize("damage", DAMAGES[:-1], ids=lambda d: d.__name__)
+def test_a_damaged_log_is_told_in_a_line(
+    lake: Path, capsys: pytest.CaptureFixture[str], table: str, damage: Callable[[Path], None]
+) -> None:
+    damage(newest_commit(lake / table))
+    for command in (["describe", "owners"], ["history", "owners"], ["explain", "owners"]):
+        code, _, err = run(capsys, *command, "--lake", str(lake))
+        assert code in (0, 1)
+        assert "<unknown>" not in err
+        assert "Traceback" not in err
+        assert code == 0 or "cannot be read" in err or "no table" in err
+    for command in (["status"], ["show"], ["status", "--json"]):
+        code, out, _ = run(capsys, *command, "--lake", str(lake))
+        assert code == 0
+        assert "<unknown>" not in out
+
+
+def newest_commit(root: Path) -> Path:
+    return max((root / "_delta_log").glob("*.json"))
 
 
 def test_a_lake_that_does_not_exist_is_not_made(

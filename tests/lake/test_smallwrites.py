@@ -15,6 +15,8 @@ from belvedere.lake import smallwrites, tables
 from belvedere.lake.merges import Merge
 from belvedere.lake.smallwrites import MOST_REPLACED, can_replace, merge_rows
 from belvedere.lake.stamps import Stamp
+from belvedere.lake.trouble import StateMismatch, noticing_mismatch
+from belvedere.views.maintenance import _not_negative
 
 
 @pytest.mark.parametrize(("rows", "can"), [(0, True), (MOST_REPLACED // 2, True), (MOST_REPLACED // 2 + 1, False)])  # fmt: skip
@@ -35,6 +37,22 @@ def test_few_rows_of_many_bytes_are_left_to_spark(
 def test_partitions_are_left_to_spark(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1], "b": [2]}), partition_by=["b"])
     assert not can_replace(tables.read("t", tmp_path))
+
+
+def test_a_count_below_zero_is_told_as_what_it_means_and_nothing_is_written(
+    tmp_path: Path,
+) -> None:
+    write_deltalake(tmp_path, pa.table({"k": [1], "__n": [2]}))
+    count = column("s", "__n")
+    merge = Merge(keys=("k",), insert={"k": column("s", "k"), "__n": _not_negative(count)})
+    wrong = pa.table({"k": [7], "__n": [-1]})
+    with (
+        pytest.raises(StateMismatch, match="not what their vector says") as found,
+        noticing_mismatch("t", by_division=True),
+    ):
+        merge_rows(tables.read("t", tmp_path), wrong, merge, Stamp("v", 1, {}))
+    assert found.value.reason == "STATE_MISMATCH"
+    assert DeltaTable(tmp_path).version() == 0
 
 
 NAN, SIGNED = (np.array([bits]).view(np.float64)[0] for bits in (0x7FF8 << 48, -(8 << 48)))

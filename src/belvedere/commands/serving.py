@@ -225,9 +225,12 @@ def _unsubscribe(arguments: argparse.Namespace) -> int:
 
 def _subscriptions(arguments: argparse.Namespace) -> int:
     from belvedere.listing import table
-    from belvedere.scheduling.subscriptions import subscriptions
+    from belvedere.scheduling.subscriptions import lost, subscriptions
 
-    found = subscriptions(shelf(arguments))
+    here = shelf(arguments)
+    found = subscriptions(here)
+    for each in lost(here):
+        print(each, file=sys.stderr)
     if arguments.json:
         print_json(found)
         return OK

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltalake import Schema
-from pyspark.errors import PySparkException
 
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake import tables, upkeep
@@ -40,6 +39,8 @@ _naming = threading.Lock()
 
 def register(door: Door) -> None:
     """Make every Delta table of the lake's directory known to Spark by its name."""
+    from pyspark.errors import PySparkException
+
     if door.directory is None:
         return
     upkeep.sweep(door.directory)

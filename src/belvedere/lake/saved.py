@@ -113,11 +113,18 @@ class Saves:
             return self._problem(kind, name) is not None
         return path.name in kept_aside(path.parent)
 
+    def mending(self, kind: str, name: str) -> str:
+        """What makes a state again that was lost; nothing if none was."""
+        if not self.was_lost(kind, name):
+            return ""
+        return f"make it again, for its file is damaged: {_mending(kind, name)}"
+
     def damages(self, *kinds: str) -> list[Damage]:
         """What was lost with states that cannot be used and were not replaced since."""
         wholes = kept_aside(self.home).items()
         found = [Damage(k, _ALL, _ASIDE, p) for k, p in wholes if k in (kinds or USES)]
         for kind in kinds or USES:
+            found += _unlisted(kind, self.home / kind)
             for name in self._all(kind):
                 problem = self._problem(kind, name)
                 if problem is not None:
@@ -154,13 +161,15 @@ class Saves:
 
     def head(self, kind: str, name: str) -> Head:
         """The definition and the vector of a state, without its arrays."""
-        return self._head(kind, name)[0]
+        with self._opened(kind, name) as file:
+            return self._head(kind, name, file)[0]
 
     def load(self, kind: str, name: str) -> Saved:
         """A state, its checksums verified; `Corrupt` if it is not what was saved."""
-        head, places = self._head(kind, name)
         path = self._path(kind, name)
-        with open_file(path) as file:
+        # Both from one file: another may take its place meanwhile.
+        with self._opened(kind, name) as file:
+            head, places = self._head(kind, name, file)
             whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         arrays = {}
         for array, (kind_text, shape, at, size, checksum) in places.items():
@@ -223,26 +232,28 @@ class Saves:
 
     def _looked_at(self, kind: str, name: str) -> Exception | None:
         try:
-            self._head(kind, name)
+            self.head(kind, name)
         except FileNotFoundError:
             return None
         except (Corrupt, OSError) as error:
             return error.with_traceback(None)
         return None
 
-    def _head(self, kind: str, name: str) -> tuple[Head, dict[str, Any]]:
+    def _opened(self, kind: str, name: str) -> BinaryIO:
         path = self._path(kind, name)
-        hint = USES[kind].mend.format(name=name) if kind in USES else _BUILT_AGAIN
         try:
-            with open_file(path) as file:
-                text = _head_of(file)
-                size = os.fstat(file.fileno()).st_size
-            record = json.loads(text)
-            if record["format"] == FORMAT:
-                vector = vector_of(record["vector"])
-                return Head(kind, name, record["definition"], vector, size), record["arrays"]
+            return open_file(path)
         except NotAFile as error:
-            raise _corrupt(path, str(error.strerror), hint) from error
+            raise _corrupt(path, str(error.strerror), _mending(kind, name)) from error
+
+    def _head(self, kind: str, name: str, file: BinaryIO) -> tuple[Head, dict[str, Any]]:
+        """The head of a state, and where its arrays are."""
+        path, hint = self._path(kind, name), _mending(kind, name)
+        try:
+            record = json.loads(_head_of(file))
+            if record["format"] == FORMAT:
+                vector, size = vector_of(record["vector"]), os.fstat(file.fileno()).st_size
+                return Head(kind, name, record["definition"], vector, size), record["arrays"]
         except (ValueError, KeyError, TypeError) as error:
             raise _corrupt(path, "its head does not match its checksum", hint) from error
         raise Corrupt(
@@ -252,12 +263,28 @@ class Saves:
         )
 
 
+def _mending(kind: str, name: str) -> str:
+    """What to do without a state."""
+    return USES[kind].mend.format(name=name) if kind in USES else _BUILT_AGAIN
+
+
 def _entries(directory: Path) -> list[Path]:
     """What is in a directory, if that can be read."""
     try:
         return list(directory.iterdir())
     except OSError:
         return []
+
+
+def _unlisted(kind: str, directory: Path) -> list[Damage]:
+    """What is not known because a directory of states cannot be read."""
+    try:
+        next(directory.iterdir(), None)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [Damage(kind, _ALL, _why(error), directory)]
+    return []
 
 
 def _is_damage(problem: Exception | None) -> bool:

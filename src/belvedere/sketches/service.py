@@ -276,6 +276,5 @@ class Service:
     def refuse_unknown(self, name: str) -> None:
         if name not in self.names():
             known = ", ".join(self.names()) or "none"
-            raise Invalid(
-                f"no sketch {name!r}", hint=f"sketches here: {known}", reason="UNKNOWN_SKETCH"
-            )
+            hint = self._saves.mending(KIND, name) or f"sketches here: {known}"
+            raise Invalid(f"no sketch {name!r}", hint=hint, reason="UNKNOWN_SKETCH")

@@ -205,7 +205,9 @@ class Synopses:
         if canonical not in self.names():
             raise Invalid(
                 f"no synopsis {name!r}",
-                hint=did_you_mean(name, self.names()) or "SHOW SYNOPSES lists them",
+                hint=self._saves.mending(SAVED_AS, canonical)
+                or did_you_mean(name, self.names())
+                or "SHOW SYNOPSES lists them",
                 reason="UNKNOWN_SYNOPSIS",
             )
         return canonical
