@@ -14,7 +14,14 @@ import pytest
 from belvedere.algebra.scalars import col
 from belvedere.errors import Invalid
 from belvedere.memory.kinds import arrow
-from belvedere.sketches.partitions import Partition, equi_depth, equi_width, given, runs
+from belvedere.sketches.partitions import (
+    Partition,
+    equi_depth,
+    equi_width,
+    found_by_filters,
+    given,
+    runs,
+)
 
 UTC = dt.UTC
 VALUES: dict[str, list[Any]] = {
@@ -52,6 +59,23 @@ def test_values_have_the_same_fragment_everywhere(kind: str) -> None:
             f"SELECT i FROM t WHERE {cut.predicate(bitmap).sql('duckdb')} ORDER BY i"
         )
         assert [i for (i,) in kept.fetchall()] == [i for i, f in enumerate(wanted) if f == keep]
+
+
+@pytest.mark.parametrize("day", [dt.date(1582, 10, 1) + dt.timedelta(days) for days in range(20)])
+def test_ranges_begin_on_a_day_that_the_old_calendar_had(day: dt.date) -> None:
+    left_out = dt.date(1582, 10, 5), dt.date(1582, 10, 14)
+    kept = np.array([False, True, False])
+    first = found_by_filters(day)
+    assert first <= day and not left_out[0] <= first <= left_out[1]
+    assert (first == day) is not left_out[0] <= day <= left_out[1]
+    told = Partition("t", "a", "date", (day,)).predicate(kept).sql()
+    assert first.isoformat() in told
+    for hour in (0, 23):
+        moment = dt.datetime(day.year, day.month, day.day, hour, tzinfo=UTC)
+        begins = found_by_filters(moment)
+        for zone in (-12, 14):
+            local = begins.astimezone(dt.timezone(dt.timedelta(hours=zone))).date()
+            assert begins <= moment and not left_out[0] <= local <= left_out[1]
 
 
 @pytest.mark.parametrize("kind", [k for k in VALUES if k not in ("string", "decimal(30,5)")])
