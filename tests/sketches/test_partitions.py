@@ -14,7 +14,14 @@ import pytest
 from belvedere.algebra.scalars import col
 from belvedere.errors import Invalid
 from belvedere.memory.kinds import arrow
-from belvedere.sketches.partitions import Partition, equi_depth, equi_width, given, runs
+from belvedere.sketches.partitions import (
+    Partition,
+    equi_depth,
+    equi_width,
+    found_by_filters,
+    given,
+    runs,
+)
 
 UTC = dt.UTC
 VALUES: dict[str, list[Any]] = {
@@ -52,6 +59,26 @@ def test_values_have_the_same_fragment_everywhere(kind: str) -> None:
             f"SELECT i FROM t WHERE {cut.predicate(bitmap).sql('duckdb')} ORDER BY i"
         )
         assert [i for (i,) in kept.fetchall()] == [i for i, f in enumerate(wanted) if f == keep]
+
+
+@pytest.mark.parametrize("day", [dt.date(1582, 10, 1) + dt.timedelta(days) for days in range(20)])
+def test_ranges_begin_on_a_day_that_the_old_calendar_had(day: dt.date) -> None:
+    left_out = [dt.date(1582, 10, number) for number in range(5, 15)]
+    kept = np.array([False, True, False])
+    first = found_by_filters(day)
+    assert isinstance(first, dt.date)
+    assert first < day if day in left_out else first == day
+    assert first not in left_out
+    told = Partition("t", "a", "date", (day,)).predicate(kept).sql()
+    assert first.isoformat() in told
+    for hour in (0, 23):
+        moment = dt.datetime(day.year, day.month, day.day, hour, tzinfo=UTC)
+        begins = found_by_filters(moment)
+        assert isinstance(begins, dt.datetime)
+        assert begins <= moment
+        for zone in (-12, 14):
+            local = begins.astimezone(dt.timezone(dt.timedelta(hours=zone))).date()
+            assert local not in left_out
 
 
 @pytest.mark.parametrize("kind", [k for k in VALUES if k not in ("string", "decimal(30,5)")])
