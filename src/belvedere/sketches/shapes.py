@@ -17,7 +17,6 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
-from belvedere.algebra.printing import tree
 from belvedere.algebra.relations import (
     Aggregate,
     Filter,
@@ -61,7 +60,8 @@ def shape(q: Rel) -> Shape:
     try:
         return _shape(q)
     except _OtherForm:
-        return Shape((), (), None, (), (), None, None, (), tree(q))
+        # Not as people read it: there a column named `true` and the constant are one text.
+        return Shape((), (), None, (), (), None, None, (), repr(q))
 
 
 class _OtherForm(Exception):
