@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 from deltalake import (
@@ -41,6 +41,8 @@ _PLAIN_FAMILIES = ("decimal", "timestamp")
 _FLOATS = ("float", "double")
 
 
+Compression: TypeAlias = Literal["SNAPPY", "ZSTD"]
+
 CHECKPOINTS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
@@ -52,12 +54,12 @@ def stamped(stamp: Stamp) -> CommitProperties:
     )
 
 
-def writer_properties(table: DeltaTable) -> WriterProperties | None:
+def writer_properties(table: DeltaTable, compression: Compression = "SNAPPY") -> WriterProperties:
     """What files of a table are written with, so that Spark's filters skip none of their rows."""
     columns = columns_of(json.loads(table.schema().to_json()))
     silent = ColumnProperties(statistics_enabled="NONE", dictionary_enabled=False)
     found = {name: silent for name, kind in columns if misleads_spark(kind)}
-    return WriterProperties(compression="SNAPPY", column_properties=found) if found else None
+    return WriterProperties(compression=compression, column_properties=found or None)
 
 
 def can_replace(table: Table) -> bool:

@@ -59,7 +59,7 @@ def keep_up(table: Table, version: int) -> None:
         if passes_arrow(table) and sum(f.size < crumb for f in some) > MANY:
             opened.optimize.compact(
                 target_size=crumb,
-                writer_properties=writer_properties(opened),
+                writer_properties=writer_properties(opened, "ZSTD"),
                 post_commithook_properties=CHECKPOINTS,
             )
         opened.vacuum(dry_run=False, full=True, post_commithook_properties=CHECKPOINTS)
@@ -108,7 +108,7 @@ def lay_out(table: Table, column: str) -> None:
             [column],
             target_size=_piece(some),
             max_spill_size=MEMORY,
-            writer_properties=writer_properties(opened),
+            writer_properties=writer_properties(opened, "ZSTD"),
             post_commithook_properties=CHECKPOINTS,
         )
 

@@ -196,8 +196,8 @@ class Range:
         if str(self.value) != str(other.value) or len({c.among(plain) for c in ends}) > 1:
             return False
         apart = all(c.is_kept for c in ends)
-        low, floor = (r.low and r.low.number for r in (self, other))
-        high, ceiling = (r.high and -r.high.number for r in (self, other))
+        low, floor = (r.low.number if r.low else None for r in (self, other))
+        high, ceiling = (-r.high.number if r.high else None for r in (self, other))
         return _after(low, self.low_in, floor, other.low_in, apart) and _after(
             high, self.high_in, ceiling, other.high_in, apart
         )
