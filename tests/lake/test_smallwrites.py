@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar, call
 from belvedere.lake import smallwrites, tables
+from belvedere.lake.files import files
 from belvedere.lake.merges import Merge
-from belvedere.lake.smallwrites import MOST_REPLACED, can_replace, merge_rows
+from belvedere.lake.smallwrites import MOST_REPLACED, can_replace, merge_rows, replace_rows
 from belvedere.lake.stamps import Stamp
+from belvedere.lake.statistics import column_facts
 from belvedere.lake.trouble import StateMismatch, noticing_mismatch
 from belvedere.views.maintenance import _not_negative
 
@@ -90,3 +94,21 @@ def test_nan_is_the_greatest_number_whatever_its_bits(tmp_path: Path, kind: pa.D
             assert (place(row["low"]), place(row["high"])) == (there[0], there[-1]), pair
         else:
             assert row["low"] is row["high"] is None
+
+
+def test_files_record_nothing_by_which_spark_would_skip_rows_of_theirs(tmp_path: Path) -> None:
+    long = pa.decimal128(20, 2)
+    schema = pa.schema([("k", pa.int64()), ("z.a", pa.float64()), ("f", pa.float32()), ("d", long)])
+    write_deltalake(tmp_path, schema.empty_table())
+    rows = pa.table([[1, 2], [0.5, float("nan")], [-0.0, 1.0], [Decimal("12345678901234567.13")] * 2], schema=schema)  # fmt: skip
+    replace_rows(tmp_path, rows, Stamp("v", 1, {}))
+    table = tables.read("t", tmp_path)
+    same = {c: column("s", c) for c in schema.names}
+    merge_rows(table, rows.slice(1), Merge(("k",), update=same, insert=same), Stamp("v", 2, {}))
+    table = tables.read("t", tmp_path)
+    for file in files(tmp_path, table.version) or ():
+        assert column_facts(table, file, "k").bounds is not None
+        assert all(column_facts(table, file, c).bounds is None for c in schema.names[1:])
+        group = pq.ParquetFile(file.path).metadata.row_group(0)
+        assert [group.column(i).statistics is not None for i in range(4)] == [True, *[False] * 3]
+        assert {group.column(i).compression for i in range(4)} == {"SNAPPY"}

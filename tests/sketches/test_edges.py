@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from belvedere.connection import Lake
 from belvedere.lake import tables
 from belvedere.lake.door import open_directory
 from belvedere.lake.opening import open_version
+from belvedere.lake.smallwrites import writer_properties
+from belvedere.lake.statistics import misleads_spark
 from belvedere.memory import kinds
 from belvedere.sketches.partitions import Bitmap, Partition
 from belvedere.sketches.use import _needed
@@ -134,6 +136,36 @@ def test_rows_of_fragments_are_found_by_their_ranges(
 
 def test_each_files_recorded_values_are_bounds(lake: Lake, root: Path) -> None:
     recorded.holds(root / "by_spark", {f"c{i}": kind for i, kind in enumerate(EDGES)})
+
+
+def test_sparks_filters_find_all_rows_of_small_writes(lake: Lake, root: Path) -> None:
+    some, place = rows(7), root / "small"
+    write_deltalake(str(place), some.schema.empty_table())
+    for part in range(0, 12, 3):
+        how = writer_properties(DeltaTable(str(place)))
+        write_deltalake(str(place), some.slice(part, 3), mode="append", writer_properties=how)
+    cases = [
+        (f"c{i}", kind, v)
+        for i, kind in enumerate(EDGES)
+        if misleads_spark(kind)
+        for v in dict.fromkeys(map(recorded._order, some[f"c{i}"].drop_null().to_pylist()))
+    ]
+    texts = {"(True, 0.0)": "NaN"}
+    found: dict[int, set[int]] = {}
+    conditions = [
+        f"{c} >= CAST('{texts.get(str(v), v[1] if isinstance(v, tuple) else v)}' AS {kind})"
+        for c, kind, v in cases
+    ]
+    parts = (
+        f"SELECT {n} AS n, id FROM delta.`{place}` WHERE {condition}"
+        for n, condition in enumerate(conditions)
+    )
+    for n, i in lake.spark.sql(" UNION ALL ".join(parts)).collect():
+        found.setdefault(n, set()).add(i)
+    for n, (column, _, least) in enumerate(cases):
+        pairs = zip(some["id"].to_pylist(), some[column].to_pylist(), strict=True)
+        wanted = {i for i, v in pairs if v is not None and recorded._order(v) >= least}
+        assert found.get(n, set()) == wanted, conditions[n]
 
 
 def created(lake: Lake, name: str, columns: str, values: list[str]) -> None:

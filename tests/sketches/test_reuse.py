@@ -179,3 +179,10 @@ def test_a_literals_type_is_part_of_the_condition(one: str, other: str, holds: b
     types = {"x": "bigint", "s": "string", "d": "date"}
     read = (Scalar(parse_one(t, dialect=SparkAsWritten)) for t in (one, other))
     assert implies(*read, types) is holds
+
+
+def test_queries_of_no_common_shape_differ_by_the_types_of_their_constants() -> None:
+    text = "SELECT g FROM r WHERE v > {} UNION ALL SELECT p FROM r"
+    shapes = {t: shape(plan(text.format(t))) for t in ("5", "5L", "5e0", "5.0", "5D", "'5'", "`v`")}
+    assert all(s.text for s in shapes.values())
+    assert len({s.text for s in shapes.values()}) == len(shapes)

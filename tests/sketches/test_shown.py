@@ -7,10 +7,13 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from sqlglot import parse_one
 
 from belvedere.algebra.relations import Order
+from belvedere.algebra.scalars import Scalar
+from belvedere.errors import Unsupported
 from belvedere.kernels.grouping import Words
-from belvedere.sketches.shown import Column, First
+from belvedere.sketches.shown import Column, First, Having
 
 DIGITS = (9, 18, 19, 38)
 
@@ -45,3 +48,37 @@ def test_the_first_are_those_that_sorting_finds(
         found = First.of((order,), limit, columns).among(np.arange(60), weights)
         last = sorted(map(place, numbers))[limit - 1]
         assert found.tolist() == [place(n) <= last for n in numbers]
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("`x` > 5", [False, True, True, False]),
+        ("`x` >= 1e300", [False, True, True, False]),
+        ("5 < `x`", [False, True, True, False]),
+        ("`x` < 5", [True, False, False, False]),
+        ("`x` = 5", [False, False, False, False]),
+    ],
+)
+def test_nan_is_greater_than_every_number_and_null_is_not(
+    condition: str, shown: list[bool]
+) -> None:
+    values = pa.array([1.0, float("nan"), float("inf"), None])
+
+    def columns(_name: str, groups: Words) -> Column:
+        return Column(values.take(pa.array(groups)), "double")
+
+    having = Having.of((Scalar(parse_one(condition, dialect="spark")),), columns)
+    assert having.holds(np.arange(4)).tolist() == shown
+
+
+def test_a_constant_that_is_no_float_is_not_compared_with_floats() -> None:
+    def columns(_name: str, groups: Words) -> Column:
+        return Column(pa.nulls(len(groups), pa.float32()), "float")
+
+    def having(condition: str) -> Having:
+        return Having.of((Scalar(parse_one(condition, dialect="spark")),), columns)
+
+    having("`x` > 16777216")
+    with pytest.raises(Unsupported):
+        having("`x` > 16777217")

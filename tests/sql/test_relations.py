@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from belvedere.algebra.printing import tree
 from belvedere.algebra.relations import Agg, Aggregate, Field, Filter, Scan
 from belvedere.algebra.scalars import call, col
 from belvedere.algebra.walks import tables
+from belvedere.analyses.keys import key
 from belvedere.sql.bind import Relation, bind
 from sql.shop import Shop, bound
 
@@ -74,3 +77,23 @@ def test_an_inner_scope_hides_an_outer_one() -> None:
 def test_a_qualifier_is_not_taken_for_a_column_without_fields() -> None:
     plan = bound("SELECT a.b FROM r a WHERE EXISTS (SELECT 1 FROM s WHERE s.a = a.a)").plan
     assert "Semi join on a_2 = a" in tree(plan)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        ("1", "2", True),
+        ("'a'", "'b'", True),
+        ("1", "1.0", False),
+        ("1.0", "1.00", False),
+        ("1", "1e0", False),
+        ("1", "'1'", False),
+        ("1.5", "2.5", False),
+    ],
+)
+def test_parts_of_a_union_are_told_apart_by_constants_that_differ_in_every_type(
+    one: str, other: str, apart: bool
+) -> None:
+    text = f"SELECT DISTINCT a, {one} AS t FROM v UNION ALL SELECT DISTINCT a, {other} AS t FROM v"
+    found = key(bind(text, Shop({"v": "a int"})).plan, lambda _table: None)
+    assert (found is not None) is apart

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import parse_one
 
 from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.bind import Relation, bind
+from belvedere.synopses.linear import interval
 from belvedere.synopses.planning import Plan, plan
 from belvedere.synopses.region import region
 from belvedere.synopses.selectivity import Known
 from belvedere.synopses.shape import Band
 from belvedere.synopses.stream import _Schemas
+from belvedere.synopses.terms import measured
 
 TABLES = {
     "ss": {"item": "int", "ticket": "int", "day": "int", "customer": "int"},
@@ -169,3 +172,12 @@ def test_subqueries_and_views_dissolve() -> None:
     assert [f.sql() if f else "" for f in made.filters] == ["`ticket` > 1", "`s` = 'y'"]
     [(left, right)] = made.meetings[0].equal
     assert {left.scalar.sql(), right.scalar.sql()} == {"`item`", "`a` + 1"}
+
+
+@pytest.mark.parametrize("constant", ["1e3", "1.5E0"])
+def test_whole_numbers_compared_as_doubles_are_no_exact_band(constant: str) -> None:
+    for text in (f"x < y + {constant}", f"abs(x - y) <= {constant}", f"{constant} * x < y"):
+        found = interval(parse_one(text, dialect="spark"))
+        assert found is not None
+        assert measured("bigint", "bigint", found) is None
+        assert measured("double", "bigint", found) is not None

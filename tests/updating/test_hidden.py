@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlglot import parse_one
 
+from belvedere.algebra.scalars import Scalar
 from belvedere.lake.keys import ForeignKey
+from belvedere.sql.dialect import SparkAsWritten
 from belvedere.updating.checks import Check, Mode
 from belvedere.updating.constraints import check
 from belvedere.updating.domains import Domain
+from belvedere.updating.spoken import left
 from belvedere.updating.unused import Unused
 from updating.typed import Typed
 
@@ -195,3 +199,25 @@ def test_an_estimate_fills_in_what_may_be_null_and_what_nothing_fits() -> None:
     checks = {t: {"checks": {"c": check(f"x IN ({v})")}} for t, v in (("b", 1), ("c", 2))}
     assert joined("int", [], **checks).possible == "no"
     assert joined("int", [], mode=Mode.FAST, **checks).possible in ("yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind", "values"),
+    [
+        ("x = 5L", "int", [5]),
+        ("x IN (1, 2L)", "bigint", [1, 2]),
+        ("x = 1e3", "int", [1000]),
+        ("x = 1e16", "bigint", None),
+        ("x = 1e-1", "decimal(20,10)", None),
+        ("x = CAST(1.7 AS INT)", "decimal(3,1)", None),
+        ("x = CAST('5' AS INT)", "string", None),
+        ("x = DATE '1970-01-05'", "date", [4]),
+        ("x = '19700105'", "date", None),
+        ("x = TIMESTAMP '1970-01-01 00:00:00'", "timestamp", None),
+        ("x = '1970-01-01 00:00:00'", "timestamp_ntz", [0]),
+    ],
+)
+def test_a_condition_leaves_the_values_that_spark_finds_equal(
+    condition: str, kind: str, values: list[int] | None
+) -> None:
+    assert left(Scalar(parse_one(condition, dialect=SparkAsWritten)), ["x"], kind) == values

@@ -192,20 +192,32 @@ def _tagged(q: Union, inner: list[Key | None]) -> Key | None:
     together = tuple(c for c in q.columns if any(k and c in k.columns for k in keys))
     for place, name in enumerate(q.columns):
         tags = [_constant(side, side.columns[place]) for side in q.children]
-        if None not in tags and len(set(tags)) == len(tags):
+        alike = len({type(tag) for tag in tags}) == 1
+        if alike and None not in tags and len(set(tags)) == len(tags):
             return Key(tuple(dict.fromkeys((*together, name))), solid=True)
     return None
 
 
-def _constant(q: Rel, column: str) -> str | None:
-    """The text of a column that is one constant in all rows, and not NULL."""
+def _constant(q: Rel, column: str) -> int | str | None:
+    """The value of a column that is one constant in all rows: a whole number or a text.
+
+    Other constants may be equal though they are written differently, as 1 and 1.0 are.
+    """
     match q:
         case Project():
             value = next(o.value for o in q.outputs if o.name == column)
             if value.column:
                 return _constant(q.child, value.column)
-            return value.sql() if isinstance(value.expr, exp.Literal) else None
+            return _plain_constant(value.expr)
         case Filter() | Distinct() | TopK():
             return _constant(q.child, column)
         case _:
             return None
+
+
+def _plain_constant(e: exp.Expr) -> int | str | None:
+    if not isinstance(e, exp.Literal):
+        return None
+    if e.is_string:
+        return str(e.this)
+    return int(e.this) if e.this.isdigit() else None

@@ -21,7 +21,7 @@ from belvedere.lake import log
 from belvedere.lake.machine import as_unable
 from belvedere.lake.shelf import Tables
 from belvedere.lake.smallfeed import arrow_schema, is_small, signed_arrow
-from belvedere.lake.smallwrites import CHECKPOINTS
+from belvedere.lake.smallwrites import CHECKPOINTS, writer_properties
 from belvedere.lake.tables import Table
 from belvedere.sql.char_columns import char_length
 from belvedere.sql.render import SIGN
@@ -80,11 +80,13 @@ def by_delta_rs(table: Table, rows: Exchange, version: int) -> None:
     """The commit without Spark."""
     names = [c for c, _ in table.columns]
     same = [_same(table, c) for c in rows.compared(table)] or ["false"]
-    DeltaTable(str(table.root), version=version).merge(
+    target = DeltaTable(str(table.root), version=version)
+    target.merge(
         source=rows.source(table),
         predicate=" AND ".join([f"s.\"{OP}\" = 'delete'", *same]),
         source_alias="s",
         target_alias="t",
+        writer_properties=writer_properties(target),
         commit_properties=CommitProperties(app_transactions=[Transaction(rows.app, rows.number)]),
         post_commithook_properties=CHECKPOINTS,
     ).when_matched_delete().when_not_matched_insert(

@@ -7,15 +7,18 @@ Spark: the engines differ on 0.0 and -0.0.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 from deltalake import (
+    ColumnProperties,
     CommitProperties,
     DeltaTable,
     PostCommitHookProperties,
     Transaction,
+    WriterProperties,
     write_deltalake,
 )
 
@@ -23,7 +26,9 @@ from belvedere.lake.files import files
 from belvedere.lake.merges import Merge, datafusion, nan_greatest
 from belvedere.lake.reach import reach
 from belvedere.lake.stamps import Stamp
+from belvedere.lake.statistics import misleads_spark
 from belvedere.lake.tables import Table
+from belvedere.lake.typetext import columns_of
 from belvedere.memory.kinds import is_exact
 
 MOST_ROWS = 200_000
@@ -36,6 +41,8 @@ _PLAIN_FAMILIES = ("decimal", "timestamp")
 _FLOATS = ("float", "double")
 
 
+Compression: TypeAlias = Literal["SNAPPY", "ZSTD"]
+
 CHECKPOINTS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
@@ -45,6 +52,14 @@ def stamped(stamp: Stamp) -> CommitProperties:
         custom_metadata={"userMetadata": stamp.to_json()},
         app_transactions=[Transaction(stamp.view_id, stamp.refresh)],
     )
+
+
+def writer_properties(table: DeltaTable, compression: Compression = "SNAPPY") -> WriterProperties:
+    """What files of a table are written with, so that Spark's filters skip none of their rows."""
+    columns = columns_of(json.loads(table.schema().to_json()))
+    silent = ColumnProperties(statistics_enabled="NONE", dictionary_enabled=False)
+    found = {name: silent for name, kind in columns if misleads_spark(kind)}
+    return WriterProperties(compression=compression, column_properties=found or None)
 
 
 def can_replace(table: Table) -> bool:
@@ -66,6 +81,7 @@ def replace_rows(root: Path, rows: pa.Table, stamp: Stamp) -> None:
         table,
         rows.rename_columns(shape.names).cast(shape),
         mode="overwrite",
+        writer_properties=writer_properties(table),
         commit_properties=stamped(stamp),
         post_commithook_properties=CHECKPOINTS,
     )
@@ -89,6 +105,7 @@ def merge_rows(table: Table, rows: pa.Table, merge: Merge, stamp: Stamp) -> int:
         predicate=" AND ".join(filter(None, conditions)),
         source_alias="s",
         target_alias="t",
+        writer_properties=writer_properties(target),
         commit_properties=stamped(stamp),
         post_commithook_properties=CHECKPOINTS,
     )

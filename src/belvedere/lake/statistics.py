@@ -83,6 +83,14 @@ def column_facts(table: Table, file: File, column: str) -> ColumnFacts:
     )
 
 
+def misleads_spark(kind: str) -> bool:
+    """Whether Spark may skip rows by what Arrow and delta-rs record of columns of a type.
+
+    Spark believes that NaN is recorded, that 0.0 and -0.0 are one, and every digit of a decimal.
+    """
+    return kind in ("float", "double") or (is_decimal(kind) and digits(kind)[0] > EXACT_IN_A_DOUBLE)
+
+
 def bounds_of_all(table: Table, some: Iterable[File], column: str) -> Ends | None:
     """The bounds of a column over several files; None if one does not say, or none has a value."""
     found = [column_facts(table, f, column) for f in some if f.rows != 0]

@@ -27,7 +27,7 @@ from belvedere.lake import log
 from belvedere.lake.files import File, count, files
 from belvedere.lake.locks import lock
 from belvedere.lake.names import PART_PREFIX, STORED_PREFIX, whole_name
-from belvedere.lake.smallwrites import CHECKPOINTS, passes_arrow
+from belvedere.lake.smallwrites import CHECKPOINTS, passes_arrow, writer_properties
 from belvedere.lake.tables import Table
 
 EVERY = 50
@@ -58,7 +58,11 @@ def keep_up(table: Table, version: int) -> None:
         some = files(table.root, version) or ()
         crumb = _piece(some) // CRUMB
         if passes_arrow(table) and sum(f.size < crumb for f in some) > MANY:
-            opened.optimize.compact(target_size=crumb, post_commithook_properties=CHECKPOINTS)
+            opened.optimize.compact(
+                target_size=crumb,
+                writer_properties=writer_properties(opened, "ZSTD"),
+                post_commithook_properties=CHECKPOINTS,
+            )
         opened.vacuum(dry_run=False, full=True, post_commithook_properties=CHECKPOINTS)
         opened.cleanup_metadata()
         _tidy(table.root)
@@ -100,10 +104,12 @@ def lay_out(table: Table, column: str) -> None:
     if (count(some) or 0) < LARGE:
         return
     with suppress(DeltaError, OSError):
-        DeltaTable(str(table.root)).optimize.z_order(
+        opened = DeltaTable(str(table.root))
+        opened.optimize.z_order(
             [column],
             target_size=_piece(some),
             max_spill_size=MEMORY,
+            writer_properties=writer_properties(opened, "ZSTD"),
             post_commithook_properties=CHECKPOINTS,
         )
 

@@ -111,7 +111,7 @@ def _worth_it(live: Live) -> bool:
 
 def _without_constants(found: Shape) -> str:
     def plain(conditions: Iterable[Scalar]) -> list[str]:
-        return sorted(r.value if (r := range_of(c)) else str(c) for c in conditions)
+        return sorted(str(r.value if (r := range_of(c)) else c) for c in conditions)
 
     parts = (found.accesses, plain(found.rows), sorted(found.keys or ()), plain(found.groups))
     return repr((*parts, found.order))

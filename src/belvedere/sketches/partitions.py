@@ -27,7 +27,7 @@ from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.errors import Invalid
-from belvedere.lake.statistics import EXACT_IN_A_DOUBLE
+from belvedere.lake.statistics import misleads_spark
 from belvedere.memory import kinds
 from belvedere.sketches.words import Words, fits, nulls, values_of, words
 
@@ -145,7 +145,7 @@ class Partition:
         double rounded; filters on days that the Julian calendar skips are pushed down as others.
         """
         if kinds.is_decimal(self.kind):
-            return kinds.digits(self.kind)[0] > EXACT_IN_A_DOUBLE
+            return misleads_spark(self.kind)
         ends = {b for low, high in wanted for b in self.bounds[max(low - 1, 0) : high + 1]}
         if self.kind in ("float", "double"):
             return 0 in ends or any(high == len(self.bounds) for _, high in wanted)

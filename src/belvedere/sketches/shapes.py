@@ -17,7 +17,6 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
-from belvedere.algebra.printing import tree
 from belvedere.algebra.relations import (
     Aggregate,
     Filter,
@@ -61,7 +60,8 @@ def shape(q: Rel) -> Shape:
     try:
         return _shape(q)
     except _OtherForm:
-        return Shape((), (), None, (), (), None, None, (), tree(q))
+        # Not as people read it: there a column named `true` and the constant are one text.
+        return Shape((), (), None, (), (), None, None, (), repr(q))
 
 
 class _OtherForm(Exception):
@@ -196,8 +196,8 @@ class Range:
         if str(self.value) != str(other.value) or len({c.among(plain) for c in ends}) > 1:
             return False
         apart = all(c.is_kept for c in ends)
-        low, floor = (r.low and r.low.number for r in (self, other))
-        high, ceiling = (r.high and -r.high.number for r in (self, other))
+        low, floor = (r.low.number if r.low else None for r in (self, other))
+        high, ceiling = (-r.high.number if r.high else None for r in (self, other))
         return _after(low, self.low_in, floor, other.low_in, apart) and _after(
             high, self.high_in, ceiling, other.high_in, apart
         )

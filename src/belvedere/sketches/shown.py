@@ -67,8 +67,12 @@ class Having:
         floating = {}
         for i, condition in enumerate(conditions):
             found = {c: columns(c, nothing) for c in sorted(condition.columns)}
-            if any(c.kind in _FLOATING for c in found.values()):
+            kinds = {c.kind for c in found.values()}
+            if kinds & set(_FLOATING):
                 floating[i] = _comparison(condition)
+                if "float" in kinds and not _is_float(floating[i][2]):
+                    # Without the standard's rules a whole number is rounded to a float.
+                    raise _not_kept(condition)
             else:
                 _true(condition, found, 0)
         return Having(tuple(conditions), columns, floating)
@@ -112,6 +116,12 @@ def _comparison(condition: Scalar) -> tuple[str, type[exp.Expr], float]:
     raise _not_kept(condition)
 
 
+def _is_float(number: float) -> bool:
+    """Whether a number is compared with floats as it is, be it as a float or as a double."""
+    with np.errstate(over="ignore"):
+        return not number.is_integer() or float(np.float32(number)) == number
+
+
 def _number(e: exp.Expr) -> float | None:
     match e:
         case exp.Paren():
@@ -140,7 +150,10 @@ def _nearly(
 
 def _numbers(column: Column) -> Doubles:
     plain = column.values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return np.nan_to_num(np.asarray(plain, dtype=np.float64), nan=0.0)
+    # NaN is greater than every number; whoever asks knows which values are NULL.
+    return np.nan_to_num(
+        np.asarray(plain, dtype=np.float64), nan=np.inf, posinf=np.inf, neginf=-np.inf
+    )
 
 
 @dataclass(frozen=True)

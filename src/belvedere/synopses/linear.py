@@ -25,6 +25,8 @@ class Line:
     constant: Fraction
     time: Fraction = Fraction(0)
     """A constant of intervals, in microseconds."""
+    double: bool = False
+    """Whether a constant is written as a double, so that Spark computes in doubles."""
 
     def __sub__(self, other: Line) -> Line:
         return self.plus(other.times(Fraction(-1)))
@@ -35,12 +37,13 @@ class Line:
         for name, factor in other.of:
             sums[name] = sums.get(name, Fraction(0)) + factor
         kept = tuple(sorted((n, f) for n, f in sums.items() if f))
-        return Line(kept, self.constant + other.constant, self.time + other.time)
+        constant, double = self.constant + other.constant, self.double or other.double
+        return Line(kept, constant, self.time + other.time, double)
 
     def times(self, factor: Fraction) -> Line:
         """Every coefficient times a number."""
         of = tuple((n, f * factor) for n, f in self.of if factor)
-        return Line(of, self.constant * factor, self.time * factor)
+        return Line(of, self.constant * factor, self.time * factor, self.double)
 
 
 def line(e: exp.Expr) -> Line | None:
@@ -51,7 +54,7 @@ def line(e: exp.Expr) -> Line | None:
         case exp.Column():
             return Line(((e.name, Fraction(1)),), Fraction(0))
         case exp.Literal() if not e.is_string:
-            return Line((), Fraction(e.this))
+            return Line((), Fraction(e.this), double="e" in e.this.lower())
         case exp.Interval():
             return _duration(e)
         case exp.Neg():
@@ -95,13 +98,17 @@ def _combined(e: exp.Expr, one: Line | None, other: Line | None) -> Line | None:
         case exp.Sub():
             return one - other
         case exp.Mul() if not other.of and not other.time:
-            return one.times(other.constant)
+            return _scaled(one, other.constant, other)
         case exp.Mul() if not one.of and not one.time:
-            return other.times(one.constant)
+            return _scaled(other, one.constant, one)
         case exp.Div() if not other.of and not other.time and other.constant:
-            return one.times(1 / other.constant)
+            return _scaled(one, 1 / other.constant, other)
         case _:
             return None
+
+
+def _scaled(one: Line, factor: Fraction, by: Line) -> Line:
+    return replace(one.times(factor), double=one.double or by.double)
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,8 @@ class Interval:
     """The longest interval that is written in it."""
     apart: bool = True
     """Whether the columns stand on two sides of the comparison: their difference is written nowhere."""
+    double: bool = False
+    """Whether Spark compares doubles, whatever the columns are."""
 
     @property
     def pair(self) -> tuple[str, str, Fraction]:
@@ -140,6 +149,7 @@ class Interval:
         return Interval(
             self.x, self.y, self.b, low[0], high[0], low[1], high[1],
             self.timed or other.timed, max(self.longest, other.longest), self.apart and other.apart,
+            self.double or other.double,
         )  # fmt: skip
 
     @property
@@ -207,5 +217,5 @@ def _placed(of: Line, side: str, is_open: bool, apart: bool) -> Interval | None:
         return None
     bound, timed, longest = -(of.constant + of.time) / a, bool(of.time), abs(of.time)
     if (side == "<") == (a > 0):
-        return Interval(x, y, b / a, None, bound, False, is_open, timed, longest, apart)
-    return Interval(x, y, b / a, bound, None, is_open, False, timed, longest, apart)
+        return Interval(x, y, b / a, None, bound, False, is_open, timed, longest, apart, of.double)
+    return Interval(x, y, b / a, bound, None, is_open, False, timed, longest, apart, of.double)

@@ -220,7 +220,9 @@ def measured(one: str, other: str, found: Interval) -> tuple[Measure, Measure, B
         return None
     if {"float", "double"} & {one, other}:
         return Measure(Fraction(1), False), Measure(-found.b, False), _float_band(bounds, is_open)
-    if any(kinds.is_decimal(k) and kinds.digits(k)[0] > SHORT for k in (one, other)):
+    if found.double or any(
+        kinds.is_decimal(k) and kinds.digits(k)[0] > SHORT for k in (one, other)
+    ):
         return None
     x, y = Fraction(1, 10 ** _scale(one)), -found.b / 10 ** _scale(other)
     least = math.lcm(x.denominator, y.denominator)

@@ -9,6 +9,7 @@ Constants are read as values of the column's type; what is not one says nothing.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 
@@ -18,6 +19,9 @@ from belvedere.algebra.scalars import Scalar
 from belvedere.memory import kinds
 from belvedere.updating.domains import Normal, is_numeric, normal, plain
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_EXACT_IN_A_DOUBLE = 15
+"""Numbers of so many digits are each another double."""
 MOST_BETWEEN = 200
 """Values of a range that are listed."""
 
@@ -56,7 +60,12 @@ def _left(e: exp.Expr, columns: Sequence[str], kind: str) -> list[Normal] | None
 
 
 def _constants(listed: Sequence[exp.Expr], kind: str) -> list[Normal] | None:
-    """Constants as values of a type, NULL left out; None if one of them is no such value."""
+    """Constants as values of a type, NULL left out; None if one of them is no such value.
+
+    Which moment a timestamp is depends on the session, unless it names a zone.
+    """
+    if kind == "timestamp":
+        return None
     found = [constant(e, kind) for e in listed if not isinstance(e, exp.Null)]
     return None if None in found else found
 
@@ -75,9 +84,16 @@ def constant(e: exp.Expr, kind: str) -> Normal:
     (-5, None)
     >>> constant(exp.Literal.string("1970-01-03"), "date"), constant(exp.Literal.number("1.5"), "int")
     (2, None)
+
+    A double is equal to several numbers of many digits, and so is none of them.
+
+    >>> constant(exp.Literal.number("1e3"), "int"), constant(exp.Literal.number("1e3"), "bigint")
+    (1000, None)
     """
     match e:
-        case exp.Paren(this=inner) | exp.Cast(this=exp.Literal() as inner):
+        case exp.Paren(this=inner):
+            return constant(inner, kind)
+        case exp.Cast(this=exp.Literal() as inner) if _keeps(e, kind):
             return constant(inner, kind)
         case exp.Boolean(this=truth):
             return normal(bool(truth), kind) if kind == "boolean" else None
@@ -94,6 +110,8 @@ def constant(e: exp.Expr, kind: str) -> Normal:
 def _number(text: str, kind: str) -> Normal:
     if not (kinds.is_integer(kind) or kinds.is_decimal(kind)):
         return None
+    if "e" in text.lower() and kinds.digits(kind)[0] > _EXACT_IN_A_DOUBLE:
+        return None
     try:
         found = normal(Decimal(text), kind)
         exact = plain(found, kind) == Decimal(text)
@@ -102,9 +120,18 @@ def _number(text: str, kind: str) -> Normal:
     return found if exact else None
 
 
+def _keeps(cast: exp.Cast, kind: str) -> bool:
+    """Whether a cast leaves a constant what it is among values of a type: a 5 is 5L, no 5.5 is."""
+    to = cast.to.sql(dialect="spark").lower().replace(" ", "")
+    whole = kinds.is_integer(to) and kinds.is_integer(kind) and cast.this.is_int
+    return to == kind or whole
+
+
 def _text(text: str, kind: str) -> Normal:
     try:
         if kind == "date":
+            if not _DAY.fullmatch(text):
+                return None
             return normal(datetime.date.fromisoformat(text), kind)
         if kind.startswith("timestamp"):
             return normal(datetime.datetime.fromisoformat(text), kind)
