@@ -55,7 +55,7 @@ def applied(case: Case, asked: Request, translation: Translation) -> Tables:
         kept = [
             r
             for r in rows
-            if asked.coder.number(table, dict(zip(names, r, strict=True))) not in gone
+            if not gone or asked.coder.number(table, dict(zip(names, r, strict=True))) not in gone
         ]
         after[table] = kept + [tuple(r[c] for c in names) for r in translation.new.get(table, [])]
     return after
