@@ -1,7 +1,8 @@
 """Random views with what makes a verdict hard, and every base change that could make a request.
 
-Self joins, keys and foreign keys among the view's own tables, hidden join columns, columns that
-the view does not use, one or two rows at once. The definition of a verdict is spelled out here:
+Self joins, keys and foreign keys among the view's own tables and to a table outside, CHECKs, hidden
+join columns, columns that the view does not use, one or two rows at once. The definition of a
+verdict is spelled out here:
 
     insertion    some base rows come: existing and new rows stand at the positions of each asked
                  row, and further new rows may be the parents of new ones
@@ -14,8 +15,9 @@ stand in one embedding of each asked row, with their parents, make it too, as fe
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations, product
 
@@ -25,22 +27,47 @@ from updating.replacements import Foreign, keys_hold, may_go, parents_stay
 
 FRESH = (90, 91)
 """Values that no row has and no request names."""
-MOST = 6_000
+MOST = 2_000
 """Ways to make the asked rows that are gone through; a request with more is left out."""
 
 New = frozenset[tuple[str, Row]]
 
 
+OUTSIDE = "o"
+"""A table that the view does not read."""
+
+Holds = Callable[[Mapping[str, int | None]], bool]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A CHECK, and what it says of a row."""
+
+    text: str
+    holds: Holds = field(repr=False)
+
+
 @dataclass(frozen=True)
 class Scene:
-    """A view with its tables, and the foreign keys among them."""
+    """A view with its tables, and the foreign keys and CHECKs of them."""
 
     case: Case
     foreign: Foreign = field(default_factory=dict)
+    limits: Mapping[str, tuple[Limit, ...]] = field(default_factory=dict)
 
     def holds(self, tables: Tables) -> bool:
-        """Whether keys and foreign keys hold once the tables are as given."""
+        """Whether keys, foreign keys and CHECKs hold once the tables are as given."""
         return keys_hold(self.case, tables) and parents_stay(self.case, tables, self.foreign)
+
+    def admits(self, table: str, row: Row) -> bool:
+        """Whether a new row meets the CHECKs of its table."""
+        at = dict(zip(self.case.columns[table], row, strict=True))
+        return all(limit.holds(at) for limit in self.limits.get(table, ()))
+
+    @property
+    def own(self) -> dict[str, list[Row]]:
+        """The rows of the tables that the view reads."""
+        return {t: rows for t, rows in self.case.tables.items() if t in self.case.shape.tables}
 
     def view(self, tables: Tables) -> set[Row]:
         """The view's rows: every choice of a row for each position, cut off as soon as one does not fit."""
@@ -113,8 +140,37 @@ def random_scene(seed: int) -> Scene:
         f" WHERE {' AND '.join(joins)}"
     )
     tables = {n: _rows(dice, c, n in keys) for n, c in columns.items()}
+    foreign = _foreign(dice, columns)
+    if dice.random() < 0.2:
+        columns[OUTSIDE], tables[OUTSIDE] = ("a", "b"), _rows(dice, ("a", "b"), keyed=False)
+        child, parent = dice.choice([(names[0], OUTSIDE), (OUTSIDE, names[0])])
+        size = dice.choice([1, 2]) if len(columns[names[0]]) > 1 else 1
+        key = ForeignKey(columns[child][:size], parent, columns[parent][-size:])
+        foreign[child] = (*foreign.get(child, ()), key)
+    limits = {n: _limits(dice, columns[n]) for n in dict.fromkeys(names) if dice.random() < 0.2}
     case = Case(query, columns, tables, keys, dice.randrange(positions))
-    return Scene(case, _foreign(dice, columns))
+    return Scene(case, foreign, limits)
+
+
+def _limits(dice: random.Random, columns: Sequence[str]) -> tuple[Limit, ...]:
+    c, d = dice.choice(columns), dice.choice(columns)
+    three = dice.choice([2, 3])
+    return (
+        dice.choice(
+            [
+                Limit(f"{c} < {three}", lambda r: r[c] is None or r[c] < three),  # type: ignore[operator]
+                Limit(f"{c} > {three}", lambda r: r[c] is None or r[c] > three),  # type: ignore[operator]
+                Limit(f"{c} IN (1, 4)", lambda r: r[c] in (1, 4, None)),
+                Limit(f"{c} IS NOT NULL", lambda r: r[c] is not None),
+                Limit(f"{c} <> {d}", lambda r: None in (r[c], r[d]) or r[c] != r[d]),
+                Limit(f"{c} = {d}", lambda r: None in (r[c], r[d]) or r[c] == r[d]),
+                Limit(
+                    f"{c} > 2 OR {d} IS NULL",
+                    lambda r: r[d] is None or r[c] is None or r[c] > 2,  # type: ignore[operator]
+                ),
+            ]
+        ),
+    )
 
 
 def _rows(dice: random.Random, columns: Sequence[str], keyed: bool) -> list[Row]:
@@ -161,10 +217,7 @@ def insertion(scene: Scene, tables: Tables, insert: Sequence[Row], goal: set[Row
     ways = [_ways(scene, tables, row, goal) for row in insert]
     if any(w is None for w in ways):
         return None
-    total = 1
-    for some in ways:
-        total *= len(some or ())
-    if total > MOST:
+    if math.prod(len(some or ()) for some in ways) > MOST:
         return None
     return any(
         _makes(scene, tables, frozenset(chain.from_iterable(some)), goal)
@@ -181,13 +234,12 @@ def _ways(scene: Scene, tables: Tables, row: Row, goal: set[Row]) -> list[New] |
     places = [x for members in shape.classes for x in members if x not in told]
     hidden = [m for m in shape.classes if m[0] in places]
     found: dict[New, None] = {}
+    tried = 0
     for values in product([v for v in domain if v is not None], repeat=len(hidden)):
         at = told | {x: v for m, v in zip(hidden, values, strict=True) for x in m}
         each = [_standing(scene, tables, p, at, domain) for p in range(len(shape.positions))]
-        size = 1
-        for some in each:
-            size *= len(some)
-        if size > MOST or len(found) > MOST:
+        tried += math.prod(map(len, each))
+        if tried > MOST:
             return None
         for chosen in product(*each):
             found[frozenset(x for x in chosen if x is not None)] = None
@@ -206,8 +258,11 @@ def _standing(
     names = scene.case.columns[table]
     rows = product(*([at[p, c]] if (p, c) in at else domain for c in names))
     fit = [r for r in rows if scene.selected(p, r)]
-    existing = any(r in tables[table] for r in fit)
-    return [*([None] if existing else []), *((table, r) for r in fit if r not in tables[table])]
+    new = [r for r in fit if r not in tables[table] and scene.admits(table, r)]
+    return [
+        *([None] if len(fit) > len({*fit} - {*tables[table]}) else []),
+        *((table, r) for r in new),
+    ]
 
 
 def _domain(case: Case, tables: Tables, row: Row) -> list[int | None]:
@@ -239,18 +294,22 @@ def _parents(scene: Scene, after: Tables) -> Iterator[tuple[str, Row]]:
     columns = scene.case.columns
     for child, keys in scene.foreign.items():
         for key in keys:
+            if len(key.columns) > 1:
+                continue
             at, to = columns[child].index(key.columns[0]), key.parent_columns[0]
             there = {r[columns[key.parent].index(to)] for r in after[key.parent]}
             for value in {r[at] for r in after[child]} - there - {None}:
                 names = columns[key.parent]
                 each = ([value] if c == to else [None, 90, value] for c in names)
-                yield from ((key.parent, r) for r in product(*each))
+                for row in product(*each):
+                    if key.parent != OUTSIDE and scene.admits(key.parent, row):
+                        yield key.parent, row
 
 
 def deletion(scene: Scene, goal: set[Row]) -> bool:
     """Whether some rows that go make the view exactly the goal."""
     tables = scene.case.tables
-    each = [(t, r) for t, rows in tables.items() for r in sorted(set(rows), key=str)]
+    each = [(t, r) for t, rows in scene.own.items() for r in sorted(set(rows), key=str)]
     return any(
         scene.view(after) == goal and scene.holds(after)
         for gone in _subsets(each)

@@ -250,7 +250,7 @@ class Checker:
             rows[:SHOWN],
             self._causes(extra, lost)[:SHOWN],
             how,
-            found.broken,
+            found.broken or found.left_out,
             least.attempt if least.does else None,
             self._gone(least.attempt) if least.does else (),
             least.at_least,

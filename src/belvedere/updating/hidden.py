@@ -124,7 +124,8 @@ def candidates(
     needed = 1 if domain is None else most
     listed = _listed(spots)
     parents = _parents(coder, spots, rules, source)
-    new = unused.values((v for s in spots for v in s.spoken()), needed)
+    elsewhere = _selected_elsewhere(coder, spots)
+    new = unused.values([*(v for s in spots for v in s.spoken()), *elsewhere], needed)
     wanted = [*parents.values, *told]
     pool = [v for v in [*(new if listed is None else listed), *wanted] if fits(v, types)]
     pool += [None] if h[0] == "place" else []
@@ -132,12 +133,25 @@ def candidates(
     free = [v for v in meeting if unused.is_free(v)]
     restricted = listed is not None or (not parents.cut and parents.only)
     complete = restricted or (not parents.cut and sure and len(free) >= needed)
-    left_out = set(free[needed:] if sure and listed is None else ()) - set(wanted)
+    all_alike = sure and listed is None and not elsewhere
+    left_out = set(free[needed:] if all_alike else ()) - set(wanted)
     values = dict.fromkeys(v for v in [*held, *meeting] if v not in left_out)
     if h[0] == "class" or (len(values) > 1 and None not in meeting):
         values.pop(None, None)
     # What nothing fits still has a value to choose, which joins with nothing and meets no WHERE.
     return Candidates(list(values) or [None], complete, restricted, domain)
+
+
+def _selected_elsewhere(coder: Coder, spots: Sequence[Spot]) -> list[Normal]:
+    """Constants of what other positions of a table select by: on them depends where else a row stands."""
+    return [
+        v
+        for spot in spots
+        for q in coder.shape.at(spot.table)
+        for part in coder.shape.positions[q].selection.conjuncts
+        if part.columns & set(spot.columns) and part not in spot.selected
+        for v in spoken(part, spot.kind)
+    ]
 
 
 def admitted(

@@ -332,12 +332,13 @@ class _Search:
         """Note a column of a row that a position shows, or selects by, where no view row tells it.
 
         The row is not meant for that position. With another value in such a column it would show
-        another view row there, or none; where a position joins on a column, a new value or NULL is best.
+        another view row there, or none; in one that is joined alone, a new value or NULL is best.
         """
         shape = self.coder.shape
+        selected = {c for part in shape.positions[p].selection.conjuncts for c in part.columns}
         for c, _ in shape.positions[p].columns if p not in put.makers else ():
             told = any((q, c) in shape.shown for q in put.makers)
-            if (p, c) not in shape.class_of and not told:
+            if not told and ((p, c) not in shape.class_of or c in selected):
                 self._leave_out(put.table, c)
 
     def _leave_out(self, table: str, column: str) -> None:

@@ -192,6 +192,8 @@ def _unreferred(
             [("gone", key.parent, number), *gone, *because],
             "FOREIGN_KEY",
             [[*choice.leaving(child, r), *unless] for r in staying],
+            # A row that no view row shows could be put in as the parent.
+            certain=not request.insert,
         )
 
 
