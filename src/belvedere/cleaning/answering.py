@@ -191,20 +191,21 @@ def _rank(sheet: Sheet, name: str, a: Agg, confidence: float, method: Method) ->
         result.value[g], result.low[g], result.high[g] = q.value, q.low, q.high
         result.stale[g] = np.quantile(column, p) if len(column) else np.nan
         result.method.append(chosen.value)
-        exact = sheet.ratio == 1
-        result.notes.append(
-            "" if exact else _rank_doubt(sheet, g, q, changed=chosen is Method.CORR)
-        )
+        note = rank_doubt(q, _heaviest(sheet, g), changed=chosen is Method.CORR)
+        result.notes.append("" if sheet.ratio == 1 else note)
     return result
 
 
-def _rank_doubt(sheet: Sheet, group: int, q: Quantile, *, changed: bool) -> str:
+def _heaviest(sheet: Sheet, group: int) -> float:
+    """The largest hashed key's rows, squared, over those of all that may be sampled on average."""
+    known = sheet.extremes
+    return 0.0 if known is None or known.unit is None else float(known.unit[group, 0]) / sheet.ratio
+
+
+def rank_doubt(q: Quantile, heaviest: float, *, changed: bool) -> str:
     """What keeps a quantile's interval from covering at its rate."""
-    unseen = 0.0
-    if sheet.extremes is not None and sheet.extremes.unit is not None:
-        unseen = UNSEEN * float(sheet.extremes.unit[group, 0]) / sheet.ratio
     keys = min(q.keys, FEWEST - 1) if np.isnan(q.low) else q.keys
-    return doubt(keys, unseen, 0.0, heavy=False, changed=changed)
+    return doubt(keys, UNSEEN * heaviest, 0.0, heavy=False, changed=changed)
 
 
 def _share(a: Agg) -> float:
