@@ -93,6 +93,13 @@ def test_equal_values_in_any_order_give_the_same_quantile() -> None:
     assert one == other
 
 
+def test_rows_that_are_all_known_are_no_sample_of_the_others() -> None:
+    value, unit = np.arange(3.0), np.arange(3)
+    outliers = Values(value, unit, np.ones(3, bool))
+    assert np.isnan(inverted(0.5, outliers, outliers, None, 0.1, 0.95).low)
+    assert inverted(0.5, outliers, outliers, None, 1.0, 0.95).low == 1
+
+
 def test_an_end_that_no_sampled_value_bounds_shows_no_interval() -> None:
     value, unit = np.arange(15.0), np.arange(15)
     few = Values(value, unit, np.zeros(15, bool))

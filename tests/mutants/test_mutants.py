@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mutants import memory, rules, samples, sketches, writes
+from mutants import estimates, memory, rules, samples, sketches, writes
 from mutants.hunt import Hunt, Mutant
 
 MUTANTS = [
@@ -12,6 +12,7 @@ MUTANTS = [
     *memory.MUTANTS,
     *writes.MUTANTS,
     *samples.MUTANTS,
+    *estimates.MUTANTS,
     *sketches.MUTANTS,
 ]
 # A search that stops at its first find may be given longer than one that must go to its end.

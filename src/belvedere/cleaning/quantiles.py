@@ -53,6 +53,11 @@ class Quantile:
     """Of the distribution function at the value."""
     keys: int
 
+    @staticmethod
+    def exact(value: float) -> Quantile:
+        """A quantile of all rows."""
+        return Quantile(value, value, value, 0.0, 0)
+
     def sound(self, *, changed: bool) -> bool:
         """Whether the interval rests on enough keys, or enough changed ones."""
         return not np.isnan(self.low) and self.keys >= (ENOUGH_CHANGED if changed else ENOUGH)
@@ -128,8 +133,8 @@ def inverted(
     total = max(float(curve.mass[-1]) if len(curve.mass) else 0.0, 1e-300)
     variance = float((residual**2).sum() * (1 - ratio) / ratio**2 / total**2)
     keys = int(np.count_nonzero(np.abs(residual) > 1e-12))
-    if ratio == 1 or not len(units):
-        return Quantile(q, q, q, 0.0, keys)
+    if ratio == 1:
+        return Quantile.exact(q)
     low, high = (np.nan, np.nan) if keys < FEWEST else _interval(curve, p, keys, ratio, confidence)
     if np.isnan(low) or np.isnan(high):
         return Quantile(q, float("nan"), float("nan"), variance, keys)
