@@ -40,7 +40,7 @@ TOP = "SELECT video_id, bytes FROM log ORDER BY bytes DESC LIMIT 3"
 class Small:
     """A view that is behind, and its sample that is not."""
 
-    def __init__(self, directory: Path, by: tuple[str, ...] = ()) -> None:
+    def __init__(self, directory: Path, by: tuple[str, ...] = (), ratio: float = 0.5) -> None:
         small_lake.make(directory)
         small_lake.view(directory, "visits", QUERY, COLUMNS, ["log", "video"])
         small_lake.view(directory, "top", TOP, {"video_id": "bigint", "bytes": "bigint"}, ["log"])
@@ -48,7 +48,7 @@ class Small:
         small_lake.view(directory, "counts", counts, {"video_id": "bigint", "n": "bigint"}, ["log"])
         self.shelf = Shelf(directory)
         view = the_view(self.shelf, "visits")
-        (sample,) = planned(self.shelf, view, CreateSample("visits", 0.5, by=by))  # type: ignore[arg-type]
+        (sample,) = planned(self.shelf, view, CreateSample("visits", ratio, by=by))  # type: ignore[arg-type]
         stamp = small_lake.stamp(directory, sample.definition.id, 1, ["log", "video"])
         small_lake.store(directory, "visits_sample", sample.definition.to_json(), stamp)
         self.duck = duckdb.connect()
@@ -172,6 +172,34 @@ def test_ranks_ends_and_spreads_are_estimated(small: Small) -> None:
     spread = small.truth("SELECT stddev_samp(bytes), quantile_disc(bytes, 0.9) FROM visits")[0]
     assert found["s"].low[0] <= float(spread[0]) <= found["s"].high[0]  # type: ignore[arg-type]
     assert found["p"].low[0] <= float(spread[1]) <= found["p"].high[0]  # type: ignore[arg-type]
+
+
+def test_quantiles_of_a_sample_of_everything_are_those_of_the_view(tmp_path: Path) -> None:
+    small = Small(tmp_path / "lake", ratio=1.0)
+    asked = "SELECT median(bytes) AS m, percentile(bytes, 0.3) AS p FROM visits"
+    found = {c.name: c for c in small.answer(asked).columns}
+    (truth,) = small.truth("SELECT median(bytes), quantile_cont(bytes, 0.3) FROM visits")
+    for name, wanted in zip("mp", truth, strict=True):
+        ends = found[name].value[0], found[name].low[0], found[name].high[0]
+        assert ends == pytest.approx([float(wanted)] * 3), name  # type: ignore[arg-type]
+        assert found[name].notes == [""]
+
+
+def test_keys_that_stand_for_many_rows_are_noted_by_their_share(tmp_path: Path) -> None:
+    small = Small(tmp_path / "lake", by=("owner",))
+    sheet = small.answer("SELECT sum(n) AS s, median(n) AS m FROM visits").sheet
+    assert sheet.extremes is not None
+    assert sheet.extremes.unit is not None
+    rows = np.array(
+        [
+            r[0]
+            for r in small.duck.execute(
+                'SELECT count(*) FROM "__bv_visits" GROUP BY owner'
+            ).fetchall()
+        ],
+        float,
+    )
+    assert sheet.extremes.unit[0, 0] == pytest.approx((rows**2).max() / (rows**2).sum())
 
 
 def test_having_and_limits_are_of_the_estimates(small: Small) -> None:

@@ -59,6 +59,54 @@ def test_the_bootstrap_of_keys_agrees_and_that_of_two_samples_apart_is_far_wider
     assert np.mean(apart) > 2 * np.mean(ratios)
 
 
+@pytest.mark.parametrize(("p", "wanted"), [(0.5, 3.0), (0.9, 5.0)])
+def test_values_that_repeat_are_not_biased_by_a_correction(p: float, wanted: float) -> None:
+    """One to five, a thousand of each, and after half a thousand more of the same kind."""
+    before, after = np.arange(5000) % 5 + 1.0, np.arange(5500) % 5 + 1.0
+    for seed in range(20):
+        unit = np.flatnonzero(np.random.default_rng(seed).random(5500) < 0.3)
+        none, old = np.zeros(len(unit), bool), unit < 5000
+        fresh = Values(after[unit], unit, none)
+        stale = Values(before[unit[old]], unit[old], none[old])
+        for whole in (before, None):
+            q = inverted(p, fresh, stale, whole, 0.3, 0.95)
+            assert (q.low <= wanted <= q.high, abs(q.value - wanted) <= 1) == (True, True)
+            if whole is not None:
+                assert q.value == wanted
+
+
+def test_equal_values_in_any_order_give_the_same_quantile() -> None:
+    rng = np.random.default_rng(4)
+    value, unit = rng.integers(1, 4, 200).astype(float), np.arange(200)
+    none, turned = np.zeros(200, bool), rng.permutation(200)
+    one = inverted(
+        0.5, Values(value, unit, none), Values(value[:9], unit[:9], none[:9]), value, 0.2, 0.95
+    )
+    other = inverted(
+        0.5,
+        Values(value[turned], unit[turned], none),
+        Values(value[:9][::-1], unit[:9][::-1], none[:9]),
+        value[turned],
+        0.2,
+        0.95,
+    )
+    assert one == other
+
+
+def test_rows_that_are_all_known_are_no_sample_of_the_others() -> None:
+    value, unit = np.arange(3.0), np.arange(3)
+    outliers = Values(value, unit, np.ones(3, bool))
+    assert np.isnan(inverted(0.5, outliers, outliers, None, 0.1, 0.95).low)
+    assert inverted(0.5, outliers, outliers, None, 1.0, 0.95).low == 1
+
+
+def test_an_end_that_no_sampled_value_bounds_shows_no_interval() -> None:
+    value, unit = np.arange(15.0), np.arange(15)
+    few = Values(value, unit, np.zeros(15, bool))
+    assert np.isnan(inverted(0.9, few, few, None, 0.1, 0.95).low)
+    assert not np.isnan(inverted(0.5, few, few, None, 0.1, 0.95).low)
+
+
 def test_few_changed_keys_show_no_interval() -> None:
     value, unit = np.arange(50.0), np.arange(50)
     same = Values(value, unit, np.zeros(50, bool))

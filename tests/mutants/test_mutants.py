@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mutants import chars, memory, recorded, rules, samples, sketches, writes
+from mutants import chars, estimates, memory, recorded, rules, samples, sketches, writes
 from mutants.hunt import Hunt, Mutant
 
 MUTANTS = [
@@ -13,6 +13,7 @@ MUTANTS = [
     *chars.MUTANTS,
     *writes.MUTANTS,
     *samples.MUTANTS,
+    *estimates.MUTANTS,
     *sketches.MUTANTS,
     *recorded.MUTANTS,
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sqlglot import exp
@@ -176,7 +177,7 @@ def _smooth(name: str, found: Estimates) -> Column:
 
 def _rank(sheet: Sheet, name: str, a: Agg, confidence: float, method: Method) -> Column:
     """A median or percentile, group by group."""
-    p = _share(a)
+    p, rule = _share(a), "inverted_cdf" if a.function in DISCRETE else "linear"
     value, low, high, before = (np.full(sheet.groups, np.nan) for _ in range(4))
     result = Column(name, value, low, high, [], [], before)
     whole = sheet.whole[a.name]
@@ -188,23 +189,34 @@ def _rank(sheet: Sheet, name: str, a: Agg, confidence: float, method: Method) ->
             sides[Method.CORR] = inverted(p, fresh, stale, column, sheet.ratio, confidence)
         chosen = better(sides) if method is Method.AUTO else method
         q = sides.get(chosen, sides[Method.AQP])
+        if sheet.ratio == 1:
+            q = Quantile.exact(_quantile(fresh.value, p, rule))
         result.value[g], result.low[g], result.high[g] = q.value, q.low, q.high
-        result.stale[g] = np.quantile(column, p) if len(column) else np.nan
+        result.stale[g] = _quantile(column, p, rule)
         result.method.append(chosen.value)
-        exact = sheet.ratio == 1
-        result.notes.append(
-            "" if exact else _rank_doubt(sheet, g, q, changed=chosen is Method.CORR)
-        )
+        note = rank_doubt(q, _heaviest(sheet, g), changed=chosen is Method.CORR)
+        result.notes.append("" if sheet.ratio == 1 else note)
     return result
 
 
-def _rank_doubt(sheet: Sheet, group: int, q: Quantile, *, changed: bool) -> str:
+DISCRETE = ("percentile_disc", "percentile_approx", "approx_percentile")
+"""Functions whose answer is one of the values; that of the others may lie between two."""
+
+
+def _quantile(values: Array, p: float, rule: Any) -> float:
+    return float(np.quantile(values, p, method=rule)) if len(values) else float("nan")
+
+
+def _heaviest(sheet: Sheet, group: int) -> float:
+    """The largest hashed key's rows, squared, over those of all that may be sampled on average."""
+    known = sheet.extremes
+    return 0.0 if known is None or known.unit is None else float(known.unit[group, 0]) / sheet.ratio
+
+
+def rank_doubt(q: Quantile, heaviest: float, *, changed: bool) -> str:
     """What keeps a quantile's interval from covering at its rate."""
-    unseen = 0.0
-    if sheet.extremes is not None and sheet.extremes.unit is not None:
-        unseen = UNSEEN * float(sheet.extremes.unit[group, 0]) / sheet.ratio
     keys = min(q.keys, FEWEST - 1) if np.isnan(q.low) else q.keys
-    return doubt(keys, unseen, 0.0, heavy=False, changed=changed)
+    return doubt(keys, UNSEEN * heaviest, 0.0, heavy=False, changed=changed)
 
 
 def _share(a: Agg) -> float:

@@ -151,7 +151,7 @@ def _side(
     what = found.fresh if base is None else found.change
     at = found.estimate(what) + (0.0 if base is None else base)
     result = answer(totals(at))
-    slope = np.nan_to_num(result.slope)
+    slope = np.nan_to_num(result.slope, posinf=0.0, neginf=0.0)
     along = found.along(what, slope)
     keys = found.count(along != 0)
     top = found.largest(along)
@@ -191,16 +191,18 @@ def _curvature(answer: Answer, found: Cells, what: Array, at: Array) -> Array:
     Measured with errors like those of the sample: each key's contribution under a random sign.
     """
     here = answer(totals(at))
-    slope = np.nan_to_num(here.slope)
-    if np.array_equal(slope, np.nan_to_num(answer(totals(2 * at + 1)).slope)):
+    slope = np.nan_to_num(here.slope, posinf=0.0, neginf=0.0)
+    if np.array_equal(here.slope, answer(totals(2 * at + 1)).slope):
         return np.zeros(found.groups)  # A linear answer, as sums and counts are.
     sampled = np.where(found.exact, 0.0, np.sqrt(1 - found.ratio))[:, None] * what
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (CURVATURES, len(found.group)))
     rests = []
     for sign in signs:
         error = found.estimate(sampled * sign[:, None])
-        moved = answer(totals(at + error)).value
-        rests.append(np.nan_to_num(moved - here.value - (slope * error).sum(axis=1)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = answer(totals(at + error)).value
+            rest = moved - here.value - (slope * error).sum(axis=1)
+        rests.append(np.where(np.isfinite(rest), rest, 0.0))
     return np.asarray(np.var(rests, axis=0, ddof=1), np.float64)
 
 

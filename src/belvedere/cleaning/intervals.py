@@ -33,11 +33,6 @@ def offsets(
     return deviation * _inverted(quantile, lopsided), -deviation * _inverted(-quantile, lopsided)
 
 
-def transformed(t: Array, g: Array) -> Array:
-    """The h of a t: nearly Student's t."""
-    return np.asarray(t + g * t**2 / 3 + g**2 * t**3 / 27 + g / 6, np.float64)
-
-
 def _inverted(h: Array, g: Array) -> Array:
     """The t that is transformed to h."""
     safe = np.where(np.abs(g) < _FLAT, 1.0, g)

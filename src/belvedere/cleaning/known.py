@@ -79,9 +79,9 @@ def _polynomial_range(by: dict[What, Array], ends: Array) -> tuple[Array, Array]
     """The least and greatest of p + b·x + c·x² between two ends."""
     p, b, c = by[What.PRESENT], by[What.VALUE], by[What.SQUARE]
     low, high = ends.T
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         turn = np.where(c == 0, low, np.clip(-b / (2 * c), low, high))
-    sizes = [p + b * x + c * x * x for x in (low, high, turn)]
+        sizes = [p + b * x + c * x * x for x in (low, high, turn)]
     return np.min(sizes, axis=0), np.max(sizes, axis=0)
 
 

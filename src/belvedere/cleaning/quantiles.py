@@ -23,8 +23,10 @@ from belvedere.cleaning.cells import Ids
 from belvedere.cleaning.diagnosis import ENOUGH, ENOUGH_CHANGED, FEWEST
 from belvedere.cleaning.duals import Array
 from belvedere.cleaning.estimators import Method
-from belvedere.cleaning.intervals import transformed
 from belvedere.cleaning.resampling import resampled
+
+_FAR = 5.0
+"""Deviations from which on a value is certainly below or above."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Quantile:
     """Of the distribution function at the value."""
     keys: int
 
+    @staticmethod
+    def exact(value: float) -> Quantile:
+        """A quantile of all rows."""
+        return Quantile(value, value, value, 0.0, 0)
+
     def sound(self, *, changed: bool) -> bool:
         """Whether the interval rests on enough keys, or enough changed ones."""
         return not np.isnan(self.low) and self.keys >= (ENOUGH_CHANGED if changed else ENOUGH)
@@ -58,7 +65,7 @@ class Quantile:
 
 @dataclass(frozen=True)
 class _Curve:
-    """Per distinct value the running weight, and the running sums of each key's squares and cubes."""
+    """Per distinct value the running weight, and running sums of squares and cubes of what each key adds to T."""
 
     value: Array
     mass: Array
@@ -126,8 +133,8 @@ def inverted(
     total = max(float(curve.mass[-1]) if len(curve.mass) else 0.0, 1e-300)
     variance = float((residual**2).sum() * (1 - ratio) / ratio**2 / total**2)
     keys = int(np.count_nonzero(np.abs(residual) > 1e-12))
-    if ratio == 1 or not len(units):
-        return Quantile(q, q, q, 0.0, keys)
+    if ratio == 1:
+        return Quantile.exact(q)
     low, high = (np.nan, np.nan) if keys < FEWEST else _interval(curve, p, keys, ratio, confidence)
     if np.isnan(low) or np.isnan(high):
         return Quantile(q, float("nan"), float("nan"), variance, keys)
@@ -139,20 +146,28 @@ def _interval(
 ) -> tuple[float, float]:
     """The values below which a share p may lie; NaN for an end that no sampled value bounds."""
     excess = curve.mass - p * curve.mass[-1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = excess * ratio / np.sqrt(curve.squares * (1 - ratio))
-        g = np.nan_to_num(curve.cubes / curve.squares**1.5) * np.sqrt(1 - ratio)
-    # Where no key changed sides the distribution is known.
-    t = np.where(curve.squares < 1e-12, np.where(excess > 0, np.inf, -np.inf), t)
-    t = np.where(np.abs(excess) < 1e-9 * curve.mass[-1], 0.0, t)
+    squares, cubes = (_where_zero(excess, of) for of in (curve.squares, curve.cubes))
+    if squares <= 0:
+        return float("nan"), float("nan")
+    z = np.clip(excess * ratio / np.sqrt(squares * (1 - ratio)), -_FAR, _FAR)
+    # Edgeworth's first term, for a statistic whose variance is that under what is tested.
+    known = z - cubes / squares**1.5 * np.sqrt(1 - ratio) * (z * z - 1) / 6
+    known = np.where(np.abs(z) == _FAR, z, known)
     limit = float(stdtrit(max(keys - 1, 1), (1 + confidence) / 2))
-    with np.errstate(invalid="ignore"):
-        known = np.where(np.isinf(t), t, transformed(t, g))
     not_below, not_above = np.flatnonzero(known >= -limit), np.flatnonzero(known < limit)
-    first = int(not_below[0]) if len(not_below) else len(t)
+    first = int(not_below[0]) if len(not_below) else len(z)
     last = int(not_above[-1]) + 1 if len(not_above) else 0
-    low = float(curve.value[first]) if first < len(t) else float("nan")
-    return low, float(curve.value[last]) if last < len(t) else float("nan")
+    low = float(curve.value[first]) if first < len(z) else float("nan")
+    return low, float(curve.value[last]) if last < len(z) else float("nan")
+
+
+def _where_zero(excess: Array, of: Array) -> float:
+    """What a running sum is where the excess crosses zero, between two values."""
+    at = min(int(np.searchsorted(np.maximum.accumulate(excess), 0.0)), len(excess) - 1)
+    if at == 0 or excess[at] <= excess[at - 1]:
+        return float(of[at])
+    share = -excess[at - 1] / (excess[at] - excess[at - 1])
+    return float(of[at - 1] + min(max(share, 0.0), 1.0) * (of[at] - of[at - 1]))
 
 
 def better(sides: dict[Method, Quantile]) -> Method:

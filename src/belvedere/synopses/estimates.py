@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
-from scipy.special import bdtr, bdtrik, ndtri, stdtrit
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar
 from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.cursor import without_comments
 from belvedere.sql.naming import did_you_mean
+from belvedere.synopses.intervals import count_interval, doubt, mean_offsets, ranks
 from belvedere.synopses.values import true, value
 
+Span: TypeAlias = tuple[float, float] | None
+NOTHING = "no sampled row: a larger sample may have some"
 FAILS = 0.05
 """The probability with which a histogram's bound does not hold."""
 
@@ -38,11 +40,14 @@ class Estimate:
     high: float
     rows: int
     """Sampled rows that it rests on."""
+    note: str = ""
+    """What keeps the interval from covering at its rate; empty if nothing does."""
 
     def __str__(self) -> str:
         if self.low == self.high:
             return f"{self.value:g}"
-        return f"{self.value:g} [{self.low:g}, {self.high:g}]"
+        text = f"{self.value:g} [{self.low:g}, {self.high:g}]"
+        return f"{text} ({self.note})" if self.note else text
 
     def __float__(self) -> float:
         return self.value
@@ -58,6 +63,8 @@ class Population:
     passing: Any
     size: int
     replacement: bool
+    spans: Callable[[str], Span] = field(default=lambda _: None, repr=False)
+    """The least and greatest value that a column of the plan has in its table, if known."""
 
     @property
     def n(self) -> int:
@@ -68,6 +75,15 @@ class Population:
     def shrink(self) -> float:
         """What of a variance is left when so much of the join is in the sample."""
         return 1.0 if self.replacement else max(0.0, 1 - self.n / max(self.size, 1))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the sample is the whole join."""
+        return (not self.replacement and self.n >= self.size) or not self.size
+
+    def span(self, scalar: Scalar) -> Span:
+        """The least and greatest value of a column; None of an expression."""
+        return self.spans(scalar.column) if scalar.column else None
 
     def scalar(self, text: str) -> Scalar:
         """An expression over the shown columns as one over the plan's."""
@@ -116,10 +132,9 @@ class Population:
 
 
 def size(population: Population, confidence: float = 0.95) -> int | Estimate:
-    """How many rows the join has: counted, or estimated where filters come after the graph."""
-    if population.passing.all():
-        return population.size
-    return _count(population, population.passing, confidence)
+    """How many rows the join has after filters: counted if all results are here, else estimated."""
+    found = _count(population, population.passing, confidence)
+    return found.rows if population.complete else found
 
 
 def estimate(
@@ -172,7 +187,8 @@ def _aggregate(population: Population, what: str, confidence: float) -> Callable
         case exp.Sum(this=inner) | exp.Avg(this=inner) if not isinstance(inner, exp.Distinct):
             numbers, valid = population.numbers(Scalar(inner))
             work = _sum if isinstance(call, exp.Sum) else _average
-            return lambda mask: work(population, numbers, mask & valid, confidence)
+            span = population.span(Scalar(inner))
+            return lambda mask: work(population, numbers, mask & valid, confidence, span)
         case exp.Median(this=inner):
             numbers, valid = population.numbers(Scalar(inner))
             return lambda mask: _quantile(population, numbers[mask & valid], 0.5, confidence)
@@ -194,53 +210,66 @@ def _aggregate(population: Population, what: str, confidence: float) -> Callable
 
 
 def _count(population: Population, mask: Any, confidence: float) -> Estimate:
-    """J times the share that counts; Wilson's interval."""
+    """J times the share that counts."""
     n, hits = population.n, int(mask.sum())
-    if not n or not population.shrink:
-        exact = float(hits)
-        return Estimate(exact, exact, exact, hits)
-    z = ndtri(0.5 + confidence / 2) * math.sqrt(population.shrink)
-    share = hits / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    low, high = max(0.0, middle - half), min(1.0, middle + half)
-    return Estimate(population.size * share, population.size * low, population.size * high, hits)
+    if population.complete:
+        return Estimate(float(hits), float(hits), float(hits), hits)
+    if not n:
+        return Estimate(0.0, 0.0, float(population.size), 0, NOTHING)
+    low, high = count_interval(
+        n, hits, population.size, confidence, replacement=population.replacement
+    )
+    return Estimate(population.size * (hits / n), low, high, hits)
 
 
-def _sum(population: Population, numbers: Any, mask: Any, confidence: float) -> Estimate:
-    y = np.where(mask, numbers, 0.0)
-    n = population.n
-    total = population.size * float(y.mean()) if n else 0.0
-    error = math.sqrt(population.shrink * y.var(ddof=1) / n) if n > 1 else math.inf
-    if n and not population.shrink:
-        error = 0.0
-    half = stdtrit(max(n - 1, 1), 0.5 + confidence / 2) * population.size * error
-    return Estimate(total, total - half, total + half, int(mask.sum()))
+def _sum(
+    population: Population, numbers: Any, mask: Any, confidence: float, span: Span
+) -> Estimate:
+    """J times the mean, with zero where a row does not count."""
+    y, hits = np.where(mask, numbers, 0.0), int(mask.sum())
+    if population.complete:
+        total = float(y.sum())
+        return Estimate(total, total, total, hits)
+    if not population.n:
+        return Estimate(0.0, -math.inf, math.inf, 0, NOTHING)
+    mean = float(y.mean())
+    below, above = mean_offsets(y - mean, population.shrink, confidence)
+    reach = (min(span[0], 0.0) - mean, max(span[1], 0.0) - mean) if span else None
+    return Estimate(
+        population.size * mean,
+        population.size * (mean - below),
+        population.size * (mean + above),
+        hits,
+        doubt(y - mean, hits, reach),
+    )
 
 
-def _average(population: Population, numbers: Any, mask: Any, confidence: float) -> Estimate:
+def _average(
+    population: Population, numbers: Any, mask: Any, confidence: float, span: Span
+) -> Estimate:
     """A ratio of two means: its error is that of y minus the ratio, where it counts."""
     hits = int(mask.sum())
     if not hits:
-        return Estimate(math.nan, -math.inf, math.inf, 0)
+        return Estimate(math.nan, -math.inf, math.inf, 0, "" if population.complete else NOTHING)
     mean = float(numbers[mask].mean())
-    spread = float(((numbers[mask] - mean) ** 2).sum()) / max(hits - 1, 1)
-    error = math.sqrt(population.shrink * spread / hits) if hits > 1 else math.inf
-    half = stdtrit(max(hits - 1, 1), 0.5 + confidence / 2) * error if population.shrink else 0.0
-    return Estimate(mean, mean - half, mean + half, hits)
+    if population.complete:
+        return Estimate(mean, mean, mean, hits)
+    around = numbers[mask] - mean
+    below, above = mean_offsets(around, population.shrink, confidence)
+    reach = (span[0] - mean, span[1] - mean) if span else None
+    return Estimate(mean, mean - below, mean + above, hits, doubt(around, hits, reach))
 
 
 def _quantile(population: Population, numbers: Any, at: float, confidence: float) -> Estimate:
     """The sample's quantile, between order statistics that a binomial says."""
     n = len(numbers)
     if not n:
-        return Estimate(math.nan, -math.inf, math.inf, 0)
+        return Estimate(math.nan, -math.inf, math.inf, 0, "" if population.complete else NOTHING)
     ordered = np.sort(numbers)
     found = float(ordered[min(n - 1, int(at * n))])
-    if not population.shrink:
+    if population.complete:
         return Estimate(found, found, found, n)
-    tail = (1 - confidence) / 2
-    low, high = _binomial(tail, n, at) - 1, _binomial(1 - tail, n, at) + 1
+    low, high = ranks(n, at, population.shrink, confidence)
     return Estimate(
         found,
         float(ordered[low]) if low >= 0 else -math.inf,
@@ -280,8 +309,8 @@ def histogram(population: Population, what: str, buckets: int) -> Histogram:
     total = float(_count(population, population.passing & valid, 0.95).value)
     # Chaudhuri, Motwani, Narasayya 1998: r >= 4 k ln(2N/γ) / f² rows give an fN/k-deviant histogram.
     bound = math.sqrt(4 * buckets * math.log(2 * max(total, 1) / FAILS) / len(ordered))
-    exact = not population.shrink
-    return Histogram(tuple(float(b) for b in ordered[places]), total, 0.0 if exact else bound)
+    deviance = 0.0 if population.complete else bound
+    return Histogram(tuple(float(b) for b in ordered[places]), total, deviance)
 
 
 def split(rows: pa.Table, share: float, random: np.random.Generator) -> tuple[pa.Table, pa.Table]:
@@ -293,13 +322,3 @@ def split(rows: pa.Table, share: float, random: np.random.Generator) -> tuple[pa
     order = random.permutation(rows.num_rows)
     cut = round(share * rows.num_rows)
     return rows.take(pa.array(order[cut:])), rows.take(pa.array(order[:cut]))
-
-
-def _binomial(share: float, n: int, p: float) -> int:
-    """The least number of n that is not passed with this chance.
-
-    >>> _binomial(0.5, 10, 0.5), _binomial(0.025, 100, 0.5), _binomial(0.975, 100, 0.5)
-    (5, 40, 60)
-    """
-    near = max(0, math.ceil(float(bdtrik(share, n, p))))
-    return near - 1 if near and bdtr(near - 1, n, p) >= share else near

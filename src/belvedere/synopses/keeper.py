@@ -367,6 +367,14 @@ class Keeper:
             at[reference.parent] = work.owner[work.own[at[reference.child]]]
         return at
 
+    def span(self, column: str) -> tuple[float, float] | None:
+        """The least and greatest value of a column of the plan; None if it has no numbers."""
+        for position in self.plan.region.positions:
+            for field in position.fields:
+                if field.name == column:
+                    return self.stores[position.table].span(field.source)
+        return None
+
     def lost(self, results: Any, nodes: Iterable[int] | None = None) -> Any:
         """Which join results have a row, of some nodes or of any, that is not in the graph any more."""
         found = np.zeros(len(results), dtype=bool)

@@ -165,4 +165,5 @@ class Results:
             passing,
             self.keeper.size,
             self.keeper.kind.replacement,
+            self.keeper.span,
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from belvedere.errors import Invalid
 from belvedere.kernels.chains import RowIndex
@@ -95,6 +96,21 @@ class Store:
                 hint=", ".join(f"{n} {k}" for n, k in self.types.items()),
                 reason="BAD_ROWS",
             ) from None
+
+    def span(self, column: str) -> tuple[float, float] | None:
+        """Bounds of a column's values: the least and greatest of all that are held, gone ones too."""
+        ends: list[float] = []
+        for chunk in self._chunks:
+            for piece in chunk.settle():
+                found = pc.min_max(piece[column])
+                for end in (found["min"], found["max"]):
+                    if not end.is_valid:
+                        continue
+                    try:
+                        ends.append(float(end.as_py()))
+                    except (TypeError, ValueError):
+                        return None
+        return (min(ends), max(ends)) if ends else None
 
     def insert(self, rows: pa.Table) -> Any:
         """The numbers of new rows."""
