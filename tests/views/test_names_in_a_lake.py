@@ -62,6 +62,17 @@ def test_what_no_lake_in_a_directory_can_hold_is_refused_before_anything_is_writ
     assert files(lake) == before
 
 
+@pytest.mark.parametrize(
+    "statement", [s for s in CREATIONS if s.startswith("CREATE") and " TABLE " not in s]
+)
+@pytest.mark.parametrize("name", ["`a.b`", "`a``b`"])
+def test_a_name_that_reads_like_two_is_refused(lake: bv.Lake, statement: str, name: str) -> None:
+    before = files(lake)
+    with pytest.raises(bv.Invalid, match="dot or a backquote"):
+        lake.sql(statement.format(name))
+    assert files(lake) == before
+
+
 @pytest.mark.parametrize("statement", [s for s in CREATIONS if " TABLE " in s])
 def test_a_table_that_the_catalog_refuses_leaves_nothing(lake: bv.Lake, statement: str) -> None:
     before = files(lake)

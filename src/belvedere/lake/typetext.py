@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 _NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+_FIELD_NAME = re.compile(r"(?:`(?:[^`]|``)*`|\w+):")
+_WORD = re.compile(r"[a-z_]+")
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -34,6 +36,15 @@ def type_text(type_json: Any, metadata: Mapping[str, Any] | None = None, path: s
             return type_text(type_json["sqlType"])
         case other:
             return str(other)
+
+
+def type_words(kind: str) -> frozenset[str]:
+    """The words of a type's text without the names of fields.
+
+    >>> sorted(type_words("struct<interval:array<int>,`map<`:string>"))
+    ['array', 'int', 'string', 'struct']
+    """
+    return frozenset(_WORD.findall(_FIELD_NAME.sub("", kind)))
 
 
 def columns_of(schema_json: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -100,6 +100,17 @@ def canonical_name(lake: Tables, name: str) -> str:
     return given[-1]
 
 
+def refuse_dotted(lake: Tables, name: str) -> None:
+    """Invalid for a new name that could not be told from a schema and a name in a directory."""
+    if lake.directory is not None and {".", "`"} & set(parts(name)[-1]):
+        raise Invalid(
+            f"{name} has a dot or a backquote in it",
+            detail="a lake in a directory could not tell it from a schema and a name",
+            hint="choose a name without these",
+            reason="NAME_WITH_DOT",
+        )
+
+
 def is_here(lake: Tables, name: str) -> bool:
     """Whether a name can be one of the lake's: in a directory not one of another schema."""
     if lake.directory is None:
