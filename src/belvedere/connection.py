@@ -26,8 +26,11 @@ from belvedere.scheduling.limits import Limits
 from belvedere.sketches.asking import ask
 from belvedere.sketches.kind import Sketches
 from belvedere.sql.sample_statements import CleanSample, Estimate
+from belvedere.sql.sketch_statements import CreateSketch
 from belvedere.sql.statements import (
     CreateTable,
+    CreateUpdatable,
+    CreateView,
     DropTable,
     ExplainWrite,
     Refresh,
@@ -36,6 +39,7 @@ from belvedere.sql.statements import (
     Write,
     parse_statement,
 )
+from belvedere.sql.synopsis_statements import CreateSynopsis
 from belvedere.synopses.kind import Synopses
 from belvedere.view_statements import ViewStatements
 from belvedere.views import create as creation
@@ -47,6 +51,7 @@ from belvedere.views.catalog import (
     is_here,
     is_path,
     is_view,
+    refuse_dotted,
     stored_of,
     the_view,
 )
@@ -119,6 +124,8 @@ class Lake:
         """Run a statement: Belvedere's own, or any of Spark's."""
         statement = parse_statement(text)
         with _computing(_subject(statement)):
+            if isinstance(statement, CreateView | CreateSketch | CreateSynopsis | CreateUpdatable):
+                refuse_dotted(self._door, statement.name)
             for kind, run in self._own().items():
                 if isinstance(statement, kind) and not self._is_elsewhere(statement):
                     return run(statement)

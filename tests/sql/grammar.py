@@ -109,6 +109,8 @@ class Grammar:
             return f"NOT ({self._predicate(columns, depth, nesting - 1)})"
         if 0.62 <= choice < 0.7:
             return f"{value} IS {self._rng.choice(['', 'NOT '])}NULL"
+        if choice > 0.95:
+            return self._rng.choice(["(TRUE AND NULL)", "(NULL OR FALSE)", "(NOT NULL)"])
         other = self._rng.choice([*columns, str(self._rng.randint(0, 3))])
         return f"{value} {self._rng.choice(COMPARISONS)} {other}"
 

@@ -12,6 +12,7 @@ from belvedere.errors import Invalid
 STORED_PREFIX = "__bv_"
 PART_PREFIX = "__bvp_"
 
+_DATABASE = re.compile(r"lake_[0-9a-f]{12}")
 _ADMISSIBLE = re.compile(r"[A-Za-z0-9_]+")
 _HEX = re.compile(r"_x([0-9a-f]{1,5})_")
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
@@ -40,6 +41,15 @@ def refuse_long(name: str) -> None:
 def database_name(directory: Path) -> str:
     """The Spark database that stands for a lake directory."""
     return "lake_" + hashlib.sha256(str(directory).encode()).hexdigest()[:12]
+
+
+def is_database(name: str) -> bool:
+    """Whether a schema's name is that of some lake directory's database.
+
+    >>> is_database("lake_0123456789ab"), is_database("gold")
+    (True, False)
+    """
+    return _DATABASE.fullmatch(name) is not None
 
 
 def quote(name: str) -> str:

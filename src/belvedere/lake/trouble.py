@@ -26,7 +26,7 @@ _OUR_STATE = "belvedere: "
 """What our own SQL raises about a stored state; whoever wrote that SQL handles it."""
 MANY_ROWS = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 _OUR_MANY_ROWS = "a subquery used as a value gave more than one row"
-_ADVICE = re.compile(r"(?<=[.]) (?=Use [`'a-z]|Correct the |If necessary )")
+_ADVICE = re.compile(r"(?<=[.]) (?=Use [`']|Use the SQL function|Correct the value|If necessary )")
 _OTHER_MODE = re.compile(r' ?If necessary set "?spark[.]sql[.]ansi.*? to bypass this error[.]?')
 """What Spark advises and a view must not do: under another mode it would have other rows."""
 _BY_ZERO = re.compile("divide by zero|division by zero", re.IGNORECASE)
@@ -130,7 +130,7 @@ def data_error(error: BaseException, what: str = "the query") -> Invalid | None:
     # What failed inside a task stands in the stack alone.
     text = f"{error}\n{getattr(error, '_stackTrace', '') or ''}"
     states = ((m[1], m[2].strip(), m[3]) for m in _ERROR_CLASS.finditer(text))
-    found = next((f for f in states if f[2].startswith(_DATA_STATES)), None)
+    found = next((f for f in states if _is_of_data(f[0], f[2])), None)
     if found is None or found[1].startswith(_OUR_STATE):
         return None
     name, said, state = found
@@ -144,6 +144,12 @@ def data_error(error: BaseException, what: str = "the query") -> Invalid | None:
         hint=" ".join(["correct the rows, or change the query.", *advice]),
         reason=name,
     )
+
+
+def _is_of_data(name: str, state: str) -> bool:
+    """Whether an error is one in the data; of Delta's, those of versions have the same states."""
+    about_table = name.startswith("DELTA_") and name != "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+    return state.startswith(_DATA_STATES) and not about_table
 
 
 def as_invalid(error: PySparkException) -> Invalid:

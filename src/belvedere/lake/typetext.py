@@ -9,6 +9,8 @@ from typing import Any
 from belvedere.sql.char_columns import has_char
 
 _NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+_FIELD_NAME = re.compile(r"(?:`(?:[^`]|``)*`|\w+):")
+_WORD = re.compile(r"[a-z_]+")
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 """Under which name a column of type STRING remembers that it was declared as CHAR or VARCHAR."""
@@ -38,6 +40,15 @@ def type_text(type_json: Any, metadata: Mapping[str, Any] | None = None, path: s
             return type_text(type_json["sqlType"])
         case other:
             return str(other)
+
+
+def type_words(kind: str) -> frozenset[str]:
+    """The words of a type's text without the names of fields.
+
+    >>> sorted(type_words("struct<interval:array<int>,`map<`:string>"))
+    ['array', 'int', 'string', 'struct']
+    """
+    return frozenset(_WORD.findall(_FIELD_NAME.sub("", kind)))
 
 
 def columns_of(schema_json: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -56,7 +56,7 @@ def without_comments(text: str) -> str:
     backslash, and block comments nest.
 
     >>> without_comments("a -- b \\\n c\nd")
-    'a      \n  \nd'
+    'a       \n  \nd'
     >>> without_comments("/*/* a */ b */'-- c' /*+ d */")
     "              '-- c' /*+ d */"
     """

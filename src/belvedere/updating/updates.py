@@ -171,11 +171,12 @@ def _shows_stored(request: Request, row: ViewRow) -> bool:
 def _referring(lake: Tables, tables: Collection[str]) -> dict[str, TableRules]:
     """The rules of tables outside a view that refer to one of its tables by a foreign key."""
     found = {}
-    for name in (canonical_name(lake, quote(n)) for n in lake.names()):
-        if name in tables or is_view(lake, name):
-            continue
+    for shown in lake.names():
         # What stands under a name without being a table of the lake has no foreign keys.
         with suppress(BelvedereError):
+            name = canonical_name(lake, quote(shown))
+            if name in tables or is_view(lake, name):
+                continue
             table = lake.table(name)
             if any(key.parent in tables for key in foreign_keys(table)):
                 found[name] = rules_of(table)

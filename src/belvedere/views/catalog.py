@@ -11,6 +11,7 @@ from belvedere.errors import BelvedereError, Invalid, Unsupported
 from belvedere.lake.journal import SCHEMA_NAME
 from belvedere.lake.names import (
     database_name,
+    is_database,
     parts,
     quote,
     refuse_long,
@@ -49,6 +50,8 @@ class Names:
     def resolve(self, name: str) -> Relation:
         """The relation of that name; `Invalid` with the nearest name if there is none."""
         canonical = canonical_name(self.lake, name)
+        if not self.recorded and not is_here(self.lake, name):
+            raise _elsewhere(name)
         if canonical in self.within:
             raise self._reads_itself(name)
         stored = stored_of(canonical)
@@ -100,15 +103,30 @@ def canonical_name(lake: Tables, name: str) -> str:
             hint="a query may read it; to build on it, copy it: CREATE TABLE … AS SELECT …",
             reason="IS_OURS",
         )
-    if not is_here(lake, name):
-        raise Invalid(
-            f"{name!r} is not in this lake: a lake in a directory has one schema",
-            hint="put the table into the lake's directory and name it there"
-            if is_path(name)
-            else f"write {dotted(parts(name)[-1:])}, or connect(spark) with a catalog of your own",
-            reason="OTHER_SCHEMA",
-        )
+    # A lake that was moved or copied has another database than its definitions may name.
+    if not is_here(lake, name) and not is_database(given[-2]):
+        raise _elsewhere(name)
     return given[-1]
+
+
+def _elsewhere(name: str) -> Invalid:
+    hint = f"write {dotted(parts(name)[-1:])}, or connect(spark) with a catalog of your own"
+    return Invalid(
+        f"{name!r} is not in this lake: a lake in a directory has one schema",
+        hint="put the table into the lake's directory and name it there" if is_path(name) else hint,
+        reason="OTHER_SCHEMA",
+    )
+
+
+def refuse_dotted(lake: Tables, name: str) -> None:
+    """Invalid for a new name that could not be told from a schema and a name in a directory."""
+    if lake.directory is not None and {".", "`"} & set(parts(name)[-1]):
+        raise Invalid(
+            f"{name} has a dot or a backquote in it",
+            detail="a lake in a directory could not tell it from a schema and a name",
+            hint="choose a name without these",
+            reason="NAME_WITH_DOT",
+        )
 
 
 def is_here(lake: Tables, name: str) -> bool:

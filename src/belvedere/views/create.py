@@ -18,6 +18,7 @@ from belvedere.lake.shelf import VIEW_PROPERTY
 from belvedere.lake.stamps import Stamp
 from belvedere.lake.tables import COLUMN_MAPPING
 from belvedere.lake.trouble import computing
+from belvedere.lake.typetext import type_words
 from belvedere.sql.bind import Bound, bind
 from belvedere.sql.render import render
 from belvedere.sql.statements import CreateView, Policy
@@ -260,7 +261,7 @@ def _declared(door: Door, query: str, settings: Mapping[str, str]) -> tuple[tupl
     """The columns Spark gives the query, refused where they cannot be stored."""
     columns = tuple(door.output_schema(query, settings))
     for name, kind in columns:
-        if "interval" in kind or kind == "void" or "variant" in kind:
+        if type_words(kind) & {"interval", "void", "variant"}:
             raise Unsupported(
                 f"column {name!r} of type {kind} cannot be stored in a Delta table",
                 hint="cast it to another type",
@@ -286,7 +287,7 @@ def _refuse_maps(view: View) -> None:
     state, types = view.state, view.definition.types
     compared = state.columns if isinstance(state, Bag) else state.keys
     for column in compared:
-        if "map<" in types[column]:
+        if "map" in type_words(types[column]):
             raise Unsupported(
                 f"column {column!r} of type {types[column]} cannot be compared",
                 hint="select the entries you need, or map_entries(…), instead of the map",

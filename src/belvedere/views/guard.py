@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake import log
-from belvedere.lake.names import admissible, parts
+from belvedere.lake.names import admissible, parts, refuse_long
 from belvedere.lake.tables import CHANGE_FEED
 from belvedere.sql.statements import (
     ChangeKind,
@@ -113,6 +113,7 @@ def created_whole(door: Door, statement: Statement) -> Iterator[None]:
 
 def _refuse_unregistrable(door: Door, name: str) -> None:
     """Invalid if a lake's directory could hold a table that Spark's catalog then refuses."""
+    refuse_long(name)
     if door.directory is not None and not admissible(parts(name)[-1]):
         raise Invalid(
             f"{name} is not a valid name for a table",
