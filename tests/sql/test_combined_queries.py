@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import duckdb
 import pytest
 import sqlglot
 from sqlglot import exp
 
+from belvedere.sql import froms
 from belvedere.sql.dialect import SparkAsWritten
 from belvedere.sql.render import render
 from sql.combined_queries import COMBINED, CORRELATED, NAMED
@@ -39,6 +42,29 @@ def test_correlation_reaches_through_derived_tables(
 def same_as_plan(duck: duckdb.DuckDBPyConnection, text: str, asked: str) -> None:
     rendered = render(bound(text).plan, table).sql(dialect="duckdb")
     assert bag(duck, rendered.replace("RAISE_ERROR(", "error(")) == bag(duck, asked), rendered
+
+
+MUTANTS: dict[str, tuple[str, Callable[..., object]]] = {
+    "a condition on the kept side is a filter": ("_goes_below", lambda padded, kind: True),
+    "a condition with a subquery is left out": (
+        "_with_subquery",
+        lambda side, conjunct, scope, below: [],
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_law_notices_a_condition_in_the_wrong_place(
+    duck: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, mutant: str
+) -> None:
+    monkeypatch.setattr(froms, *MUTANTS[mutant])
+    with pytest.raises(AssertionError):
+        _all_joins(duck)
+
+
+def _all_joins(duck: duckdb.DuckDBPyConnection) -> None:
+    for text, asked in COMBINED:
+        same_as_plan(duck, text, sqlglot.parse_one(asked, dialect="spark").sql(dialect="duckdb"))
 
 
 @pytest.mark.parametrize(
