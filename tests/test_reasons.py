@@ -11,8 +11,8 @@ import pytest
 
 from belvedere import reasons
 from belvedere.errors import Invalid, Unsupported
-from belvedere.sql.statements import CreateView
-from belvedere.views import create
+from belvedere.sql.bind import bind
+from belvedere.views.catalog import as_not_read
 from sql.shop import Shop
 
 ROOT = Path(__file__).parent.parent
@@ -111,7 +111,7 @@ class Judge:
     def __init__(self, *understood: str) -> None:
         self.understood = understood
 
-    def output_schema(self, sql: str, settings: object) -> list[tuple[str, str]]:
+    def output_schema(self, sql: str) -> list[tuple[str, str]]:
         """The columns of a query; `Invalid` if it is not understood."""
         if not any(text in sql for text in self.understood):
             raise Invalid("not understood", reason="SPARK")
@@ -120,7 +120,8 @@ class Judge:
 
 
 def plan(query: str, judge: Judge) -> None:
-    create._bound(judge, CreateView("v", query), Shop(), {})  # type: ignore[arg-type]
+    with as_not_read(judge, query):  # type: ignore[arg-type]
+        bind(query, Shop())
 
 
 @pytest.mark.parametrize("query", ["SELECT a ?? 1 FROM r", "SELECT zz FROM r"])

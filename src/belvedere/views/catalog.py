@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
-from belvedere.errors import BelvedereError, Invalid
+from belvedere.errors import BelvedereError, Invalid, Unsupported
 from belvedere.lake.journal import SCHEMA_NAME
 from belvedere.lake.names import parts, quote, stored_name, view_name
 from belvedere.lake.shelf import VIEW_PROPERTY, Tables
@@ -16,6 +17,39 @@ from belvedere.sql.bind import bind
 from belvedere.sql.context import Relation
 from belvedere.views.definition import Columns, Definition, View
 from belvedere.views.parts import assembled
+
+_MISTAKES = frozenset(
+    "SYNTAX NO_SUCH_COLUMN AMBIGUOUS_COLUMN UNKNOWN_WINDOW COLUMN_COUNT NO_SUCH_POSITION "
+    "NOT_GROUPED NOT_SHOWN AGGREGATE_PLACE WINDOW_PLACE GROUPING_FUNCTION".split()
+)
+
+
+@contextmanager
+def as_not_read(lake: Tables, query: str) -> Iterator[None]:
+    """What is wrong with a query that Spark understands leaves this block as Unsupported."""
+    try:
+        yield
+    except Invalid as error:
+        if error.reason not in _MISTAKES or not _is_understood(lake, query):
+            raise
+        raise Unsupported(
+            f"Spark understands this query, Belvedere does not: {error.message}",
+            detail=error.detail,
+            hint="write it another way",
+            reason="NOT_READ",
+        ) from error
+
+
+def _is_understood(lake: Tables, query: str) -> bool:
+    """Whether Spark, where it is there, understands a query; as a subquery, so that nothing is run."""
+    schema = getattr(lake, "output_schema", None)
+    if schema is None:
+        return False
+    try:
+        schema(f"SELECT * FROM (\n{query}\n)")
+    except Invalid:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
