@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from belvedere import reasons
-from belvedere.errors import Unsupported
+from belvedere.errors import Invalid, Unsupported
+from belvedere.sql.bind import bind
+from belvedere.views.catalog import as_not_read
+from sql.shop import Shop
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "belvedere").rglob("*.py"))
@@ -100,3 +103,37 @@ def test_a_reason_is_a_sentence_and_a_remedy_begins_with_a_verb(code: str) -> No
     assert known.sentence
     assert not known.sentence.endswith(".")
     assert not known.remedy or re.match(r"[a-z]+ ", known.remedy)
+
+
+class Judge:
+    """Stands for Spark, which understands some texts."""
+
+    def __init__(self, *understood: str) -> None:
+        self.understood = understood
+
+    def output_schema(self, sql: str) -> list[tuple[str, str]]:
+        """The columns of a query; `Invalid` if it is not understood."""
+        if not any(text in sql for text in self.understood):
+            raise Invalid("not understood", reason="SPARK")
+        assert sql.startswith("SELECT * FROM (")
+        return []
+
+
+def plan(query: str, judge: Judge) -> None:
+    with as_not_read(judge, query):  # type: ignore[arg-type]
+        bind(query, Shop())
+
+
+@pytest.mark.parametrize("query", ["SELECT a ?? 1 FROM r", "SELECT zz FROM r"])
+def test_what_spark_understands_is_no_mistake_of_the_users(query: str) -> None:
+    with pytest.raises(Unsupported, match="Spark understands this query") as error:
+        plan(query, Judge(query))
+    assert error.value.reason == "NOT_READ"
+    with pytest.raises(Invalid):
+        plan(query, Judge())
+
+
+@pytest.mark.parametrize("query", ["SELECT a, a FROM r", "SELECT a FROM nowhere", "DROP TABLE r"])
+def test_what_cannot_be_a_view_is_a_mistake_whatever_spark_says(query: str) -> None:
+    with pytest.raises(Invalid):
+        plan(query, Judge("SELECT a"))

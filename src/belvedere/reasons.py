@@ -76,7 +76,7 @@ NOT_REPEATABLE | the value would differ when the view is computed again | apply 
 CORRELATION | a correlated subquery of a form that is not unnested | join with a subquery that is grouped by the key
 SUBQUERY_IN_ON | a subquery in ON of an outer, semi or anti join reads both sides | let it read one side, and compare the result in ON
 QUANTIFIED | a comparison with ANY or ALL of a subquery | write IN, EXISTS, or a comparison with min or max
-SEVERAL_COLUMNS_IN | IN with several columns where it is not a condition of WHERE by itself | write EXISTS
+SEVERAL_COLUMNS_IN | IN with several columns where it is not a condition of WHERE by itself | write EXISTS, or NOT EXISTS with the NULLs that NOT IN minds
 NO_FROM | a SELECT without FROM reads no table | select from a table
 VALUES | rows that are written in the query | insert the rows into a table
 GENERATOR | LATERAL VIEW, and functions that make several rows of one | store the exploded rows in a table
@@ -92,7 +92,7 @@ BY_NAME | a set operation BY NAME | list the columns in one order
 RECURSIVE | WITH RECURSIVE | compute the closure outside the view
 WINDOW_OVER_TIME | window(), session_window() and window_time() | group by date_trunc(…), or by a quotient of the seconds
 PERCENTILE_ORDER | a percentile in descending order | order ascending, by 1 minus the fraction
-OFFSET | OFFSET without LIMIT | add a LIMIT
+OFFSET | OFFSET without LIMIT | add a LIMIT greater than the number of rows
 LIMIT_NOT_A_NUMBER | a LIMIT or OFFSET that is an expression | write a number
 SCRIPT | TRANSFORM with a script | write it in SQL
 PIPE | a query with pipes | write it as one SELECT

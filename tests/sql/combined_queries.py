@@ -98,3 +98,65 @@ CORRELATED = [
     place.format(inner.format(v=value)) for inner, (value, place) in product(INNER, PLACES)
 ]
 """Queries with a subquery that is correlated through a derived table."""
+
+NAMED = [
+    (
+        "SELECT a, b, c, count(*) AS n FROM r GROUP BY a, b, c GROUPING SETS ((a))",
+        "SELECT a, NULL, NULL, count(*) FROM r GROUP BY a",
+    ),
+    (
+        "SELECT a, b, c, count(*) AS n, grouping_id() AS g FROM r GROUP BY a, b, c GROUPING SETS ((b), (c, a))",
+        "SELECT NULL, b, NULL, count(*), 5 FROM r GROUP BY b UNION ALL SELECT a, NULL, c, count(*), 2 FROM r GROUP BY a, c",
+    ),
+    (
+        "SELECT a AS k, max(b) AS m FROM r GROUP BY k, c GROUPING SETS ((k), ())",
+        "SELECT a, max(b) FROM r GROUP BY a UNION ALL SELECT NULL, max(b) FROM r",
+    ),
+    (
+        "SELECT r.a, q.x FROM r LEFT JOIN s ON r.a = s.a NATURAL JOIN (SELECT k AS a, x FROM t) AS q",
+        "SELECT r.a, q.x FROM r LEFT JOIN s ON r.a = s.a JOIN t AS q ON r.a = q.k",
+    ),
+    (
+        "SELECT s.a, q.x FROM r JOIN s ON r.b = s.d JOIN (SELECT k AS a, x FROM t) AS q USING (a)",
+        "SELECT s.a, q.x FROM r JOIN s ON r.b = s.d JOIN t AS q ON r.a = q.k",
+    ),
+    (
+        "SELECT * FROM s LEFT SEMI JOIN (SELECT k AS d FROM t) AS q USING (d)",
+        "SELECT d, a, e FROM s WHERE d IN (SELECT k FROM t)",
+    ),
+    (
+        "SELECT a, sum(b) AS n FROM r GROUP BY a HAVING EXISTS (SELECT 1 FROM s WHERE s.d = sum(r.b))",
+        "SELECT a, n FROM (SELECT a, sum(b) AS n FROM r GROUP BY a) WHERE n IN (SELECT d FROM s)",
+    ),
+    (
+        "SELECT a FROM r GROUP BY a HAVING NOT EXISTS (SELECT 1 FROM s WHERE s.d >= max(r.b) + count(r.c) AND s.a = r.a)",
+        "SELECT a FROM (SELECT a, max(b) + count(c) AS m FROM r GROUP BY a) AS q WHERE NOT EXISTS (SELECT 1 FROM s WHERE d >= m AND s.a = q.a)",
+    ),
+    (
+        "SELECT a FROM r GROUP BY a HAVING max(b) IN (SELECT d FROM s WHERE s.d = min(r.b))",
+        "SELECT a FROM (SELECT a, max(b) AS m, min(b) AS n FROM r GROUP BY a) WHERE m = n AND m IN (SELECT d FROM s)",
+    ),
+    (
+        "SELECT a, (SELECT max(d) FROM (SELECT DISTINCT d FROM s WHERE s.a % 2 = r.a) AS q) AS m FROM r",
+        "SELECT a, (SELECT max(d) FROM s WHERE s.a % 2 = r.a) FROM r",
+    ),
+    (
+        "SELECT a, (SELECT DISTINCT d FROM s WHERE s.a % 5 = r.a AND d = 1) AS m FROM r",
+        "SELECT a, (SELECT max(d) FROM s WHERE s.a % 5 = r.a AND d = 1) FROM r",
+    ),
+    (
+        "SELECT * EXCEPT (r.a, s.e) FROM r JOIN s ON r.a = s.a",
+        "SELECT b, c, s.a, d FROM r JOIN s ON r.a = s.a",
+    ),
+    (
+        "SELECT DISTINCT a FROM r ORDER BY -a NULLS LAST LIMIT 2",
+        "SELECT DISTINCT a FROM r ORDER BY a DESC NULLS LAST LIMIT 2",
+    ),
+    (
+        "SELECT DISTINCT a + 1 AS z FROM r ORDER BY z * 2 NULLS LAST LIMIT 2",
+        "SELECT DISTINCT a + 1 AS z FROM r ORDER BY z NULLS LAST LIMIT 2",
+    ),
+    ("TABLE r UNION ALL TABLE r", "SELECT * FROM r UNION ALL SELECT * FROM r"),
+    ("SELECT a FROM r WHERE EXISTS (TABLE empty)", "SELECT a FROM r WHERE FALSE"),
+]
+"""The same queries written in two ways."""

@@ -117,6 +117,9 @@ class Grammar:
     def _with_subquery(self, value: str, columns: list[str], depth: int) -> str:
         outer = columns if self._rng.random() < 0.6 else []
         inner, _ = self.block(depth - 1, 1, outer)
+        if self._rng.random() < 0.3:
+            self._aliases += 1
+            inner = f"SELECT q{self._aliases}.c0 FROM ({inner}) AS q{self._aliases}"
         form = self._rng.choice(
             ["EXISTS ({q})", "NOT EXISTS ({q})", "{v} IN ({q})", "{v} NOT IN ({q})", "scalar"]
         )
@@ -141,4 +144,7 @@ class Grammar:
         what = self._rng.choice(
             ["count(*)", "max({})", "sum({}) + 1", "coalesce(min({}), 7) + count(*)"]
         )
+        if self._rng.random() < 0.3:
+            inner = f"SELECT {value} AS v FROM {source}{where}"
+            return f"(SELECT {what.format('v')} FROM ({inner}) AS derived)"
         return f"(SELECT {what.format(value)} FROM {source}{where})"

@@ -41,7 +41,7 @@ from belvedere.cleaning.create import no_sample, samples_of
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.shelf import Tables
 from belvedere.sql.bind import Bound, bind
-from belvedere.views.catalog import Names, all_views
+from belvedere.views.catalog import Names, all_views, as_not_read
 from belvedere.views.definition import View
 from belvedere.views.sampling import Sampling
 from belvedere.views.state import physical
@@ -99,7 +99,8 @@ class Question:
 
 def ask(lake: Tables, text: str) -> Question:
     """The question that a text asks; refused where its answer cannot be estimated."""
-    bound = bind(text, Names(lake))
+    with as_not_read(lake, text):
+        bound = bind(text, Names(lake))
     view, scan, samples = _sampled(lake, bound)
     chain: list[Filter | Project | TopK] = []
     node = bound.plan

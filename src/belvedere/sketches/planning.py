@@ -29,7 +29,7 @@ from belvedere.sketches.evidence import Evidence
 from belvedere.sketches.partitions import Partition, equi_depth, equi_width, given, orderable
 from belvedere.sql.bind import bind
 from belvedere.sql.sketch_statements import CreateSketch, Fragments
-from belvedere.views.catalog import Names, canonical_name, shown_name
+from belvedere.views.catalog import Names, as_not_read, canonical_name, shown_name
 from belvedere.views.create import SETTINGS
 from belvedere.views.pins import Pins
 
@@ -61,7 +61,8 @@ class Planner:
                 reason="CASE_SENSITIVE",
             )
         names = Names(self.door)
-        q = bind(self.statement.lead + self.statement.query, names).plan
+        with as_not_read(self.door, self.statement.query):
+            q = bind(self.statement.lead + self.statement.query, names).plan
         if names.views:
             raise Unsupported(
                 "a sketch of a query that reads a materialized view",

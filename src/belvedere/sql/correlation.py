@@ -58,7 +58,7 @@ def correlating_sides(
         raise ctx.unsupported(
             "a subquery correlated by something other than an equality",
             node,
-            "correlate with inner = outer, or use EXISTS in WHERE",
+            "join the inner rows to the distinct outer values, group by these, and join the result",
             reason="CORRELATION",
             detail=f"the condition {part}",
         )

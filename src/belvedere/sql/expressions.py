@@ -134,7 +134,7 @@ class Resolver:
                 raise self.ctx.unsupported(
                     "a comparison with ANY or ALL of a subquery",
                     node,
-                    "write IN or EXISTS",
+                    "write IN or [NOT] EXISTS, or compare with min or max",
                     reason="QUANTIFIED",
                 )
             case exp.Subquery() | exp.Exists() | exp.Query():

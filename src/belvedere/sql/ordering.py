@@ -43,7 +43,12 @@ def limit(ctx: Context, query: exp.Expr) -> tuple[int, int] | None:
     node, skip = query.args.get("limit"), query.args.get("offset")
     if node is None or (isinstance(node.expression, exp.Var) and node.expression.name == "ALL"):
         if skip is not None:
-            raise ctx.unsupported("OFFSET without LIMIT", skip, "add a LIMIT", reason="OFFSET")
+            raise ctx.unsupported(
+                "OFFSET without LIMIT",
+                skip,
+                "add a LIMIT greater than the number of rows",
+                reason="OFFSET",
+            )
         return None
     count = node.args.get("count") if isinstance(node, exp.Fetch) else node.expression
     return _whole(ctx, count, node), _whole(ctx, skip.expression, skip) if skip else 0
@@ -89,7 +94,7 @@ def top(
         raise ctx.unsupported(
             "LIMIT in a correlated subquery",
             node,
-            "use min, max or a window",
+            "join with the rows for which row_number() by the key is 1",
             reason="CORRELATION",
         )
     values = [i.value for i in query.items]

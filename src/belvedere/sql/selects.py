@@ -176,7 +176,7 @@ def _group(ctx: Context, select: exp.Select, block: Block) -> bool:
         raise ctx.unsupported(
             "HAVING without GROUP BY in a correlated subquery",
             select,
-            "compare outside it",
+            "compare with the aggregate outside the subquery",
             reason="CORRELATION",
         )
     plan, correlated = grouping.plan(block.place.correlated, select)
@@ -231,7 +231,7 @@ def _windows(ctx: Context, block: Block, select: exp.Select) -> None:
         raise ctx.unsupported(
             "a window function in a correlated subquery",
             select,
-            "join instead",
+            "join with a subquery that computes the window",
             reason="CORRELATION",
         )
     hints = {bare(i.value): i.name for i in block.items if i.aliased}

@@ -213,7 +213,7 @@ class Place:
             raise self.ctx.unsupported(
                 "NOT IN of this form outside a WHERE conjunct",
                 node,
-                "write NOT EXISTS",
+                "write NOT EXISTS (… WHERE x = y OR x IS NULL OR y IS NULL), which is the same",
                 reason="SEVERAL_COLUMNS_IN",
             )
         ((x, _),) = pairs

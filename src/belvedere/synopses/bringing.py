@@ -36,7 +36,7 @@ from belvedere.synopses.results import Results
 from belvedere.synopses.saving import ARRAYS, from_arrays, to_arrays
 from belvedere.synopses.selectivity import Known, as_number
 from belvedere.synopses.store import NO_SUCH_ROW
-from belvedere.views.catalog import Names
+from belvedere.views.catalog import Names, as_not_read
 from belvedere.views.choice import REASONS
 from belvedere.views.definition import Columns
 from belvedere.views.pins import Pins
@@ -130,7 +130,8 @@ class Brought:
 def declared(door: Door, shown: str, query: str, kind: Kind, lead: str) -> tuple[Definition, Plan]:
     """The definition that a statement makes, checked; nothing is built."""
     names = Names(door)
-    found = region(lead + query, names)
+    with as_not_read(door, query):
+        found = region(lead + query, names)
     keys = _keys(door, found)
     known = _known(door, found)
     planned = plan(found, {t: [columns] for t, columns in keys.items()}, known=known)

@@ -29,7 +29,7 @@ from belvedere.updating.sampling import sampled_root
 from belvedere.updating.storing import domain_groups, from_arrays, to_arrays
 from belvedere.updating.tabled import Tabled
 from belvedere.updating.trees import Keys, Tree, join_tree
-from belvedere.views.catalog import Names
+from belvedere.views.catalog import Names, as_not_read
 
 KIND = "updating"
 MOVED = "updating-moved"
@@ -93,7 +93,8 @@ class Brought:
 def compiled(lake: Tables, query: str, name: str) -> tuple[Bound, Shape]:
     """A view's query in normal form; `Unsupported` if it reads a view."""
     names = Names(lake, (name,))
-    bound = bind(query, names)
+    with as_not_read(lake, query):
+        bound = bind(query, names)
     if names.views:
         raise Unsupported(
             "an updatable view over a materialized view",

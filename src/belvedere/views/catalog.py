@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
@@ -29,6 +30,40 @@ from belvedere.views.parts import assembled
 
 _Shape: TypeAlias = tuple[Columns, Mapping[str, str]]
 """The columns of a table, and what those of CHAR and VARCHAR were declared with."""
+
+
+_MISTAKES = frozenset(
+    "SYNTAX NO_SUCH_COLUMN AMBIGUOUS_COLUMN UNKNOWN_WINDOW COLUMN_COUNT NO_SUCH_POSITION "
+    "NOT_GROUPED NOT_SHOWN AGGREGATE_PLACE WINDOW_PLACE GROUPING_FUNCTION".split()
+)
+
+
+@contextmanager
+def as_not_read(lake: Tables, query: str) -> Iterator[None]:
+    """What is wrong with a query that Spark understands leaves this block as Unsupported."""
+    try:
+        yield
+    except Invalid as error:
+        if error.reason not in _MISTAKES or not _is_understood(lake, query):
+            raise
+        raise Unsupported(
+            f"Spark understands this query, Belvedere does not: {error.message}",
+            detail=error.detail,
+            hint="write it another way",
+            reason="NOT_READ",
+        ) from error
+
+
+def _is_understood(lake: Tables, query: str) -> bool:
+    """Whether Spark, where it is there, understands a query; as a subquery, so that nothing is run."""
+    schema = getattr(lake, "output_schema", None)
+    if schema is None:
+        return False
+    try:
+        schema(f"SELECT * FROM (\n{query}\n)")
+    except Invalid:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,12 @@ from belvedere.lake.stamps import Stamp
 from belvedere.lake.tables import COLUMN_MAPPING
 from belvedere.lake.trouble import computing
 from belvedere.lake.typetext import type_words
-from belvedere.sql.bind import Bound, bind
+from belvedere.sql.bind import bind
 from belvedere.sql.render import render
 from belvedere.sql.statements import CreateView, Policy
 from belvedere.views.catalog import (
     Names,
+    as_not_read,
     canonical_name,
     is_view,
     stored_of,
@@ -57,7 +58,9 @@ def plan_view(door: Door, statement: CreateView) -> View:
             reason="CASE_SENSITIVE",
         )
     names = Names(door, (name,))
-    bound = _bound(door, statement, names, settings)
+    with as_not_read(door, statement.query):
+        # Places in errors are those of the whole statement.
+        bound = bind(statement.lead + statement.query, names)
     columns = _declared(door, statement.query, settings)
     _refuse_if_read_otherwise(columns, bound.columns)
     types = types_of(bound.plan, lambda asked, known: door.types(asked, known, settings))
@@ -93,37 +96,6 @@ def _refuse_if_read_otherwise(
             hint="write columns that are named like keywords in backquotes, as in `all`",
             reason="AMBIGUOUS",
         )
-
-
-_MISTAKES = frozenset(
-    "SYNTAX NO_SUCH_COLUMN AMBIGUOUS_COLUMN UNKNOWN_WINDOW COLUMN_COUNT NO_SUCH_POSITION "
-    "NOT_GROUPED NOT_SHOWN AGGREGATE_PLACE WINDOW_PLACE GROUPING_FUNCTION".split()
-)
-
-
-def _bound(door: Door, statement: CreateView, names: Names, settings: Mapping[str, str]) -> Bound:
-    """The query bound; what Spark understands and the binder does not is no mistake of the user's."""
-    try:
-        # Places in errors are those of the whole statement.
-        return bind(statement.lead + statement.query, names)
-    except Invalid as error:
-        if error.reason not in _MISTAKES or not _is_query(door, statement.query, settings):
-            raise
-        raise Unsupported(
-            f"Spark understands this query, Belvedere does not: {error.message}",
-            detail=error.detail,
-            hint="write it another way",
-            reason="NOT_READ",
-        ) from error
-
-
-def _is_query(door: Door, text: str, settings: Mapping[str, str]) -> bool:
-    """Whether Spark takes a text for a query; as a subquery, so that nothing else is run."""
-    try:
-        door.output_schema(f"SELECT * FROM (\n{text}\n)", settings)
-    except Invalid:
-        return False
-    return True
 
 
 def _with_parts(door: Door, view: View) -> View:
