@@ -17,11 +17,17 @@ from belvedere.errors import Unable
 from belvedere.lake import auxiliary, jars
 from belvedere.lake import saved as module
 from belvedere.lake.auxiliary import USES, kept_aside
-from belvedere.lake.journal import LocalJournal, local_journal
+from belvedere.lake.journal import JOURNAL, LocalJournal, local_journal
 from belvedere.lake.locks import lock, lock_file
 from belvedere.lake.saved import Corrupt, Saves
+from belvedere.scheduling import schedules
 from belvedere.scheduling.delivery import _append
+from belvedere.scheduling.subscriptions import NOTICE, SUBSCRIPTION
+from belvedere.sketches import definition
+from belvedere.synopses.kind import SAVED_AS
+from belvedere.updating import state as updating
 from belvedere.updating.applying import Applying, Intent, Part
+from belvedere.updating.making import MAKING
 from lake.damages import DAMAGES, a_directory, a_link, auxiliary_files, copied, cut_off, gone
 from small_lake import make
 
@@ -37,8 +43,8 @@ def usual_umask() -> Iterator[None]:
 
 
 def save_state(home: Path) -> Path:
-    Saves(home).save("sketch", "hot", {}, {}, {"a": np.arange(3)})
-    return home / "sketch" / "hot.state"
+    Saves(home).save("sketches", "hot", {}, {}, {"a": np.arange(3)})
+    return home / "sketches" / "hot.state"
 
 
 def write_intent(home: Path) -> Path:
@@ -227,12 +233,12 @@ def test_what_is_saved_over_a_damaged_state_keeps_that_one_too(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     saves = Saves(tmp_path)
-    saves.save("sketch", "hot", {"n": 1}, {}, {})
-    path = tmp_path / "sketch" / "hot.state"
+    saves.save("sketches", "hot", {"n": 1}, {}, {})
+    path = tmp_path / "sketches" / "hot.state"
     for n in (2, 3):
         damage(path)
-        saves.save("sketch", "hot", {"n": n}, {}, {"a": np.arange(n)})
-        assert saves.load("sketch", "hot").head.definition == {"n": n}
+        saves.save("sketches", "hot", {"n": n}, {}, {"a": np.arange(n)})
+        assert saves.load("sketches", "hot").head.definition == {"n": n}
     assert len(list(path.parent.glob("hot.state.damaged-*"))) == (0 if damage is gone else 2)
 
 
@@ -240,7 +246,7 @@ def test_a_state_that_may_not_be_read_is_told_and_left_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saves = Saves(tmp_path)
-    saves.save("sketch", "hot", {"n": 1}, {}, {})
+    saves.save("sketches", "hot", {"n": 1}, {}, {})
     real = module.open_file
 
     def refused(path: Path) -> object:
@@ -249,11 +255,11 @@ def test_a_state_that_may_not_be_read_is_told_and_left_where_it_is(
     monkeypatch.setattr(module, "open_file", refused)
     other = Saves(tmp_path)
     other.set_aside_damaged()
-    assert other.names("sketch") == []
+    assert other.names("sketches") == []
     (told,) = other.damages()
     assert "Permission denied" in str(told)
     monkeypatch.setattr(module, "open_file", real)
-    assert Saves(tmp_path).names("sketch") == ["hot"]
+    assert Saves(tmp_path).names("sketches") == ["hot"]
 
 
 def test_a_state_of_another_release_is_told_and_left_where_it_is(
@@ -262,27 +268,27 @@ def test_a_state_of_another_release_is_told_and_left_where_it_is(
     saves = Saves(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(module, "FORMAT", 99)
-        saves.save("sketch", "hot", {}, {}, {})
+        saves.save("sketches", "hot", {}, {}, {})
     saves = Saves(tmp_path)
     saves.set_aside_damaged()
-    assert saves.names("sketch") == []
+    assert saves.names("sketches") == []
     (told,) = saves.damages()
     assert "format 99" in str(told)
-    assert (tmp_path / "sketch" / "hot.state").exists()
+    assert (tmp_path / "sketches" / "hot.state").exists()
 
 
 def test_a_file_where_a_directory_of_states_should_be_is_set_aside(tmp_path: Path) -> None:
-    for wrong in (tmp_path / ".belvedere", tmp_path / ".belvedere" / "sketch"):
+    for wrong in (tmp_path / ".belvedere", tmp_path / ".belvedere" / "sketches"):
         saves = Saves(tmp_path / ".belvedere")
         if wrong.parent == tmp_path:
             wrong.touch()
         else:
             wrong.rename(wrong.with_name("moved"))
             wrong.touch()
-        assert saves.names("sketch") == []
+        assert saves.names("sketches") == []
         saves.set_aside_damaged()
-        saves.save("sketch", "hot", {}, {}, {})
-        assert saves.names("sketch") == ["hot"]
+        saves.save("sketches", "hot", {}, {}, {})
+        assert saves.names("sketches") == ["hot"]
 
 
 @pytest.fixture(scope="module")
@@ -337,6 +343,16 @@ def test_jars_that_cannot_be_remembered_are_used(
     monkeypatch.setenv("BELVEDERE_CACHE", str(tmp_path))
     monkeypatch.setattr(jars, "_resolve", lambda: [__file__])
     assert jars.delta_jars() == [__file__]
+
+
+def test_every_kind_of_state_has_words_for_what_is_lost_with_it() -> None:
+    derivable = {updating.MOVED}
+    saved = {schedules.KIND, SUBSCRIPTION, NOTICE, definition.KIND, SAVED_AS, updating.KIND, MAKING}
+    assert {*saved, JOURNAL} == set(USES)
+    assert derivable.isdisjoint(USES)
+    for use in USES.values():
+        for text in (use.lost, use.mend):
+            assert text.format(name="x")
 
 
 def test_a_lake_without_anything_beside_its_tables_has_nothing_to_tell(tmp_path: Path) -> None:

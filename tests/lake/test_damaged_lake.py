@@ -17,14 +17,30 @@ from belvedere.scheduling.fitting import Fit, Measured
 from belvedere.scheduling.schedules import Calibration, Schedule, save
 from belvedere.scheduling.subscriptions import Subscription, subscribe
 from belvedere.updating.applying import Applying, Intent, Part
-from lake.damages import DAMAGES, a_directory, a_link, auxiliary_files, copied, cut_off, emptied
+from lake.damages import (
+    DAMAGES,
+    a_directory,
+    a_link,
+    a_pipe,
+    auxiliary_files,
+    copied,
+    cut_off,
+    emptied,
+    gone,
+)
 
 pytestmark = pytest.mark.spark
 
 FEED = "USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
 VISITS = "SELECT owner, count(*) AS n, sum(bytes) AS b FROM video v JOIN log l ON v.id = l.id GROUP BY owner"
 OWNED = "SELECT v.id, v.owner, l.line, l.bytes FROM video v JOIN log l ON v.id = l.id"
-HOT = "SELECT line, sum(bytes) AS b FROM log GROUP BY line HAVING sum(bytes) > 20"
+HOT = "SELECT id, sum(bytes) AS b FROM log GROUP BY id HAVING sum(bytes) > 20"
+OFTEN = (cut_off, emptied, gone, a_directory)
+MOST = [
+    pytest.param(d, marks=() if d in OFTEN else pytest.mark.soak, id=d.__name__)
+    for d in DAMAGES
+    if d is not a_pipe  # a log that is a pipe holds up whoever opens it, Spark included
+]
 LOST = {"RESPONSE LIMIT", "SUBSCRIPTION", "UPDATABLE"}
 """What is lost whatever happens to its file but that it goes, and is told."""
 
@@ -43,7 +59,7 @@ def full(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
         lake.declare_key("video", ["id"])
         lake.declare_key("log", ["line"])
         lake.sql(f"CREATE MATERIALIZED VIEW visits AS {VISITS}")
-        lake.sql(f"CREATE SKETCH hot ON {HOT} PARTITION log BY line INTO 10 FRAGMENTS")
+        lake.sql(f"CREATE SKETCH hot ON {HOT} PARTITION log BY id INTO 3 FRAGMENTS")
         lake.sql(f"CREATE SYNOPSIS pairs SAMPLE 1000 ROWS AS {OWNED}")
         for name in ("owned", "stopped"):
             lake.sql(f"CREATE UPDATABLE VIEW {name} AS {OWNED}")
@@ -70,9 +86,7 @@ def bag(lake: bv.Lake, text: str) -> Counter[Any]:
 
 def works(lake: bv.Lake, line: int) -> None:
     """Tables, views, queries, refreshes, history and the service are all there."""
-    assert bag(lake, "SELECT * FROM visits") == bag(
-        lake, VISITS.replace("log l", "log VERSION AS OF 1 l")
-    )
+    assert bag(lake, "SELECT * FROM visits") == bag(lake, VISITS)
     lake.sql(f"INSERT INTO log VALUES ({line}, 2, 6)")
     assert lake.refresh("visits").strategy == "merge"
     assert bag(lake, "SELECT * FROM visits") == bag(lake, VISITS)
@@ -104,7 +118,7 @@ def reason_of(work: Callable[[], object]) -> str:
 
 def made_again(lake: bv.Lake) -> None:
     """What was lost can be made again under its name."""
-    lake.sql(f"CREATE OR REPLACE SKETCH hot ON {HOT} PARTITION log BY line INTO 10 FRAGMENTS")
+    lake.sql(f"CREATE OR REPLACE SKETCH hot ON {HOT} PARTITION log BY id INTO 3 FRAGMENTS")
     lake.sql(f"CREATE OR REPLACE SYNOPSIS pairs SAMPLE 1000 ROWS AS {OWNED}")
     assert lake.synopsis("pairs").arrow().num_rows == lake.sql(OWNED).count()
     for name in ("owned", "stopped"):
@@ -134,7 +148,7 @@ def test_with_any_one_file_damaged_a_lake_opens_and_works(
             works(lake, 100)
 
 
-@pytest.mark.parametrize("damage", DAMAGES[:-1], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("damage", MOST)
 def test_with_every_file_damaged_a_lake_opens_and_works(
     full: Path, tmp_path: Path, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -143,7 +157,7 @@ def test_with_every_file_damaged_a_lake_opens_and_works(
         if not path.endswith(".lock") or damage is not a_link:
             damage(lake_of / path)
     with caplog.at_level(logging.WARNING, "belvedere"), bv.connect(lake_of) as lake:
-        if damage.__name__ != "gone":
+        if damage is not gone:
             # Of a file that was cut off after its head the rest is built again.
             states = set() if damage is cut_off else {"SKETCH", "SYNOPSIS"}
             journal = {"HISTORY"} if damage in (cut_off, emptied, a_directory) else set()

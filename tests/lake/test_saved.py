@@ -49,6 +49,24 @@ def test_a_state_replaces_the_one_before_and_those_who_hold_it_keep_it(tmp_path:
     assert not saves.has("sketch", "hot")
 
 
+@pytest.fixture(params=["read", "mapped"], autouse=True)
+def _read_or_mapped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "mapped":
+        monkeypatch.setattr("belvedere.lake.saved.READ_UP_TO", 0)
+
+
+def test_what_was_loaded_stays_when_someone_cuts_the_file_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    saves = Saves(tmp_path)
+    saves.save("sketch", "hot", {}, {}, {"a": np.arange(100_000)})
+    found = saves.load("sketch", "hot")
+    os.truncate(tmp_path / "sketch" / "hot.state", 10)
+    assert found.arrays["a"].sum() == 99_999 * 50_000
+    assert saves.names("sketch") == []
+
+
 @pytest.mark.parametrize("place", range(0, 700, 23))
 def test_no_flipped_bit_is_used(tmp_path: Path, place: int) -> None:
     saves = Saves(tmp_path)
@@ -69,7 +87,7 @@ def test_no_flipped_bit_is_used(tmp_path: Path, place: int) -> None:
     assert found.head.vector == VECTOR
 
 
-@pytest.mark.parametrize("length", [0, 5, 20, 300, -1])
+@pytest.mark.parametrize("length", [0, 5, 8, 20, 300, -1])
 def test_a_file_cut_short_is_not_used(tmp_path: Path, length: int) -> None:
     saves = Saves(tmp_path)
     saves.save("sketch", "hot", {}, VECTOR, {"a": np.arange(100)})

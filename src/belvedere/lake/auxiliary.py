@@ -49,7 +49,7 @@ USES = {
         "what subscription {name!r} told last, and what waited to be sent,",
         "go on: the next notification says all rows as added, under a number that none had",
     ),
-    "sketch": Use("SKETCH", "the sketch {name!r}", "CREATE SKETCH {name} …"),
+    "sketches": Use("SKETCH", "the sketch {name!r}", "CREATE SKETCH {name} …"),
     "synopsis": Use("SYNOPSIS", "the synopsis {name!r}", "CREATE SYNOPSIS {name} …"),
     "updating": Use(
         "UPDATABLE", "the updatable view {name!r}", "CREATE UPDATABLE VIEW {name} AS …"

@@ -5,7 +5,7 @@
 
 The vector stands in the file that it speaks of, and a file is replaced whole: killed at any
 moment, a derivation has its old state with the old vector, or the new state with the new one.
-Arrays are mapped into memory, not read, so that a large state is there at once.
+Arrays of a large state are mapped into memory, not read, so that it is there at once.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ from belvedere.lake.locks import LONGEST, lock
 from belvedere.lake.stamps import Vector, vector_of, vector_record
 
 FORMAT = 1
+READ_UP_TO = 32 << 20
+"""Bytes of a state that is read; a larger one is mapped into memory."""
 _MAGIC = b"BVDSTATE"
 _ALIGNED = 64
 _LENGTH = 8
@@ -170,7 +172,7 @@ class Saves:
         # Both from one file: another may take its place meanwhile.
         with self._opened(kind, name) as file:
             head, places = self._head(kind, name, file)
-            whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            whole = _whole(file)
         arrays = {}
         for array, (kind_text, shape, at, size, checksum) in places.items():
             if at + size > len(whole) or zlib.crc32(memoryview(whole)[at : at + size]) != checksum:
@@ -261,6 +263,14 @@ class Saves:
             hint=f"use the release of Belvedere that wrote it, or: {hint}",
             reason=_OTHER_FORMAT,
         )
+
+
+def _whole(file: BinaryIO) -> bytes | mmap.mmap:
+    """What a file holds: a large one mapped, which ends the process should someone cut it off then."""
+    if os.fstat(file.fileno()).st_size > READ_UP_TO:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    file.seek(0)
+    return file.read()
 
 
 def _mending(kind: str, name: str) -> str:
