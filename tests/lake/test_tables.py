@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from urllib.parse import quote as url_quoted
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,12 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake import Field as DeltaField
 from deltalake.schema import PrimitiveType
 
+from belvedere.errors import Invalid
 from belvedere.lake import tables
+from belvedere.lake.names import database_name, quote
+from belvedere.lake.shelf import Shelf
+from belvedere.views.catalog import canonical_name, stored_of
+from belvedere.views.parts import part_of
 
 
 def write(root: Path, **columns: list[int]) -> None:
@@ -52,3 +58,38 @@ def test_another_table_in_its_place_is_another_table(tmp_path: Path) -> None:
     after = tables.read("t", root)
     assert after.id != before.id
     assert after.columns == (("c", "bigint"),)
+
+
+@pytest.mark.parametrize("name", ["T", "`t`", "lake_0123456789ab.t", "spark_catalog.{own}.t"])
+def test_a_name_of_the_lakes_own_schema_is_its_last_part(tmp_path: Path, name: str) -> None:
+    own = database_name(tmp_path.resolve())
+    assert canonical_name(Shelf(tmp_path), name.format(own=own)) == "t"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("gold.t", "OTHER_SCHEMA"),
+        ("default.t", "OTHER_SCHEMA"),
+        ("delta.`/data/t`", "OTHER_SCHEMA"),
+        ("other.lake.t", "OTHER_SCHEMA"),
+        ("belvedere.t", "IS_OURS"),
+        ("x" * 201, "NAME_TOO_LONG"),
+        ("ü" * 34, "NAME_TOO_LONG"),
+        ("`" + "😀" * 17 + "`", "NAME_TOO_LONG"),
+    ],
+)
+def test_a_name_that_no_directory_can_keep_is_refused(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        canonical_name(Shelf(tmp_path), name)
+    assert caught.value.reason == reason
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["x" * 200, "ü" * 33, "😀" * 16])
+def test_the_longest_names_have_files(tmp_path: Path, name: str) -> None:
+    stored = stored_of(canonical_name(Shelf(tmp_path), quote(name)))
+    for made in (stored, f"{part_of(stored, 999)}.lock", f"synopsis-{url_quoted(name)}.draft"):
+        (tmp_path / made.strip("`")).touch()
