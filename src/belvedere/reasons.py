@@ -110,6 +110,12 @@ CHAR_SETTINGS | a table with CHAR(n) columns, in a session that reads or compare
 CASE_SENSITIVE | names have no case here | set spark.sql.caseSensitive = false
 NOT_A_DELTA_TABLE | a view reads Delta tables and materialized views | store the rows in a Delta table
 CYCLE | a view reads itself, directly or through others | break the cycle
+NAME_TOO_LONG | a name that is too long for the files that are named after it | choose a shorter name
+NAME_WITH_DOT | a name with a dot or a backquote for something derived in a lake's directory | choose another name
+OTHER_SCHEMA | a name of another schema in a lake's directory, which has one schema | leave the schema out, or connect with a session
+INVALID_SCHEMA_OR_RELATION_NAME | Spark's catalog takes names of letters, digits and _ for tables | choose another name
+AMBIGUOUS | Spark reads the SELECT list otherwise, because a column is named like a keyword | write such names in backquotes
+NESTING | an expression of some hundreds of levels or terms | write IN for a chain of OR, or a view below
 NAME_TAKEN | a table or another view has the name | choose another name
 VIEW_CLAUSE | a clause of CREATE MATERIALIZED VIEW that other systems have | leave the clause out
 ALTER_VIEW | an alteration of a materialized view that other systems have | replace the view
@@ -126,7 +132,8 @@ PART_GONE | the table of a part of a view was dropped by other means | replace t
 CORRUPT_DEFINITION | the definition in a stored table cannot be read | drop the view, or create it again
 LOCKED | another process works on the same view, and did not end in time | try again
 CONCURRENT_REFRESH | another process refreshed the same view meanwhile | try again
-UNREADABLE_LOG | the log of a table cannot be read without Spark | use Spark
+LOCK_FILE | something that is no file stands where a lock file should | remove it
+UNREADABLE_LOG | the log of a table is damaged, or cannot be read without Spark | put the file back, or use Spark
 BAD_KEY | a key that cannot be declared | name columns that the tables have, as many on both sides
 """)
 
@@ -241,6 +248,9 @@ TOO_MANY_ROWS | an update of too many view rows at once | update fewer rows
 SIDE_EFFECTS | the update would change other rows of the view | write WITH SIDE EFFECTS ALLOWED
 NOT_TRANSLATABLE | no change of the tables makes the update | write the base tables directly
 NOT_UPDATABLE | the name is not an updatable view's | name an updatable view
+HALF_MADE | an update was begun and not ended, and the record of it is damaged | see what the last commits did, and create the view again
+NAMED_TWICE | a statement names a row twice | name it once
+ROWS_BECOME_ONE | two rows of the view would become one | write other values
 ALREADY_THERE | the view has the row already | insert rows that it does not have
 NO_SUCH_ROW | the table or view does not have the row | name a row that it has
 COLUMNS | values that do not fit to the view's columns | give one value for each column

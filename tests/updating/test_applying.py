@@ -392,10 +392,10 @@ def test_no_flipped_bit_of_a_record_reaches_the_tables(half_made: Path) -> None:
         changed[place] ^= 1
         path.write_bytes(changed)
         with pytest.raises(Invalid, match="not ended"):
-            applying.settle("contacts")
+            applying.settle("contacts", lambda: None)
     assert rows(half_made) == before
     path.write_bytes(whole)
-    assert applying.settle("contacts")
+    assert applying.settle("contacts", lambda: None)
     assert NEW in view(half_made)
 
 
@@ -403,7 +403,7 @@ def test_a_record_that_an_earlier_release_left_is_settled(half_made: Path) -> No
     applying = shelf_lake.applying(Shelf(half_made))
     path = applying.path("contacts")
     path.write_bytes(path.read_bytes().partition(b"\n")[2])
-    assert applying.settle("contacts")
+    assert applying.settle("contacts", lambda: None)
     assert NEW in view(half_made)
 
 

@@ -21,12 +21,12 @@ from belvedere.lake.journal import Journal, local_journal
 from belvedere.lake.locks import lock
 from belvedere.lake.names import admissible, dotted, hidden, literal, parts, quote
 from belvedere.lake.saved import Saves, local_saves
-from belvedere.lake.session import CHAR_AS_BY_DEFAULT, lake_session
+from belvedere.lake.session import lake_session
 from belvedere.lake.shelf import unknown_among
 from belvedere.lake.stamps import Position, StampState
 from belvedere.lake.tables import Table
 from belvedere.lake.trouble import as_invalid, is_missing, reading, translated
-from belvedere.lake.typetext import columns_of
+from belvedere.lake.typetext import CHAR_AS_BY_DEFAULT, columns_of
 from belvedere.lake.work import OwnSession, Session, Work
 
 

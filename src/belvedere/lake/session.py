@@ -28,13 +28,6 @@ DATES_AS_THEY_ARE = {"spark.sql.datetime.java8API.enabled": "true"}
 """Otherwise Spark hands constants of its filters to Parquet through the calendar that was in use then,
 which had no 1582-10-05 to 14: a filter for such a day, or a moment in it, skips the rows that have it."""
 
-CHAR_AS_BY_DEFAULT = {
-    "spark.sql.readSideCharPadding": "true",
-    "spark.sql.legacy.charVarcharAsString": "false",
-    "spark.sql.legacy.noCharPaddingInPredicate": "false",
-}
-"""Settings by which Spark pads values of CHAR when it reads and compares them."""
-
 _starting = threading.Lock()
 _running: SparkSession | None = None
 

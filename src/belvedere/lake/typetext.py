@@ -8,6 +8,13 @@ from typing import Any
 
 from belvedere.sql.char_columns import has_char
 
+CHAR_AS_BY_DEFAULT = {
+    "spark.sql.readSideCharPadding": "true",
+    "spark.sql.legacy.charVarcharAsString": "false",
+    "spark.sql.legacy.noCharPaddingInPredicate": "false",
+}
+"""Settings by which Spark pads values of CHAR when it reads and compares them."""
+
 _NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _FIELD_NAME = re.compile(r"(?:`(?:[^`]|``)*`|\w+):")
 _WORD = re.compile(r"[a-z_]+")

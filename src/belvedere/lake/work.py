@@ -18,8 +18,9 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.types import DecimalType, StructField, StructType
 
 from belvedere.lake.names import STORED_PREFIX, quote
-from belvedere.lake.session import CHAR_AS_BY_DEFAULT, DATES_AS_THEY_ARE
+from belvedere.lake.session import DATES_AS_THEY_ARE
 from belvedere.lake.trouble import translated
+from belvedere.lake.typetext import CHAR_AS_BY_DEFAULT
 from belvedere.memory.kinds import digits, is_decimal, is_exact
 from belvedere.memory.plans import Rows
 from belvedere.sql.render import SIGN

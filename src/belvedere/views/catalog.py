@@ -19,9 +19,9 @@ from belvedere.lake.names import (
     stored_name,
     view_name,
 )
-from belvedere.lake.session import CHAR_AS_BY_DEFAULT
 from belvedere.lake.shelf import VIEW_PROPERTY, Tables
 from belvedere.lake.tables import Table
+from belvedere.lake.typetext import CHAR_AS_BY_DEFAULT
 from belvedere.sql.bind import bind
 from belvedere.sql.context import Relation
 from belvedere.sql.cursor import dotted
