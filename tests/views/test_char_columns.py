@@ -66,8 +66,12 @@ def test_rows_that_a_vector_deletes_leave_as_they_were_read(lake: bv.Lake) -> No
 
 
 def test_rows_with_char_are_merged_by_spark(lake: bv.Lake) -> None:
-    lake.sql("CREATE TABLE merged (s STRUCT<x: INT, y: CHAR(2)>, ch CHAR(5), d DATE, f FLOAT)")
-    row = "named_struct('x', {0}, 'y', 'y'), '{1}', DATE'2024-02-28', CAST({0} AS FLOAT)"
+    lake.sql(
+        "CREATE TABLE merged (s STRUCT<x: INT, y: VARCHAR(2)>, a ARRAY<CHAR(2)>, ch CHAR(5), d DATE, f FLOAT)"
+    )
+    row = (
+        "named_struct('x', {0}, 'y', 'y'), array('y'), '{1}', DATE'2024-02-28', CAST({0} AS FLOAT)"
+    )
     lake.sql(f"INSERT INTO merged VALUES ({row.format(1, 'ab')})")
     views = {
         "m_struct": "SELECT DISTINCT s, ch FROM merged",
@@ -76,6 +80,9 @@ def test_rows_with_char_are_merged_by_spark(lake: bv.Lake) -> None:
     create(lake, views)
     lake.sql(f"INSERT INTO merged VALUES ({row.format(2, 'abc')}), ({row.format(1, 'ab')})")
     assert_follow(lake, views, "merge")
+    with pytest.raises(Unsupported) as refused:
+        lake.sql("CREATE MATERIALIZED VIEW m_nested AS SELECT DISTINCT a FROM merged")
+    assert refused.value.reason == "UNSTORABLE_TYPE"
 
 
 def test_values_are_compared_as_spark_compares_them(lake: bv.Lake) -> None:

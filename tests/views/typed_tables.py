@@ -61,7 +61,8 @@ TYPES: dict[str, tuple[str, list[str]]] = {
 }
 """Of each column its type and values."""
 _SHOWN = {"mp": "map_entries({})", "mc": "map_entries({})"}
-"""Maps cannot be compared."""
+"""Maps cannot be compared, and CHAR within other values cannot be stored."""
+_SHOWN |= {"ac": "element_at({}, 1)", "sc": "{}.a"}
 _CONSTANTS = [c for c, (kind, _) in TYPES.items() if "<" not in kind]
 """Columns that are compared with constants in their filters."""
 WRITERS = ("insert", "update", "delete", "merge", "delta-rs", "pyarrow", "duckdb")

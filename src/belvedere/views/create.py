@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from belvedere.algebra.relations import Output, Project
 from belvedere.algebra.scalars import col
+from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.types import types as types_of
 from belvedere.errors import Invalid, Unsupported
@@ -20,6 +21,7 @@ from belvedere.lake.tables import COLUMN_MAPPING
 from belvedere.lake.trouble import computing
 from belvedere.lake.typetext import type_words
 from belvedere.sql.bind import bind
+from belvedere.sql.char_columns import char_length, has_char
 from belvedere.sql.render import render
 from belvedere.sql.statements import CreateView, Policy
 from belvedere.views.catalog import (
@@ -78,6 +80,7 @@ def plan_view(door: Door, statement: CreateView) -> View:
     )
     view = _with_parts(door, View(definition, bound, stored_of(name)))
     _refuse_maps(view)
+    _refuse_nested_char(door, view)
     _refuse_if_strict(view)
     return view
 
@@ -204,7 +207,8 @@ def _filled(door: Door, view: View, pins: Pins) -> Record | None:
     stamp = Stamp(view.definition.id, 1, vector, how)
     work = pins.work(view.definition.settings)
     versions = Versions(pins, work, newest, newest, opened=meter.opened)
-    query = fill(view.state, versions).sql(dialect="spark")
+    declared = {t: table.declared for t, table in tables.items()}
+    query = fill(view.state, versions, declared).sql(dialect="spark")
     known = pins.statistics(view.tables, {}, {})
     meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), Past()),)
     with meter.counting(door, view):
@@ -264,6 +268,20 @@ def _refuse_maps(view: View) -> None:
                 f"column {column!r} of type {types[column]} cannot be compared",
                 hint="select the entries you need, or map_entries(…), instead of the map",
                 reason="UNCOMPARABLE_TYPE",
+            )
+
+
+def _refuse_nested_char(door: Door, view: View) -> None:
+    """CHAR within an array, a struct or a map would stay CHAR where it is stored: Delta cannot merge that."""
+    for column in view.state.columns:
+        place = origin(view.state.plan, column)
+        declared = door.table(place.table).declared if place is not None else {}
+        kind = declared.get(place.column, "") if place is not None else ""
+        if has_char(kind) and char_length(kind) is None:
+            raise Unsupported(
+                f"column {column!r} of type {kind} cannot be stored",
+                hint="select the parts of it that you need",
+                reason="UNSTORABLE_TYPE",
             )
 
 

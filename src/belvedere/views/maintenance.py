@@ -12,9 +12,10 @@ zero raises: the stored rows would not be what their vector says.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -60,23 +61,28 @@ from belvedere.views.state import (
 
 IN = "__in"
 
+Declared: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Of tables, the columns that were declared with CHAR or VARCHAR, and how."""
+NOTHING_DECLARED: Declared = {}
 
-def fill(state: State, source: Source) -> exp.Query:
+
+def fill(state: State, source: Source, declared: Declared = NOTHING_DECLARED) -> exp.Query:
     """The query of all stored rows, for creation and rebuild."""
     names = physical(state)
-    plan: Rel = Project(
-        state.plan, tuple(Output(names[c], _stored_value(state.plan, c)) for c in state.columns)
-    )
+    outputs = (Output(names[c], _stored_value(state.plan, c, declared)) for c in state.columns)
+    plan: Rel = Project(state.plan, tuple(outputs))
     if isinstance(state, Bag):
         plan = _numbered(plan)
     return render(plan, source)
 
 
-def _stored_value(plan: Rel, column: str) -> Scalar:
-    """A column with STRING for texts of a table: VARCHAR(n) would refuse longer ones later."""
+def _stored_value(plan: Rel, column: str, declared: Declared) -> Scalar:
+    """A column as STRING if it is VARCHAR(n) of a table, which would refuse longer texts later."""
     found = origin(plan, column)
-    texts = found is not None and "string" in found.type and "collate" not in found.type
-    return cast(col(column), found.type) if found is not None and texts else col(column)
+    if found is None or found.type != "string":
+        return col(column)
+    was_declared = found.column.lower() in map(str.lower, declared.get(found.table, ()))
+    return cast(col(column), "string") if was_declared else col(column)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from belvedere.lake.stamps import Position, Stamp, Vector
 from belvedere.lake.trouble import Gone, StateMismatch, computing, reading
 from belvedere.lake.work import Work
 from belvedere.rules.outward import SMALL
+from belvedere.sql.char_columns import char_length
 from belvedere.sql.statements import Policy
 from belvedere.views.catalog import the_view
 from belvedere.views.choice import REASONS, Choice, Strategy, choose
@@ -242,7 +243,8 @@ class _Refresh:
     def _redefined(self, stamp: Stamp | None) -> str:
         """Whether the stored rows are those of an earlier definition, or keep CHAR unpadded."""
         other = stamp and stamp.view_id != self.view.definition.id
-        return "REDEFINED" if other or self.pins.table(self.view.stored).padded else ""
+        declared = self.pins.table(self.view.stored).declared.values()
+        return "REDEFINED" if other or any(map(char_length, declared)) else ""
 
     def _refuse_if_strict(self, reason: str) -> None:
         strict = Policy(self.view.definition.policy) is Policy.STRICT
@@ -262,7 +264,8 @@ class _Refresh:
         work = self.pins.work(view.definition.settings)
         with reading(view.name):
             versions = self._versions(work, {}, stamp.vector)
-            query = fill(view.state, versions).sql(dialect="spark")
+            declared = {t: self.pins.table(t).declared for t in view.tables}
+            query = fill(view.state, versions, declared).sql(dialect="spark")
             self.ran.append(query)
             # What is computed again because that is cheaper is not to wait for more.
             cheaper_so = stamp.note.get("reason") == "CHEAPER"
