@@ -11,12 +11,17 @@ from belvedere.lake import files, statistics
 from belvedere.sketches import partitions, shapes
 from mutants.hunt import Hunt, Mutants, Patch
 from reference.constants import seeds, what_is_implied_holds
-from reference.recorded import recorded_values_are_bounds, written
+from reference.recorded import recorded_values_are_bounds, written, written_of
 
 MUTANTS = Mutants()
 caught_by = MUTANTS.caught_by
 
 bounds = Hunt("bounds of recorded values", recorded_values_are_bounds, st.tuples(written))
+numbers = Hunt(
+    "bounds of floating point numbers",
+    recorded_values_are_bounds,
+    st.tuples(written_of("float", "double")),
+)
 implied = Hunt("implied conditions", what_is_implied_holds, st.tuples(seeds), enough=3)
 
 
@@ -52,12 +57,12 @@ def recorded_texts_are_whole(patch: Patch) -> None:
     patch.setitem(statistics._READ, "string", wrong)  # type: ignore[arg-type]
 
 
-@caught_by(bounds)
+@caught_by(numbers)
 def not_a_number_is_recorded(patch: Patch) -> None:
     patch.setitem(statistics._READ, "double", lambda _k, low, high: (float(low), float(high)))  # type: ignore[arg-type]
 
 
-@caught_by(bounds)
+@caught_by(numbers)
 def floats_are_recorded_as_doubles(patch: Patch) -> None:
     right = statistics._floats
     patch.setitem(statistics._READ, "float", lambda _k, low, high: right("double", low, high))  # type: ignore[arg-type]

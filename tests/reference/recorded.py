@@ -11,7 +11,7 @@ import decimal
 import json
 import math
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -98,11 +98,14 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 @st.composite
-def parts(draw: st.DrawFn) -> pa.Table:
-    """The rows of one file: a column of each type, NULL among the values."""
+def parts(draw: st.DrawFn, drawn: Collection[str] = tuple(VALUES)) -> pa.Table:
+    """The rows of one file: a column of each type, with values and NULL in those that are drawn."""
     size = draw(st.integers(1, 3))
     columns = {
-        f"c{i}": pa.array([draw(st.none() | values) for _ in range(size)], kinds.arrow(kind))
+        f"c{i}": pa.array(
+            [draw(st.none() | values) if kind in drawn else None for _ in range(size)],
+            kinds.arrow(kind),
+        )
         for i, (kind, values) in enumerate(VALUES.items())
     }
     return pa.table(columns)
@@ -154,8 +157,13 @@ WRITERS: Sequence[Callable[[Path, pa.Table], None]] = (
     by_duckdb,
 )
 
-written = st.lists(st.tuples(parts(), st.sampled_from(WRITERS)), min_size=1, max_size=3)
-"""Files, and who writes each."""
+
+def written_of(*drawn: str) -> st.SearchStrategy[list[Any]]:
+    """Files with values of some types, and who writes each."""
+    return st.lists(st.tuples(parts(drawn), st.sampled_from(WRITERS)), min_size=1, max_size=3)
+
+
+written = written_of(*VALUES)
 
 
 def recorded_values_are_bounds(

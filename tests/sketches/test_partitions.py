@@ -29,6 +29,7 @@ VALUES: dict[str, list[Any]] = {
     "bigint": [-(2**62), 3, 2**62, None],
     "decimal(10,2)": [Decimal("-1.25"), Decimal("0.00"), Decimal("3.10"), Decimal("9.99"), None],
     "decimal(30,5)": [Decimal("-" + "1" * 20), Decimal("0.00001"), Decimal("1" * 22), None],
+    "float": [0.10000000149011612, 0.699999988079071, 0.30000001192092896, None],
     "double": [-1.5, -0.0, 0.0, 2.5, float("inf"), float("nan"), None],
     "date": [dt.date(1969, 12, 31), dt.date(2026, 1, 1), dt.date(2026, 5, 5), None],
     "timestamp": [dt.datetime(2026, 1, d, 5, tzinfo=UTC) for d in (1, 2, 3)] + [None],
@@ -114,3 +115,34 @@ def test_adjacent_ranges_are_one_predicate() -> None:
 def test_what_is_no_partition_is_refused(make: Any, message: str) -> None:
     with pytest.raises(Invalid, match=message):
         make()
+
+
+def test_bounds_of_floats_are_floats() -> None:
+    cut = given("t", "a", "float", ["0.1", "0.7"])
+    values = pa.array([0.1, 0.5, 0.7], pa.float32())
+    assert cut.fragments(values).tolist() == [1, 1, 2]
+    assert [cut.fragment(v) for v in values.to_pylist()] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds", "kept", "skips"),
+    [
+        ("int", ["0", "5"], [False, True, False, False], True),
+        ("string", ["a", "b"], [False, False, True, False], True),
+        ("double", ["1.5", "2.5"], [False, True, False, False], True),
+        ("double", ["1.5", "2.5"], [False, False, True, False], False),  # NaN
+        ("double", ["-0.0", "2.5"], [False, True, False, False], False),
+        ("double", ["1.5", "2.5"], [False, False, False, True], True),
+        ("decimal(15,2)", ["1", "2"], [False, True, False, False], True),
+        ("decimal(16,2)", ["1", "2"], [False, True, False, False], False),
+        ("date", ["1582-10-04", "1582-10-20"], [False, True, False, False], True),
+        ("date", ["1582-10-10", "2020-01-01"], [False, True, False, False], False),
+        ("timestamp", ["1582-10-10", "2020-01-01"], [False, True, False, False], False),
+        ("timestamp_ntz", ["1582-10-10", "2020-01-01"], [False, True, False, False], True),
+    ],
+)
+def test_files_are_skipped_by_a_predicate_only_where_none_is_lost(
+    kind: str, bounds: list[str], kept: list[bool], skips: bool
+) -> None:
+    text = str(given("t", "a", kind, bounds).predicate(np.array(kept)))
+    assert ("GREATEST" not in text) is skips, text

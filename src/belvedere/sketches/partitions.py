@@ -246,7 +246,8 @@ def equi_width(
     if kind in ("float", "double"):
         least, most = float(str(low)), float(str(high))
         steps = [least + (most - least) * i / count for i in range(1, count)]
-        bounds: list[Bound] = [s for s in dict.fromkeys(steps) if least < s]
+        cuts_of_kind = dict.fromkeys(bound_of(repr(s), kind) for s in steps if least < s)
+        bounds = [b for b in cuts_of_kind if least < b]  # type: ignore[operator]
         return Partition(table, column, kind, tuple(bounds))
     first, last = ends.tolist()
     cuts = dict.fromkeys(first + (last - first) * i // count for i in range(1, count))
@@ -351,8 +352,9 @@ def _is_skipped_day(bound: Bound) -> bool:
     """Whether a date, or the day of a time in some time zone, is not in the Julian calendar."""
     if not isinstance(bound, datetime.date):
         return False
-    first, last = datetime.date(1582, 10, 4), datetime.date(1582, 10, 16)
-    return first <= datetime.date(bound.year, bound.month, bound.day) <= last
+    near = isinstance(bound, datetime.datetime)
+    first, last = (3, 16) if near else (5, 14)
+    return (bound.year, bound.month) == (1582, 10) and first <= bound.day <= last
 
 
 def _key(bound: Bound | bytes | None) -> Any:
