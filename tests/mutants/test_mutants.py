@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mutants import memory, rules, samples, sketches, writes
+from mutants import memory, rules, samples, sketches, updates, writes
 from mutants.hunt import Hunt, Mutant
 
 MUTANTS = [
@@ -13,6 +13,7 @@ MUTANTS = [
     *writes.MUTANTS,
     *samples.MUTANTS,
     *sketches.MUTANTS,
+    *updates.MUTANTS,
 ]
 # A search that stops at its first find may be given longer than one that must go to its end.
 PATIENCE = 50
