@@ -163,6 +163,17 @@ def test_a_parent_that_only_a_row_outside_the_view_row_could_be_is_not_ruled_out
 PAIR = Case("SELECT x.k, x.m, y.w FROM t x, t y WHERE y.m = x.k", {"t": ("k", "m", "w")}, {"t": []})
 
 
+def test_a_foreign_key_between_columns_of_two_types_links_no_values() -> None:
+    view = Typed(
+        "SELECT s.mentor FROM boss b, staff s WHERE s.boss = b.id",
+        {"boss": {"id": "int"}, "staff": {"boss": "int", "mentor": "string"}},
+        {"boss": [(1,)], "staff": []},
+        {"boss": ("id",)},
+        MENTOR,
+    )
+    assert view.check(insert=[("5",)]).possible == "unknown"
+
+
 @pytest.mark.parametrize("mode", [Mode.AUTO, Mode.EXACT])
 def test_one_new_row_stands_at_both_places_of_a_self_join(mode: Mode) -> None:
     """Neither place uses all of it: k and m here, m and w there. Two rows would make a second view row."""
