@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from mutants import chars, estimates, memory, recorded, rules, samples, sketches, writes
+from mutants import (
+    chars,
+    estimates,
+    memory,
+    recorded,
+    rules,
+    samples,
+    sketches,
+    updates,
+    writes,
+)
 from mutants.hunt import Hunt, Mutant
 
 MUTANTS = [
@@ -16,6 +26,7 @@ MUTANTS = [
     *estimates.MUTANTS,
     *sketches.MUTANTS,
     *recorded.MUTANTS,
+    *updates.MUTANTS,
 ]
 # A search that stops at its first find may be given longer than one that must go to its end.
 PATIENCE = 50

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
 
 from belvedere.lake.keys import ForeignKey
@@ -171,6 +171,13 @@ def _limits(dice: random.Random, columns: Sequence[str]) -> tuple[Limit, ...]:
             ]
         ),
     )
+
+
+def with_other_rows(scene: Scene, seed: int) -> Scene:
+    """The same view over random rows."""
+    dice, case = random.Random(seed), scene.case
+    tables = {t: _rows(dice, columns, t in case.keys) for t, columns in case.columns.items()}
+    return replace(scene, case=replace(case, tables=tables))
 
 
 def _rows(dice: random.Random, columns: Sequence[str], keyed: bool) -> list[Row]:

@@ -96,6 +96,21 @@ def test_a_row_that_is_not_there_is_missed_although_it_is_inserted_too() -> None
         asked(ORDERS, [(10, 9, 0)], [(10, 9, 0)])
 
 
+@pytest.mark.parametrize(("old", "new", "replace", "reason", "message"), [
+    ([(10, 1, 0), (10, 2, 0)], [(10, 9, 5)] * 2, True, "ROWS_BECOME_ONE", "two rows would become one"),
+    ([(10, 1, 0)], [(10, 2, 0)], True, "ROWS_BECOME_ONE", "two rows would become one"),
+    ([], [(10, 9, 5)] * 2, False, "NAMED_TWICE", "inserted twice"),
+    ([], [(10, 1, 0)], False, "ALREADY_THERE", "already"),
+])  # fmt: skip
+def test_a_view_is_a_set_and_a_refusal_says_which_rows_would_be_one(
+    old: list[Row], new: list[Row], replace: bool, reason: str, message: str
+) -> None:
+    with pytest.raises(Invalid, match=message) as refused:
+        asked(ORDERS, old, new, replace=replace)
+    assert refused.value.reason == reason
+    assert refused.value.hint
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_rows_that_stay_change_nothing_of_an_answer(seed: int) -> None:
     case = random_case(8000 + seed, positions=2, rows=4, values=3, keyed=seed % 2 > 0)

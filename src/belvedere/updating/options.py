@@ -18,6 +18,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from belvedere.memory.kinds import is_integer
 from belvedere.updating.asked import Coder, Hidden, Options, ViewRow
 from belvedere.updating.base import Base, Mask
 from belvedere.updating.constraints import Source, TableRules
@@ -186,13 +187,19 @@ def linked(coder: Coder, found: Sequence[Sequence[Options]], rules: Rules) -> Li
             table = coder.shape.positions[p].table
             by_table.setdefault(table, []).append(_cells(coder, found, (i, p)))
     for child, some in by_table.items():
-        for key in rules[child].foreign:
+        for key in (key for key in rules[child].foreign if key.parent in by_table):
             for c, d in zip(key.columns, key.parent_columns, strict=True):
                 children = [cells[c] for cells in some if c in cells]
-                parents = [cells[d] for cells in by_table.get(key.parent, ()) if d in cells]
-                if children and parents:
+                parents = [cells[d] for cells in by_table[key.parent] if d in cells]
+                kinds = rules[child].columns[c], rules[key.parent].columns[d]
+                if children and parents and _are_compared(*kinds):
                     links.link((*children, *parents))
     return links
+
+
+def _are_compared(kind: str, other: str) -> bool:
+    """Whether values of two types are the same ones as their domains know them."""
+    return kind == other or (is_integer(kind) and is_integer(other))
 
 
 def _cells(coder: Coder, found: Sequence[Sequence[Options]], slot: Slot) -> dict[str, Cell]:
