@@ -67,7 +67,7 @@ def test_the_check_notices_intervals_without_the_stale_view_s_extremes(
 def test_answers_without_a_note_cover_in_every_cell() -> None:
     """Writes the tables of docs/benchmarks/estimates.md; `-s` shows them."""
     found = measured(
-        SHAPES, KEYS, sizes=[300, 1500, 5000], populations=12, smooth=60, ranks=10, seed=2
+        SHAPES, KEYS, sizes=[300, 1500, 5000], populations=5, smooth=50, ranks=6, seed=2
     )
     for title, by in (
         ("aggregate, method", lambda cell: cell[:2]),
