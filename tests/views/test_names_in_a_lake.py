@@ -126,6 +126,9 @@ CASES = {
     "group_by_column_named_all": (
         "SELECT all, city, count(*) AS n FROM (SELECT id AS all, x AS city FROM t) GROUP BY all, city"
     ),
+    "column_named_current_date": (
+        "SELECT current_date FROM (SELECT id AS current_date FROM t) WHERE current_date > 1"
+    ),
     "true_and_null": "SELECT id FROM t WHERE true AND NULL",
     "null_in_on": "SELECT t.id FROM t LEFT JOIN u ON true AND NULL",
     "null_in_having": "SELECT id FROM t GROUP BY id HAVING true AND NULL",

@@ -107,7 +107,9 @@ def parse_tokens(text: str) -> list[exp.Expr | None]:
     return dialect.parser().parse(tokens, text)
 
 
-_MAY_BE_NAMES = frozenset(
+_WITHOUT_PARENTHESES = frozenset(Spark.Parser.NO_PAREN_FUNCTIONS)
+"""Functions such as current_date, unless a column has the name."""
+_MAY_BE_NAMES = _WITHOUT_PARENTHESES | frozenset(
     (
         TokenType.ALL,
         TokenType.DISTINCT,
@@ -156,6 +158,8 @@ def _is_name(tokens: Sequence[Token], at: int) -> bool:
             return tokens[at - 1].text.upper() != "MINUS"
         case TokenType.ALIAS:
             return before in _BEGINS
+        case bare if bare in _WITHOUT_PARENTHESES:
+            return after is not TokenType.L_PAREN
         case TokenType.FETCH:
             return before in _BEGINS and after in _ENDS
         case TokenType.IN:
