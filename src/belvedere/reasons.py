@@ -53,7 +53,7 @@ FOREIGN_WRITE | someone else wrote to the view's stored table | leave the tables
 VECTOR_LOST | the versions the view was computed from are not recorded any more | refresh more often than the log's retention
 LOST_EXTREMUM | a minimum or maximum may have been deleted |
 NOT_ADDITIVE | an aggregate that cannot be added to is computed again for touched groups |
-STATE_MISMATCH | the stored rows do not fit to the changes |
+STATE_MISMATCH | the stored rows were not what their versions say: a row went that they lack |
 """)
 
 QUERIES = _table("""
