@@ -113,7 +113,7 @@ CYCLE | a view reads itself, directly or through others | break the cycle
 NAME_TOO_LONG | a name that is too long for the files that are named after it | choose a shorter name
 NAME_WITH_DOT | a name with a dot or a backquote for something derived in a lake's directory | choose another name
 OTHER_SCHEMA | a name of another schema in a lake's directory, which has one schema | leave the schema out, or connect with a session
-INVALID_SCHEMA_OR_RELATION_NAME | Spark's catalog takes names of letters, digits and _ for tables | choose another name
+TABLE_NAME | Spark's catalog takes names of letters, digits and _ for tables | choose another name
 AMBIGUOUS | Spark reads the SELECT list otherwise, because a column is named like a keyword | write such names in backquotes
 NESTING | an expression of some hundreds of levels or terms | write IN for a chain of OR, or a view below
 NAME_TAKEN | a table or another view has the name | choose another name

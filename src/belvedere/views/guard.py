@@ -119,7 +119,7 @@ def _refuse_unregistrable(door: Door, name: str) -> None:
             f"{name} is not a valid name for a table",
             detail="Spark's session catalog takes letters a-z, digits and _ alone",
             hint="choose a name of these; columns may have any name",
-            reason="INVALID_SCHEMA_OR_RELATION_NAME",
+            reason="TABLE_NAME",
         )
 
 
