@@ -31,7 +31,7 @@ from updating.test_constraints import asked as constrained
 from updating.test_search import Lists, applied, request, view_row
 from updating.typed import Typed
 
-SEEDS = 150
+SEEDS = 120
 
 
 @dataclass(frozen=True)
