@@ -145,6 +145,9 @@ def test_a_view_that_kept_char_as_it_was_stored_is_computed_again(
     text = commit.read_text()
     assert was in text
     commit.write_text(text.replace(was, was + char))
+    # Checksums have the schema too, and tell that the commit is another.
+    for checksum in (*commit.parent.glob("*.crc"), *commit.parent.glob(".*.crc")):
+        checksum.unlink()
     tables._read.cache_clear()
     tables._newest.clear()
     lake.sql("INSERT INTO earlier VALUES (2, 'ab')")
