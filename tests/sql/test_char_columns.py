@@ -62,6 +62,7 @@ def test_rows_are_grouped_as_spark_groups_them(rows: list[Row], column: str) -> 
             "'b       '",
         ),
         ("SELECT * FROM (SELECT k FROM o UNION ALL SELECT ch FROM t) WHERE k = 'b'", "'b'"),
+        ("SELECT id FROM t WHERE ch IN ('ab', NULL)", "IN ('ab', NULL)"),
         ("SELECT id FROM t WHERE ch BETWEEN 'ab' AND 'b'", "BETWEEN 'ab' AND 'b'"),
         ("SELECT id FROM t WHERE CAST(ch AS STRING) = 'ab'", "= 'ab'"),
         ("SELECT id FROM t WHERE upper(ch) = 'AB'", "= 'AB'"),

@@ -4,7 +4,7 @@ A writer stores the text it is given; Spark alone pads it to n characters, when 
 is STRING from there on, but a column that has such values untouched is compared in a way of its own:
 
     ch op 'text'     the shorter side is padded to the length of the longer
-    ch IN ('a', 'b') all sides are padded to the length of the longest
+    ch IN ('a', 'b') all sides are padded to the length of the longest; not with NULL among them
     ch op other      likewise if both columns are CHAR; else they are compared as texts
     anything else    as texts
 """
@@ -111,7 +111,8 @@ def _alike(ctx: Context, node: exp.Expr, sides: list[exp.Expr]) -> list[exp.Expr
         return sides
     for e in others:
         _refuse_computed(ctx, node, e)
-    if not all(isinstance(e, exp.Null) or _is_text(e) for e in map(_bare, others)):
+    # NULL has another type: Spark casts the whole list for it, and then sees no column any more.
+    if not all(map(_is_text, map(_bare, others))):
         return sides
     return _padded_to(ctx, sides, _longest(ctx, sides))
 

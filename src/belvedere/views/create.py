@@ -21,7 +21,7 @@ from belvedere.lake.tables import COLUMN_MAPPING
 from belvedere.lake.trouble import computing
 from belvedere.lake.typetext import type_words
 from belvedere.sql.bind import bind
-from belvedere.sql.char_columns import char_length, has_char
+from belvedere.sql.char_columns import has_char
 from belvedere.sql.render import render
 from belvedere.sql.statements import CreateView, Policy
 from belvedere.views.catalog import (
@@ -275,9 +275,10 @@ def _refuse_nested_char(door: Door, view: View) -> None:
     """CHAR within an array, a struct or a map would stay CHAR where it is stored: Delta cannot merge that."""
     for column in view.state.columns:
         place = origin(view.state.plan, column)
-        declared = door.table(place.table).declared if place is not None else {}
-        kind = declared.get(place.column, "") if place is not None else ""
-        if has_char(kind) and char_length(kind) is None:
+        if place is None or "<" not in place.type or "string" not in place.type:
+            continue
+        kind = door.table(place.table).declared.get(place.column, "")
+        if has_char(kind):
             raise Unsupported(
                 f"column {column!r} of type {kind} cannot be stored",
                 hint="select the parts of it that you need",
