@@ -194,7 +194,7 @@ def test_quantiles_of_a_sample_of_everything_are_those_of_the_view(tmp_path: Pat
 
 
 def test_rows_of_outlier_keys_are_not_among_those_that_may_be_missed(tmp_path: Path) -> None:
-    small = Small(tmp_path / "lake", outliers=Index("ABOVE", 990, "log", "bytes"))
+    small = Small(tmp_path / "lake", outliers=Index("ABOVE", 800, "log", "bytes"))
     found = small.answer("SELECT sum(bytes) AS b FROM visits").sheet
     assert found.extremes is not None
     largest = found.extremes.row(np.array([[0.0, 1.0]]))[0]
