@@ -40,7 +40,13 @@ TOP = "SELECT video_id, bytes FROM log ORDER BY bytes DESC LIMIT 3"
 class Small:
     """A view that is behind, and its sample that is not."""
 
-    def __init__(self, directory: Path, by: tuple[str, ...] = (), ratio: float = 0.5) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        by: tuple[str, ...] = (),
+        ratio: float = 0.5,
+        outliers: Index | None = None,
+    ) -> None:
         small_lake.make(directory)
         small_lake.view(directory, "visits", QUERY, COLUMNS, ["log", "video"])
         small_lake.view(directory, "top", TOP, {"video_id": "bigint", "bytes": "bigint"}, ["log"])
@@ -48,14 +54,16 @@ class Small:
         small_lake.view(directory, "counts", counts, {"video_id": "bigint", "n": "bigint"}, ["log"])
         self.shelf = Shelf(directory)
         view = the_view(self.shelf, "visits")
-        (sample,) = planned(self.shelf, view, CreateSample("visits", ratio, by=by))  # type: ignore[arg-type]
-        stamp = small_lake.stamp(directory, sample.definition.id, 1, ["log", "video"])
-        small_lake.store(directory, "visits_sample", sample.definition.to_json(), stamp)
+        statement = CreateSample("visits", ratio, by=by, outliers=outliers)
+        made = planned(self.shelf, view, statement)  # type: ignore[arg-type]
+        for of in made:
+            stamp = small_lake.stamp(directory, of.definition.id, 1, ["log", "video"])
+            small_lake.store(directory, of.name, of.definition.to_json(), stamp)
         self.duck = duckdb.connect()
         self._tables()
         for stored, state, when in (
             (view.stored, view.state, "old"),
-            (sample.stored, sample.state, "new"),
+            *((of.stored, of.state, "new") for of in made),
         ):
             query = fill(state, lambda leaf, w=when: exp.to_table(f"{leaf.table}_{w}"))
             self.duck.execute(f'CREATE TABLE "{stored}" AS {query.sql("duckdb")}')
@@ -183,6 +191,18 @@ def test_quantiles_of_a_sample_of_everything_are_those_of_the_view(tmp_path: Pat
         ends = found[name].value[0], found[name].low[0], found[name].high[0]
         assert ends == pytest.approx([float(wanted)] * 3), name  # type: ignore[arg-type]
         assert found[name].notes == [""]
+
+
+def test_rows_of_outlier_keys_are_not_among_those_that_may_be_missed(tmp_path: Path) -> None:
+    small = Small(tmp_path / "lake", outliers=Index("ABOVE", 800, "log", "bytes"))
+    found = small.answer("SELECT sum(bytes) AS b FROM visits").sheet
+    assert found.extremes is not None
+    largest = found.extremes.row(np.array([[0.0, 1.0]]))[0]
+    kept = """SELECT max(__s2) FROM "__bv_visits"
+        WHERE video_id_2 NOT IN (SELECT video_id_2 FROM "__bv_visits_outliers")"""
+    every = 'SELECT max(__s2) FROM "__bv_visits"'
+    (wanted,), (most,) = (small.duck.execute(q).fetchone() or (0,) for q in (kept, every))
+    assert largest == float(wanted) < float(most)
 
 
 def test_keys_that_stand_for_many_rows_are_noted_by_their_share(tmp_path: Path) -> None:

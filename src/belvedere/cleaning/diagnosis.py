@@ -33,8 +33,8 @@ SKEWED = 50.0
 """Times the mean that a contribution may be, where nothing else is known."""
 LOPSIDED = 0.5
 """Skewness of an estimate from which on its interval is rough, where nothing else is known."""
-LIKE = 0.3
-"""Share of the sampled keys that the stale view has, from which on its extremes are the fresh ones'."""
+LEAST_SHARED = 0.3
+"""Share of the sampled keys that the stale view must have for its extremes to stand for fresh ones."""
 HEAVY = 0.7
 """Tail index from which on, less what chance may add, the interval is rough."""
 LEAST_IN_TAIL = 8
@@ -62,11 +62,9 @@ def tail_index(group: NDArray[np.int64], contributions: Array, groups: int) -> A
     most = np.minimum(np.maximum(LEAST_IN_TAIL, np.ceil(count / 10)), np.maximum(count - 1, 0))
     rank = np.arange(len(group)) - start[group]
     tail = rank < most[group]
-    limit = (
-        np.log(size[np.minimum(start + most.astype(int), max(len(size) - 1, 0))])
-        if len(size)
-        else np.zeros(groups)
-    )
+    if not len(size):
+        return np.zeros(groups)
+    limit = np.log(size[np.minimum(start + most.astype(int), len(size) - 1)])
     logs = np.bincount(group[tail], np.log(size[tail]) - limit[group[tail]], groups)
     many = np.maximum(most, 1)
     return np.asarray(logs / many * (1 + 1.645 / np.sqrt(many)), np.float64)

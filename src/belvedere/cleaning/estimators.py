@@ -26,7 +26,7 @@ from belvedere.cleaning.cells import Cells
 from belvedere.cleaning.diagnosis import (
     FEWEST,
     HEAVY,
-    LIKE,
+    LEAST_SHARED,
     LOPSIDED,
     SKEWED,
     UNSEEN,
@@ -154,6 +154,28 @@ def _side(
     slope = np.nan_to_num(result.slope, posinf=0.0, neginf=0.0)
     along = found.along(what, slope)
     keys = found.count(along != 0)
+    skew, lopsided, freedom = _skewness(found, along, keys)
+    known = np.isfinite(result.slope).all(axis=1)
+    curved = _curvature(answer, found, what, at)
+    variance = np.where(known, found.variance(along) + curved, np.nan)
+    unseen = _unseen(found, slope, along, extremes, method)
+    alone = np.isnan(unseen).any()
+    return Side(
+        method,
+        result.value,
+        variance,
+        keys,
+        skew,
+        unseen,
+        found.outweighs(along, found.largest(along)),
+        tail_index(found.group, along, found.groups) if alone else np.zeros(found.groups),
+        lopsided,
+        freedom,
+    )
+
+
+def _skewness(found: Cells, along: Array, keys: Array) -> tuple[Array, Array, Array]:
+    """The largest contribution over the mean one, the estimate's skewness, degrees of freedom."""
     top = found.largest(along)
     # Powers of values over the largest, lest they overflow.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -166,23 +188,7 @@ def _side(
         skew = np.where(keys > 0, keys / one, 0.0)
         lopsided = np.nan_to_num(three / two**1.5) * np.sqrt(1 - found.ratio)
         freedom = np.clip(np.nan_to_num(2 * two**2 / four), 1, np.maximum(keys - 1, 1))
-    known = np.isfinite(result.slope).all(axis=1)
-    bent = _curvature(answer, found, what, at)
-    variance = np.where(known, found.variance(along) + bent, np.nan)
-    unseen = _unseen(found, slope, along, extremes, method)
-    alone = np.isnan(unseen).any()
-    return Side(
-        method,
-        result.value,
-        variance,
-        keys,
-        skew,
-        unseen,
-        found.outweighs(along, top),
-        tail_index(found.group, along, found.groups) if alone else np.zeros(found.groups),
-        lopsided,
-        freedom,
-    )
+    return skew, lopsided, freedom
 
 
 def _curvature(answer: Answer, found: Cells, what: Array, at: Array) -> Array:
@@ -230,7 +236,7 @@ def _unseen(
     if method is Method.CORR:
         return ratio
     some = along != 0
-    like = found.count((stale != 0) & some) >= LIKE * found.count(some)
+    like = found.count((stale != 0) & some) >= LEAST_SHARED * found.count(some)
     return np.where(like, ratio, np.nan)
 
 

@@ -65,7 +65,7 @@ class Quantile:
 
 @dataclass(frozen=True)
 class _Curve:
-    """Per distinct value the running weight, and running sums of squares and cubes of what each key adds to T."""
+    """Per distinct value the running weight, and the sums of squares and cubes of what keys add to T."""
 
     value: Array
     mass: Array
@@ -145,8 +145,9 @@ def _interval(
     curve: _Curve, p: float, keys: int, ratio: float, confidence: float
 ) -> tuple[float, float]:
     """The values below which a share p may lie; NaN for an end that no sampled value bounds."""
-    excess = curve.mass - p * curve.mass[-1]
-    squares, cubes = (_where_zero(excess, of) for of in (curve.squares, curve.cubes))
+    # Below the least sampled value there is nothing: an end may lie there if that is no wonder.
+    excess = np.append(0.0, curve.mass) - p * curve.mass[-1]
+    squares, cubes = (_where_zero(excess[1:], of) for of in (curve.squares, curve.cubes))
     if squares <= 0:
         return float("nan"), float("nan")
     z = np.clip(excess * ratio / np.sqrt(squares * (1 - ratio)), -_FAR, _FAR)
@@ -155,10 +156,10 @@ def _interval(
     known = np.where(np.abs(z) == _FAR, z, known)
     limit = float(stdtrit(max(keys - 1, 1), (1 + confidence) / 2))
     not_below, not_above = np.flatnonzero(known >= -limit), np.flatnonzero(known < limit)
+    ends = np.append(np.nan, np.append(curve.value, np.nan))
     first = int(not_below[0]) if len(not_below) else len(z)
     last = int(not_above[-1]) + 1 if len(not_above) else 0
-    low = float(curve.value[first]) if first < len(z) else float("nan")
-    return low, float(curve.value[last]) if last < len(z) else float("nan")
+    return float(ends[first]), float(ends[last])
 
 
 def _where_zero(excess: Array, of: Array) -> float:
