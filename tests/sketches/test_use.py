@@ -79,7 +79,7 @@ def test_tables_are_read_at_their_versions_and_cut_ones_in_ranges(shelf: Shelf) 
         "WITH sales AS (SELECT 1 AS brand) SELECT brand FROM sales",
         "SELECT brand FROM sales VERSION AS OF 1",
         "SELECT brand FROM sales TABLESAMPLE (5 PERCENT)",
-        "SELECT default.sales.brand FROM default.sales",
+        "SELECT lake_0123456789ab.sales.brand FROM lake_0123456789ab.sales",
     ],
 )
 def test_what_cannot_be_rewritten_for_sure_is_left_alone(shelf: Shelf, text: str) -> None:

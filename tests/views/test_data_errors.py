@@ -53,12 +53,16 @@ def refused(run: object, what: str, reason: str) -> None:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_refresh_names_the_view_and_the_error(lake: bv.Lake, name: str) -> None:
-    query, reason = VIEWS[name]
     before = rows(lake, f"SELECT * FROM {name}")
-    for run in (lambda: lake.refresh(name), lambda: lake.refresh(name, full=True)):
-        refused(run, repr(name), reason)
-    refused(lambda: lake.sql(f"CREATE MATERIALIZED VIEW other AS {query}"), "'other'", reason)
+    refused(lambda: lake.refresh(name), repr(name), VIEWS[name][1])
     assert rows(lake, f"SELECT * FROM {name}") == before
+
+
+@pytest.mark.parametrize("name", ["summed_division", "subquery"])
+def test_what_cannot_be_computed_whole_is_not_created(lake: bv.Lake, name: str) -> None:
+    query, reason = VIEWS[name]
+    refused(lambda: lake.refresh(name, full=True), repr(name), reason)
+    refused(lambda: lake.sql(f"CREATE MATERIALIZED VIEW other AS {query}"), "'other'", reason)
     assert "other" not in {row["name"] for row in lake.sql("SHOW MATERIALIZED VIEWS").collect()}
 
 
