@@ -68,7 +68,6 @@ NO_SUCH_POSITION | GROUP BY or ORDER BY a number that no column has | write a nu
 NOT_GROUPED | a column that is neither grouped nor aggregated | add it to GROUP BY, or aggregate it
 NOT_SHOWN | ORDER BY a column that SELECT DISTINCT does not show | select the column too
 AGGREGATE_PLACE | an aggregate in WHERE, in GROUP BY or in another aggregate | put the condition into HAVING, or aggregate in a subquery
-WINDOW_PLACE | a window function inside another | compute the inner one in a subquery
 GROUPING_FUNCTION | grouping() of something that no grouping set leaves out | name a key of ROLLUP, CUBE or GROUPING SETS
 PARAMETER | a parameter has no value in a definition | write the value instead
 RESERVED_NAME | names that begin with two underscores are those of hidden columns | rename the column
@@ -91,6 +90,7 @@ DISTINCT_ON | DISTINCT ON | keep row 1 of row_number()
 BY_NAME | a set operation BY NAME | list the columns in one order
 RECURSIVE | WITH RECURSIVE | compute the closure outside the view
 WINDOW_OVER_TIME | window(), session_window() and window_time() | group by date_trunc(…), or by a quotient of the seconds
+NESTED_WINDOW | a window function inside another | compute the inner one in a subquery
 PERCENTILE_ORDER | a percentile in descending order | order ascending, by 1 minus the fraction
 OFFSET | OFFSET without LIMIT | add a LIMIT greater than the number of rows
 LIMIT_NOT_A_NUMBER | a LIMIT or OFFSET that is an expression | write a number

@@ -51,8 +51,8 @@ EXECUTED = [
     "SELECT DISTINCT a + 1 AS z FROM r ORDER BY z + 1 LIMIT 2",
     "SELECT a, sum(b) FILTER (WHERE b > 1) OVER (PARTITION BY a) AS q FROM r",
     "TABLE r EXCEPT TABLE r",
-    *(text for text, _ in COMBINED[2:240:17]),
-    *CORRELATED[::9],
+    *(text for text, _ in COMBINED[2:240:40]),
+    *CORRELATED[::24],
 ]
 
 

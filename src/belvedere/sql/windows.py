@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Output, Project, Rel, Window
 from belvedere.algebra.scalars import Scalar, col
-from belvedere.errors import Invalid, Unsupported
+from belvedere.errors import Unsupported
 from belvedere.sql.context import Context
 from belvedere.sql.expressions import rewrite
 from belvedere.sql.naming import function_name, spoken
@@ -60,8 +60,11 @@ def windowed(
             return None
         if n not in names:
             if any(w is not n for w in n.find_all(exp.Window)):
-                raise Invalid(
-                    f"a window function inside another ({ctx.at(n)})", reason="WINDOW_PLACE"
+                raise ctx.unsupported(
+                    "a window function inside another",
+                    n,
+                    "compute the inner one in a subquery",
+                    reason="NESTED_WINDOW",
                 )
             partition = tuple(
                 dict.fromkeys(_column(ctx, e, computed) for e in n.args.get("partition_by") or ())
