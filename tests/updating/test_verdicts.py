@@ -276,6 +276,23 @@ def test_a_made_up_key_does_not_rule_out_others() -> None:
     assert checked_keys.check(insert=[(8,)]).possible != "no"
 
 
+def test_a_kept_value_that_breaks_a_check_does_not_rule_out_others() -> None:
+    """What an update keeps of the row that it replaces could be something else."""
+    case = Case("SELECT a.k, a.v FROM a", {"a": ("k", "v", "w")}, {"a": [(1, 2, 5)]}, {"a": ("k",)})
+    rules = {
+        "a": TableRules(
+            dict.fromkeys("kvw", "int"), ("k",), (), {"c": check("v < 3 OR w IN (7, 8)")}
+        )
+    }
+    checker = Checker(filter_of(case), rules, Lists(case))
+    old, new = view_row(case, (1, 2)), view_row(case, (1, 4))
+    found = checker.check([old], [new], Mode.AUTO, {0: 0})
+    assert (found.possible, "CHECK" in found.reason) == ("unknown", True)
+    listed = {"a": replace(rules["a"], checks={"c": check("w IN (7, 8)")})}
+    found = Checker(filter_of(case), listed, Lists(case)).check([old], [new], Mode.AUTO, {0: 0})
+    assert found.possible == "unknown"
+
+
 def test_no_is_said_only_where_no_base_change_does_what_was_asked() -> None:
     verdicts = Verdicts()
     for seed in range(SEEDS):

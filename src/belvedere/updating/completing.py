@@ -83,7 +83,8 @@ def breaks_for_sure(rules: TableRules, source: Source, put: Put, full: BaseRow) 
     found = [_values(rules, source, full, c) for c in names]
     made_up = [c for c in rules.key or () if c not in put.told]
     if (
-        all(every for _, every in found)
+        put.kept.isdisjoint(names)
+        and all(every for _, every in found)
         and not any(c in check.columns for c in made_up for check in rules.checks.values())
         and len(list(islice(product(*(v for v, _ in found)), TRIED + 1))) <= TRIED
     ):
