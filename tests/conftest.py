@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from belvedere.views import costs
 
@@ -27,6 +31,13 @@ os.environ.setdefault(
 )
 
 
+# The same few random examples in every run, or new ones under --deep.
+_COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+_TRIED = pytest.StashKey[Counter[str]]()
+settings.register_profile("default", max_examples=40, derandomize=True, **_COMMON)
+settings.register_profile("deep", max_examples=300, print_blob=True, **_COMMON)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run what is too long for every run too")
     parser.addoption(
@@ -36,6 +47,48 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SECONDS",
         help="try the properties on new random examples for that long, all together",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("deep" if config.getoption("--deep") else "default")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
+    """Under --deep a property is tried on new examples until its share of the time is over."""
+    seconds: float = pyfuncitem.config.getoption("--deep")
+    if not seconds or not _is_property(pyfuncitem):
+        return None
+    properties = [item for item in pyfuncitem.session.items if _is_property(item)]
+    end = time.monotonic() + seconds / len(properties)
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    counter = pyfuncitem.config.stash.setdefault(_TRIED, Counter())
+    inner = pyfuncitem.obj.hypothesis.inner_test
+
+    @functools.wraps(inner)
+    def counted(*args: Any, **kwargs: Any) -> None:
+        counter[pyfuncitem.nodeid] += 1
+        inner(*args, **kwargs)
+
+    pyfuncitem.obj.hypothesis.inner_test = counted
+    try:
+        while time.monotonic() < end:
+            pyfuncitem.obj(**arguments)
+    finally:
+        pyfuncitem.obj.hypothesis.inner_test = inner
+    return True
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """How many examples each property was tried on under --deep."""
+    for name, count in config.stash.get(_TRIED, Counter()).items():
+        terminalreporter.write_line(f"{count:>9} examples of {name}")
+
+
+def _is_property(item: pytest.Item) -> bool:
+    return is_hypothesis_test(getattr(item, "obj", None))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -27,7 +27,7 @@ CODES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(CODES, min_size=1, max_size=4), st.sampled_from([1, 2]))
 def test_keys_are_numbered_in_the_order_they_come(batches: list[list[int]], width: int) -> None:
     made, known = Interner(width), dict[tuple[int, ...], int]()
@@ -37,7 +37,7 @@ def test_keys_are_numbered_in_the_order_they_come(batches: list[list[int]], widt
     assert made.size == len(known)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=60))
 def test_rows_of_vertices_are_those_appended_less_those_removed(
     steps: list[tuple[int, int]],
@@ -59,7 +59,7 @@ def test_rows_of_vertices_are_those_appended_less_those_removed(
         assert all(made.arena[start + made.slot[r]] == r for r in rows)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=60))
 def test_chains_hold_what_is_linked(steps: list[tuple[int, bool]]) -> None:
     made, plain = Chains(), {k: list[int]() for k in range(4)}

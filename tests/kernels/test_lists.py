@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belvedere.kernels.lists import Lists, PlainLists
 from belvedere.kernels.postings import Postings, rows_with
 
-often = settings(
-    max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+often = settings(max_examples=40)
 WIDTH, MEMBERS = 4, 6
 batch = st.dictionaries(
     st.tuples(st.integers(0, WIDTH - 1), st.integers(0, MEMBERS - 1)),

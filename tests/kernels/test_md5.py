@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from belvedere.kernels.md5 import digests, plain
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.binary(max_size=200), max_size=5))
 @example([b"x" * n for n in range(140)])
 @example([])

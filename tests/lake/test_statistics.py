@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from belvedere.lake import tables
 from belvedere.lake.files import File
@@ -22,7 +22,7 @@ from belvedere.memory import kinds
 from reference.recorded import VALUES, recorded_values_are_bounds, written
 
 
-@settings(max_examples=25, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25)
 @given(written)
 def test_recorded_values_are_bounds_whoever_recorded_them(some: Any) -> None:
     recorded_values_are_bounds(some)

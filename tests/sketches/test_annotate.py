@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from belvedere.algebra.relations import Except, Field, Join, Kind, Rel, Scan, TopK
@@ -21,9 +21,6 @@ from reference.plans import TABLES, databases, plans, rooted
 
 quick = settings(
     max_examples=30,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
 )
 BOUNDS = ((), (1,), (1, 2))
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
@@ -23,9 +23,7 @@ from reference.plans import TABLES, _Plans, histories
 from sketches.following import advance, begun, captured, engine_of, kept, loaded
 from sql.shop import Shop
 
-often = settings(
-    max_examples=35, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+often = settings(max_examples=35)
 
 
 class _Blocks(_Plans):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belvedere.kernels.bloom import Plainly as Plain
@@ -16,9 +16,7 @@ from belvedere.sketches.blooms import Bloom, filtered, followed
 from belvedere.sketches.occurrences import Occurrences
 from belvedere.sql.bind import Relation, bind
 
-often = settings(
-    max_examples=35, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+often = settings(max_examples=35)
 word = st.sampled_from([-(2**63), -1, 0, 1, 2, 2**40, 2**63 - 1])
 small = st.integers(0, 3)
 

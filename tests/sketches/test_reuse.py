@@ -139,7 +139,7 @@ def test_one_condition_implies_another(one: str, other: str, holds: bool) -> Non
     assert implies(*read) is holds
 
 
-@settings(max_examples=8, derandomize=True, deadline=None)
+@settings(max_examples=8)
 @given(seeds)
 def test_constants_of_every_type_are_compared_as_spark_compares_them(seed: int) -> None:
     what_is_implied_holds(seed)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belvedere.algebra.relations import Rel
@@ -162,7 +162,7 @@ ROWS = st.lists(st.tuples(st.sampled_from([1, 2, 20]), st.sampled_from([5, 20, N
 
 
 @pytest.mark.parametrize("name", SAFE)
-@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8)
 @given(rows=ROWS)
 def test_a_safe_attribute_gives_the_same_answer(name: str, rows: list[Row]) -> None:
     text, by = SAFE[name]

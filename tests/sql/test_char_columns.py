@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from belvedere.errors import Unsupported
@@ -34,7 +34,6 @@ def plan_text(query: str) -> str:
     return str(bind(query, Typed()).plan)
 
 
-@settings(deadline=None)
 @given(ROWS, CONDITIONS)
 def test_rows_are_kept_as_spark_keeps_them(
     rows: list[Row], condition: tuple[str, str, str | list[str]]
@@ -42,7 +41,6 @@ def test_rows_are_kept_as_spark_keeps_them(
     kept_as_spark_keeps(rows, condition)
 
 
-@settings(deadline=None)
 @given(ROWS, st.sampled_from(["a", "b", "s"]))
 def test_rows_are_grouped_as_spark_groups_them(rows: list[Row], column: str) -> None:
     grouped_as_spark_groups(rows, column)

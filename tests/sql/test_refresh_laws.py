@@ -39,7 +39,7 @@ SELECT DISTINCT a, b FROM s ORDER BY a + b DESC LIMIT 2
 
 
 @pytest.mark.parametrize("text", VIEWS)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_the_stored_rows_follow(text: str, data: Any) -> None:
     plan = bind(text, SHOP).plan

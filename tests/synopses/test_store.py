@@ -58,7 +58,7 @@ def test_crumbs_and_small_parts_of_large_batches_are_copied() -> None:
 
 
 @pytest.mark.parametrize("chunk", [8, 1 << 19])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(steps=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=14))
 def test_every_row_is_found_under_its_number(chunk: int, steps: list[tuple[int, int]]) -> None:
     before, storing._CHUNK = storing._CHUNK, chunk

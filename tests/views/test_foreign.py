@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import belvedere as bv
@@ -23,7 +23,6 @@ from reference.foreign import (
 from views.comparison import assert_fresh
 
 
-@settings(deadline=None)
 @given(st.tuples(bags, bags, bags, bags))
 def test_children_of_changed_keys_are_those_of_the_change(
     states: tuple[list[Row], list[Row], list[Row], list[Row]],
