@@ -165,12 +165,15 @@ def refuse_dotted(lake: Tables, name: str) -> None:
 
 
 def is_here(lake: Tables, name: str) -> bool:
-    """Whether a name can be one of the lake's: in a directory not one of another schema."""
+    """Whether a name can be one of the lake's: in a directory not one of another schema.
+
+    The lake's record of refreshes is, so that statements which change it are refused.
+    """
     if lake.directory is None:
         return True
     *schema, _ = (part.lower() for part in parts(name))
     own = database_name(lake.directory)
-    return schema in ([], [own], ["spark_catalog", own])
+    return schema in ([], [SCHEMA_NAME], [own], ["spark_catalog", own])
 
 
 def is_path(name: str) -> bool:
