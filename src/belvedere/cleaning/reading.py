@@ -185,13 +185,15 @@ def _sheet(
             )
             for a, g, t in zip(ranks, rest, columns, strict=True)
         },
-        _known(question, totals, tables[count + apart], places.of[count + apart], places.count)
+        _known_extremes(
+            question, totals, tables[count + apart], places.of[count + apart], places.count
+        )
         if known
         else None,
     )
 
 
-def _known(
+def _known_extremes(
     question: Question, totals: Sequence[Total], table: pa.Table, at: Ids, groups: int
 ) -> Extremes:
     return extremes_of(totals, table, at, groups, clusters=has_clusters(question))

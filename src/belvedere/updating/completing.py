@@ -78,10 +78,10 @@ def loose(rules: TableRules, put: Put) -> list[str]:
 def breaks_for_sure(rules: TableRules, source: Source, put: Put, full: BaseRow) -> bool:
     """Whether a row that breaks a constraint breaks one whatever else is filled in."""
     # What is kept of a row that goes could be something else, and so could a new key.
-    told = Put(put.table, {c: put.known[c] for c in put.told}, put.why)
+    told = Put(put.table, {c: put.known[c] for c in put.given_columns}, put.why)
     names = loose(rules, told)
     found = [_values(rules, source, full, c) for c in names]
-    made_up = [c for c in rules.key or () if c not in put.told]
+    made_up = [c for c in rules.key or () if c not in put.given_columns]
     if (
         put.kept.isdisjoint(names)
         and all(every for _, every in found)

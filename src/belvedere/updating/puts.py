@@ -41,7 +41,7 @@ class Put:
     """Choices with which the row would tell more than it does."""
 
     @property
-    def told(self) -> set[str]:
+    def given_columns(self) -> set[str]:
         """The columns that view rows tell, or what they hide."""
         return self.known.keys() - self.kept
 

@@ -324,7 +324,7 @@ class _Search:
     def _note_made_up(self, put: Put) -> None:
         """Note a used column that nobody tells, and that has one of several values all the same."""
         constrained = self.request.rules[put.table].constrained
-        for c in self.coder.shape.used[put.table].keys() - put.told:
+        for c in self.coder.shape.used[put.table].keys() - put.given_columns:
             if c in put.kept or c in constrained:
                 self._leave_out(put.table, c)
 
@@ -347,13 +347,13 @@ class _Search:
     def _joined(self, chosen: frozenset[Literal]) -> Iterator[Put]:
         """The rows to make, those once that are chosen to be one."""
         into = {c[3:]: c for c in chosen if c[0] == "same"}
-        puts = dict(self._made(chosen))
+        puts = dict(self._rows_to_make(chosen))
         for slot, literal in into.items():
             puts[literal[1:3]].take_in(puts.pop(slot))
             puts[literal[1:3]].why.append(literal)
         yield from puts.values()
 
-    def _made(self, chosen: frozenset[Literal]) -> Iterator[tuple[Slot, Put]]:
+    def _rows_to_make(self, chosen: frozenset[Literal]) -> Iterator[tuple[Slot, Put]]:
         """A row for each segment that is to be made."""
         told: dict[int, dict[Hidden, Any]] = {}
         for kind, i, *rest in chosen:

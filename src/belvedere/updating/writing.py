@@ -153,7 +153,7 @@ def _is_refused_for_sure(request: Request, put: Put, key: ForeignKey) -> bool:
     Values are looked for among the parents where one position tells of all columns of the key.
     """
     shape = request.coder.shape
-    if key.parent in shape.tables or not put.told >= set(key.columns):
+    if key.parent in shape.tables or not put.given_columns >= set(key.columns):
         return False
     return any(shape.positions[p].types.keys() >= set(key.columns) for p in put.makers)
 
