@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import belvedere as bv
-from belvedere.cleaning.periodic import Cost, Load, Plan, alone, best, run, together
+from belvedere.samples.periodic import Cost, Load, Plan, alone, best, run, together
 from benchmarks.cleaning_spark import timed
 
 VIEWS = {

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from belvedere.kernels.randoms import seeded, uniform
+from belvedere.kernels.sampling.random_numbers import seeded, uniform
 
 A, B, C = 0, 1, 2
 

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import belvedere as bv
-from belvedere.lake.door import Door
-from belvedere.lake.scratch import scratch
+from belvedere.lake.sessions.scratch import scratch
+from belvedere.lake.spark_lake import Door
 from belvedere.listing import table
-from belvedere.scheduling.calibration import calibrate, needed
-from belvedere.scheduling.costs import Prices
-from belvedere.scheduling.model import Action, Plan, Problem, State, plus, steps
-from belvedere.scheduling.optimal import optimal
-from belvedere.scheduling.pictures import bars, draw_bars, draw_curves
-from belvedere.scheduling.plans import naive
-from belvedere.scheduling.policies import fresh
+from belvedere.scheduling.calibrate.calibration import calibrate, needed
+from belvedere.scheduling.model.cost_functions import Prices
+from belvedere.scheduling.model.optimal import optimal
+from belvedere.scheduling.model.plans import naive
+from belvedere.scheduling.model.policies import fresh
+from belvedere.scheduling.model.problem import Action, Plan, Problem, State, plus, steps
+from belvedere.scheduling.model.simulator import auto, simulate
+from belvedere.scheduling.plots import bars, draw_bars, draw_curves
 from belvedere.scheduling.schedules import Calibration, calibrated
-from belvedere.scheduling.simulator import auto, simulate
 from belvedere.views.catalog import the_view
 from belvedere.views.refresh import refresh
 from benchmarks import tpch

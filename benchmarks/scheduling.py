@@ -19,16 +19,16 @@ from statistics import mean
 from typing import Any
 
 from belvedere.listing import table
-from belvedere.scheduling.arrivals import STREAMS, Arrival, stream, uniform
-from belvedere.scheduling.costs import Linear, Prices
-from belvedere.scheduling.keeping import Keeper
-from belvedere.scheduling.model import Problem, State, Terms
-from belvedere.scheduling.optimal import optimal
-from belvedere.scheduling.pictures import draw_paths
-from belvedere.scheduling.plans import naive
-from belvedere.scheduling.policies import Adapt, fresh
-from belvedere.scheduling.rehearsal import Rehearsal, rehearse
-from belvedere.scheduling.simulator import auto, simulate
+from belvedere.scheduling.model.arrivals import STREAMS, Arrival, stream, uniform
+from belvedere.scheduling.model.cost_functions import Linear, Prices
+from belvedere.scheduling.model.optimal import optimal
+from belvedere.scheduling.model.plans import naive
+from belvedere.scheduling.model.policies import Adapt, fresh
+from belvedere.scheduling.model.problem import Problem, State, Terms
+from belvedere.scheduling.model.simulator import auto, simulate
+from belvedere.scheduling.plots import draw_paths
+from belvedere.scheduling.serve.deadlines import Keeper
+from belvedere.scheduling.serve.dry_run import Rehearsal, rehearse
 from benchmarks import min_view
 
 FORCED = 20

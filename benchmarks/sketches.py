@@ -24,10 +24,10 @@ from belvedere.algebra.relations import Rel
 from belvedere.analyses.types import types
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
-from belvedere.sketches.blocks import block
-from belvedere.sketches.engine import Engine
-from belvedere.sketches.partitions import Partition, equi_width
-from belvedere.sql.bind import Relation, bind
+from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.partitions import Partition, equi_width
+from belvedere.sketches.engine.engine import Engine
+from belvedere.sql.binder.bind import Relation, bind
 from belvedere.sql.render import SIGN
 from benchmarks import synthetic
 from benchmarks.sketches_lake import FRAGMENTS, GROUPS, SPREAD, TWO, lake_figures, tpch_figures

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from belvedere.cleaning.cells import Ids, Rows, cells
-from belvedere.cleaning.diagnosis import ENOUGH_ALONE as ENOUGH
-from belvedere.cleaning.diagnosis import LOPSIDED, SKEWED
-from belvedere.cleaning.duals import Dual
-from belvedere.cleaning.estimators import Method, Side, estimate
+from belvedere.estimation.diagnosis import ENOUGH_ALONE as ENOUGH
+from belvedere.estimation.diagnosis import LOPSIDED, SKEWED
+from belvedere.estimation.linearization import Dual
+from belvedere.samples.estimators.per_key_sums import Ids, Rows, cells
+from belvedere.samples.estimators.smooth import Method, Side, estimate
 
 LEVEL = 0.95
 

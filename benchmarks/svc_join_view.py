@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from belvedere.cleaning.diagnosis import SKEWED
-from belvedere.cleaning.estimators import Method
+from belvedere.estimation.diagnosis import SKEWED
+from belvedere.samples.estimators.smooth import Method
 from benchmarks.skewed import Data, changed, register
 from benchmarks.svc_estimates import Outcome, fetched, outcome
 from benchmarks.svc_queries import HEADLINE, QUERIES, VIEW, WIDE, Query

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from belvedere.algebra.relations import Hash
 from belvedere.analyses.types import types
-from belvedere.cleaning.estimators import Method
-from belvedere.cleaning.quantiles import Values, inverted
 from belvedere.rules.sample import Sampled, sample
-from belvedere.sql.bind import Relation, bind
+from belvedere.samples.estimators.quantiles import Values, inverted
+from belvedere.samples.estimators.smooth import Method
+from belvedere.sql.binder.bind import Relation, bind
 from belvedere.views.state import Grouped, split, state_of
 from benchmarks.skewed import SEGMENTS, Data, changed, generate, register
 from benchmarks.svc_estimates import Outcome, fetched, outcome

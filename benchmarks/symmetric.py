@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from belvedere.kernels.interning import Interner, grown
-from belvedere.kernels.randoms import seeded
-from belvedere.kernels.skips import without
-from belvedere.synopses.places import Coded, Place
-from belvedere.synopses.planning import Plan
+from belvedere.kernels.hashes.interning import Interner, grown
+from belvedere.kernels.sampling.random_numbers import seeded
+from belvedere.kernels.sampling.skips import without
+from belvedere.synopses.graph.encoded_position import Coded, Place
+from belvedere.synopses.plan.query_tree import Plan
 
 
 @njit(cache=True)

@@ -300,9 +300,9 @@ def kinds(scale: int) -> dict[str, Any]:
 
 def loading(scale: int) -> dict[str, Any]:
     """Saving the state of QY, and having it again."""
-    from belvedere.lake.saved import Saves
-    from belvedere.synopses.keeper import Keeper
+    from belvedere.lake.records.saved_state import Saves
     from belvedere.synopses.saving import from_arrays, to_arrays
+    from belvedere.synopses.state import Keeper
 
     made = synopsis(QY, scale)
     for table, rows, _ in interleaved(QY, scale):

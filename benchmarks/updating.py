@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from belvedere.updating.evaluation import auc
-from belvedere.updating.filter import Filter, make_filter
+from belvedere.updating.summary.filter import Filter, make_filter
 from benchmarks.tpch import data
 from benchmarks.updating_bibliography import on_bibliography
 from benchmarks.updating_convergence import converging
@@ -27,6 +26,7 @@ from benchmarks.updating_curves import ablations, as_defined, by_share, curves, 
 from benchmarks.updating_data import JOINS, KEYS, SAME, SHARE, Tpch, shape_of
 from benchmarks.updating_deletions import deleted_and_replaced
 from benchmarks.updating_detectors import divergences, effective_insertions, two_detectors
+from benchmarks.updating_evaluation import auc
 from benchmarks.updating_maintenance import built_on_spark, maintained
 from benchmarks.updating_projections import on_projections
 from benchmarks.updating_queries import CYCLIC, Figures, Sample, measured

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from belvedere.updating.asked import Coder, ViewRow
-from belvedere.updating.evaluation import deletable
-from belvedere.updating.filter import Filter
-from belvedere.updating.full import FullPropagation, everything
+from belvedere.updating.request.view_rows import Coder, ViewRow
+from belvedere.updating.summary.filter import Filter
+from benchmarks.updating_baselines import FullPropagation, everything
 from benchmarks.updating_curves import FURTHER, as_defined, by_share, figures_of, from_best_root
 from benchmarks.updating_data import as_arrow, filter_over
+from benchmarks.updating_evaluation import deletable
 from benchmarks.updating_insertions import Row, labelled, timed
 
 EACH = 500

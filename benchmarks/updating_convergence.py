@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from belvedere.updating.estimate import THETA
-from belvedere.updating.filter import Filter
-from belvedere.updating.roots import error_bound
-from belvedere.updating.sampling import SAMPLE, Insertions
+from belvedere.updating.summary.estimate import THETA
+from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.insertion_sample import SAMPLE, Insertions
+from belvedere.updating.summary.roots import error_bound
 from benchmarks.updating_insertions import Row
 
 SIZES = (25, 50, 100, 200, 300, 400, 500)

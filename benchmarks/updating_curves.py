@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from belvedere.updating.estimate import THETA
-from belvedere.updating.evaluation import auc, errors, roc
-from belvedere.updating.filter import Filter
-from belvedere.updating.roots import choose_root
+from belvedere.updating.summary.estimate import THETA
+from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.roots import choose_root
 from benchmarks.updating_data import SHARE
+from benchmarks.updating_evaluation import auc, errors, roc
 from benchmarks.updating_insertions import Row, view_rows
 
 SHARES = (0.0, 0.02, 0.04, 0.06, 0.08, 0.10)

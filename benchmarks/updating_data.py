@@ -15,10 +15,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from belvedere.sql.bind import Relation, bind
-from belvedere.updating.constraints import BaseRow
-from belvedere.updating.filter import Filter, make_filter
-from belvedere.updating.normal import Shape, normal_form
+from belvedere.joins.normal_form import Shape, normal_form
+from belvedere.sql.binder.bind import Relation, bind
+from belvedere.updating.summary.filter import Filter, make_filter
+from belvedere.updating.translate.constraints import BaseRow
 
 KEYS: dict[str, tuple[str, ...]] = {
     "region": ("r_regionkey",),

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from belvedere.updating.asked import Coder, ViewRow
-from belvedere.updating.checks import Checker
-from belvedere.updating.evaluation import deletable
-from belvedere.updating.filter import Filter
+from belvedere.updating.request.view_rows import Coder, ViewRow
+from belvedere.updating.side_effects.checks import Checker
+from belvedere.updating.summary.filter import Filter
 from benchmarks.updating_data import Tpch
+from benchmarks.updating_evaluation import deletable
 from benchmarks.updating_insertions import Row, timed
 from benchmarks.updating_queries import checker_of
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from belvedere.updating.estimate import THETA
-from belvedere.updating.evaluation import divergence, effective, error_bound, errors
-from belvedere.updating.filter import Filter
+from belvedere.updating.summary.estimate import THETA
+from belvedere.updating.summary.filter import Filter
 from benchmarks.updating_data import SHARE
+from benchmarks.updating_evaluation import divergence, effective, error_bound, errors
 from benchmarks.updating_insertions import Row, view_rows
 
 MOST_ROWS = 2_000

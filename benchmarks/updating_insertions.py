@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from belvedere.updating.asked import Coder, ViewRow
-from belvedere.updating.exact import Changes, Effect, NewRow, effect
-from belvedere.updating.filter import Filter
+from belvedere.updating.request.view_rows import Coder, ViewRow
+from belvedere.updating.side_effects.in_memory import Changes, Effect, NewRow, effect
+from belvedere.updating.summary.filter import Filter
 
 Row = Mapping[str, Any]
 STEPS = 50_000_000

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from belvedere.updating.filter import Filter
-from belvedere.updating.normal import Shape
+from belvedere.joins.normal_form import Shape
+from belvedere.updating.summary.filter import Filter
 from benchmarks.updating_data import COLUMNS, JOINS, KEYS, Tpch, outputs
 
 BATCHES = 5

@@ -17,16 +17,16 @@ from typing import Any
 
 import duckdb
 
-from belvedere.updating.asked import Coder, ViewRow
-from belvedere.updating.checks import Checker, Mode
-from belvedere.updating.constraints import TableRules, check
-from belvedere.updating.estimate import THETA, Estimate
-from belvedere.updating.evaluation import deletable, lineage
-from belvedere.updating.fillings import Order
-from belvedere.updating.filter import Filter
-from belvedere.updating.quick import Quick
-from belvedere.updating.search import Request
+from belvedere.updating.request.fillings import Order
+from belvedere.updating.request.view_rows import Coder, ViewRow
+from belvedere.updating.side_effects.checks import Checker, Mode
+from belvedere.updating.side_effects.fast_check import Quick
+from belvedere.updating.summary.estimate import THETA, Estimate
+from belvedere.updating.summary.filter import Filter
+from belvedere.updating.translate.constraints import TableRules, check
+from belvedere.updating.translate.translator import Request
 from benchmarks.updating_data import Listed, as_arrow, filter_over
+from benchmarks.updating_evaluation import deletable, lineage
 from benchmarks.updating_synthetic import NAMES, Synthetic, chains
 
 RELATIONS = (4, 5, 6)

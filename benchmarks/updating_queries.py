@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from belvedere.updating.asked import Coder, ViewRow
-from belvedere.updating.checks import Checker, Mode
-from belvedere.updating.constraints import BaseRow, TableRules
-from belvedere.updating.filter import Filter, make_filter
-from belvedere.updating.full import FullPropagation, everything
-from belvedere.updating.roots import best_root, choose_root
+from belvedere.updating.request.view_rows import Coder, ViewRow
+from belvedere.updating.side_effects.checks import Checker, Mode
+from belvedere.updating.summary.filter import Filter, make_filter
+from belvedere.updating.summary.roots import best_root, choose_root
+from belvedere.updating.translate.constraints import BaseRow, TableRules
+from benchmarks.updating_baselines import FullPropagation, everything
 from benchmarks.updating_curves import as_defined, both
 from benchmarks.updating_data import COLUMNS, KEYS, SHARE, Tpch, shape_of
 from benchmarks.updating_insertions import Row, has_side_effects, labelled, timed

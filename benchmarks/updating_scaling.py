@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from belvedere.updating.filter import make_filter
-from belvedere.updating.full import FullPropagation, everything
-from belvedere.updating.roots import best_root
+from belvedere.updating.summary.filter import make_filter
+from belvedere.updating.summary.roots import best_root
+from benchmarks.updating_baselines import FullPropagation, everything
 from benchmarks.updating_data import KEYS, SHARE, Tpch, shape_of
 from benchmarks.updating_deletions import deleted_and_replaced
 from benchmarks.updating_insertions import labelled, timed

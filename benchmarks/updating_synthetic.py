@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from belvedere.updating.filter import Filter
-from belvedere.updating.full import FullPropagation, everything
+from belvedere.updating.summary.filter import Filter
+from benchmarks.updating_baselines import FullPropagation, everything
 from benchmarks.updating_curves import (
     FURTHER,
     as_defined,

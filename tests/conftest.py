@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-from belvedere.views import costs
+from belvedere.execution import costs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from belvedere.lake.door import Door
+    from belvedere.lake.spark_lake import Door
 
 # In the environment, so that processes which tests start are bounded too.
 # The data is tiny: compiling and adapting plans costs more than running them. A heap that begins
@@ -108,7 +108,7 @@ def _changes_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The embedded session that all lakes of the run share."""
-    from belvedere.lake import session
+    from belvedere.lake.sessions import session
 
     yield session.embedded()
     session.stop()
@@ -117,7 +117,7 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture
 def door(spark: SparkSession, tmp_path: Path) -> Iterator[Door]:
     """An empty lake in a directory of its own."""
-    from belvedere.lake.door import open_directory
+    from belvedere.lake.spark_lake import open_directory
 
     opened = open_directory(tmp_path / "lake")
     yield opened

@@ -12,13 +12,13 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from belvedere.analyses.types import types
-from belvedere.lake.names import stored_name
-from belvedere.lake.shelf import VIEW_PROPERTY, Shelf
-from belvedere.lake.stamps import Position, Stamp
-from belvedere.sql.bind import bind
+from belvedere.delta.stamps import Position, Stamp
+from belvedere.derivations.history import note
+from belvedere.lake.offline import VIEW_PROPERTY, Shelf
+from belvedere.sql.binder.bind import bind
+from belvedere.sql.names import stored_name
 from belvedere.views.catalog import Names
 from belvedere.views.definition import Definition
-from belvedere.views.history import note
 
 OWNERS = "SELECT owner, count(*) AS n FROM video GROUP BY owner"
 SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}

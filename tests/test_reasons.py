@@ -11,9 +11,9 @@ import pytest
 
 from belvedere import reasons
 from belvedere.errors import Invalid, Unsupported
-from belvedere.sql.bind import bind
+from belvedere.sql.binder.bind import bind
 from belvedere.views.catalog import as_not_read
-from sql.shop import Shop
+from tests.sql.shop import Shop
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "belvedere").rglob("*.py"))

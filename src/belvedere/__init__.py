@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from belvedere.errors import BelvedereError, Internal, Invalid, Unable, Unsupported
 
 if TYPE_CHECKING:
-    from belvedere.connection import Lake, ViewHandle, connect
+    from belvedere.api import Lake, ViewHandle, connect
     from belvedere.synopses.stream import Synopsis
     from belvedere.views.refresh import Refreshed
 
@@ -27,11 +27,11 @@ __all__ = [
 
 # Imported at first use: to look at a lake from the command line, Spark need not be loaded.
 _LATER = {
-    "Lake": "belvedere.connection",
+    "Lake": "belvedere.api",
     "Refreshed": "belvedere.views.refresh",
     "Synopsis": "belvedere.synopses.stream",
-    "ViewHandle": "belvedere.connection",
-    "connect": "belvedere.connection",
+    "ViewHandle": "belvedere.api",
+    "connect": "belvedere.api",
 }
 
 

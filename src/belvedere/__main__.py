@@ -2,6 +2,6 @@
 
 import sys
 
-from belvedere.cli import main
+from belvedere.cli.main import main
 
 sys.exit(main())

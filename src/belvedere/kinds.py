@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from belvedere.cleaning.statements import Samples
-from belvedere.derived import Kind
-from belvedere.lake.shelf import Tables
+from belvedere.derivations.registry import Kind
+from belvedere.lake.offline import Tables
+from belvedere.samples.kind import Samples
 from belvedere.sketches.kind import Sketches
 from belvedere.synopses.kind import Synopses
 from belvedere.updating.kind import UpdatableViews

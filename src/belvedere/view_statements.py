@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from belvedere.cleaning.create import samples_of
-from belvedere.derived import Kind, readers, refuse_if_taken
+from belvedere.derivations.calls import Calls
+from belvedere.derivations.guard import Reader, refuse_if_needed, view_readers
+from belvedere.derivations.registry import Kind, readers, refuse_if_taken
 from belvedere.errors import Invalid
-from belvedere.lake import catalog as lake_catalog
-from belvedere.lake.door import Door
+from belvedere.lake.spark_lake import Door
+from belvedere.lake.tables import catalog as lake_catalog
+from belvedere.samples.create import samples_of
 from belvedere.scheduling.limits import Limits
-from belvedere.sql.statements import (
+from belvedere.sql.statements.views import (
     AlterLimit,
     AlterPolicy,
     CreateView,
@@ -23,12 +25,10 @@ from belvedere.sql.statements import (
     ShowViews,
 )
 from belvedere.views import create as creation
-from belvedere.views.calls import Calls
 from belvedere.views.catalog import canonical_name, is_view, stored_of, the_view
 from belvedere.views.definition import View
 from belvedere.views.describe import describe, show
 from belvedere.views.explain import Explanation, explain
-from belvedere.views.guard import Reader, refuse_if_needed, view_readers
 from belvedere.views.references import told
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from belvedere.kernels.md5 import digests, plain
+from belvedere.kernels.hashes.md5 import digests, plain
 
 
 @settings(max_examples=60)

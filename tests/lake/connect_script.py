@@ -11,20 +11,22 @@ from pyspark.sql import SparkSession
 
 import belvedere as bv
 from belvedere.algebra.scalars import Scalar
+from belvedere.delta import tables
+from belvedere.delta.stamps import FOREIGN_WRITE, Position, Stamp
+from belvedere.derivations.ledger import SCHEMA
 from belvedere.errors import Invalid
-from belvedere.lake import commits, remote, tables
-from belvedere.lake.door import Door, open_session
-from belvedere.lake.feed import Feed
-from belvedere.lake.merges import Merge
-from belvedere.lake.session import settings
-from belvedere.lake.stamps import FOREIGN_WRITE, Position, Stamp
-from belvedere.views import costs
-from belvedere.views.ledger import SCHEMA
+from belvedere.execution import costs
+from belvedere.lake.sessions.session import settings
+from belvedere.lake.spark_lake import Door, open_session
+from belvedere.lake.tables import remote
+from belvedere.lake.tables.change_feed import Feed
+from belvedere.lake.writes import commits
+from belvedere.sql.merges import Merge
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from views.connect_cases import run_views
-from views.kill_cases import Kill, fill, random_kills, run_kills
-from views.kill_script import STEPS
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.derivations.kill_cases import Kill, fill, random_kills, run_kills
+from tests.derivations.kill_script import STEPS
+from tests.lake.connect_cases import run_views
 
 KILLS = int(os.environ.get("BELVEDERE_KILLS", "0"))
 

@@ -12,12 +12,12 @@ import pytest
 
 import belvedere as bv
 from belvedere.errors import Invalid
-from belvedere.scheduling.costs import Linear
-from belvedere.scheduling.fitting import Fit, Measured
+from belvedere.scheduling.calibrate.fitting import Fit, Measured
+from belvedere.scheduling.model.cost_functions import Linear
+from belvedere.scheduling.notify.subscriptions import Subscription, subscribe
 from belvedere.scheduling.schedules import Calibration, Schedule, save
-from belvedere.scheduling.subscriptions import Subscription, subscribe
-from belvedere.updating.applying import Applying, Intent, Part
-from lake.damages import (
+from belvedere.updating.apply.base_changes import Applying, Intent, Part
+from tests.lake.damages import (
     DAMAGES,
     a_directory,
     a_link,

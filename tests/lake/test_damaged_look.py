@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from belvedere.cli import main
-from belvedere.lake.shelf import Shelf
+from belvedere.cli.main import main
+from belvedere.derivations.ledger import Ledger, Record
+from belvedere.derivations.status import history
+from belvedere.lake.offline import Shelf
+from belvedere.scheduling.notify.subscriptions import Desk, Subscription, subscribe, subscriptions
 from belvedere.scheduling.schedules import Schedule, save, schedules
-from belvedere.scheduling.subscriptions import Desk, Subscription, subscribe, subscriptions
-from belvedere.updating.applying import Intent, Part
+from belvedere.updating.apply.base_changes import Intent, Part
 from belvedere.views.catalog import all_views
-from belvedere.views.ledger import Ledger, Record
-from belvedere.views.status import history
-from lake.damages import DAMAGES, a_directory, a_link, auxiliary_files, copied, cut_off, gone
-from scheduling import kept_lake
-from scheduling.test_subscriptions import Fake
-from updating import shelf_lake
+from tests.lake.damages import DAMAGES, a_directory, a_link, auxiliary_files, copied, cut_off, gone
+from tests.scheduling import kept_lake
+from tests.scheduling.notify.test_subscriptions import Fake
+from tests.updating import shelf_lake
 
 QUERY = "SELECT n FROM owners"
 

@@ -31,8 +31,8 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, both, col, equal, lit, same
 from belvedere.algebra.walks import each_once
-from reference.interpreter import Database
-from reference.laws import memory_agrees
+from tests.reference.interpreter import Database
+from tests.reference.laws import memory_agrees
 
 OLD = {"r": Counter({(1, None): 2, (2, 5): 1, (None, 5): 1}), "t": Counter({(1,): 1, (None,): 1})}
 NEW = {"r": Counter({(1, None): 1, (3, 5): 2, (None, 5): 1}), "t": Counter({(1,): 3, (3,): 1})}

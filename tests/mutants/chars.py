@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from belvedere.sql import char_columns, expressions, froms
-from mutants.hunt import Hunt, Mutants, Patch
-from reference.chars import CONDITIONS, ROWS, grouped_as_spark_groups, kept_as_spark_keeps
+from belvedere.sql.binder import char_columns, expressions
+from belvedere.sql.binder.clauses import from_clause
+from tests.mutants.hunt import Hunt, Mutants, Patch
+from tests.reference.chars import CONDITIONS, ROWS, grouped_as_spark_groups, kept_as_spark_keeps
 
 MUTANTS = Mutants()
 caught_by = MUTANTS.caught_by
@@ -22,7 +23,7 @@ in_groups = Hunt(
 
 @caught_by(in_groups)
 def values_are_read_as_they_are_stored(patch: Patch) -> None:
-    patch.setattr(froms, "padded", lambda value, _length: value)
+    patch.setattr(from_clause, "padded", lambda value, _length: value)
 
 
 @caught_by(kept)

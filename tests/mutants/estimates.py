@@ -10,12 +10,13 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from belvedere.algebra.scalars import col
-from belvedere.cleaning import diagnosis, quantiles
-from belvedere.cleaning.cells import Cells
-from belvedere.cleaning.estimators import Extremes, Method, estimate
-from belvedere.cleaning.quantiles import Values, inverted
-from belvedere.synopses import estimates, intervals
-from mutants.hunt import Hunt, Mutants, Patch
+from belvedere.estimation import diagnosis
+from belvedere.samples.estimators import quantiles
+from belvedere.samples.estimators.per_key_sums import Cells
+from belvedere.samples.estimators.quantiles import Values, inverted
+from belvedere.samples.estimators.smooth import Extremes, Method, estimate
+from belvedere.synopses.estimate import estimates, intervals
+from tests.mutants.hunt import Hunt, Mutants, Patch
 
 MUTANTS = Mutants()
 caught_by = MUTANTS.caught_by

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from belvedere.algebra.relations import Kind
 from belvedere.algebra.walks import tables
-from mutants.hunt import Case, Hunt
-from reference import foreign
-from reference.laws import (
+from tests.mutants.hunt import Case, Hunt
+from tests.reference import foreign
+from tests.reference.laws import (
     emptying_keeps_the_rows,
     going_back_keeps_the_rows,
     looking_up_keeps_the_rows,
@@ -25,7 +25,7 @@ from reference.laws import (
     the_stored_rows_follow,
     turning_keeps_the_rows,
 )
-from reference.plans import NUDGES, changes, databases, maintained, restrictions, rooted
+from tests.reference.plans import NUDGES, changes, databases, maintained, restrictions, rooted
 
 
 def _changes(operator: str, *args: Any) -> st.SearchStrategy[Case]:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from belvedere.memory import equality, plans
-from mutants import hunts
-from mutants.hunt import Mutants, Patch
+from tests.mutants import hunts
+from tests.mutants.hunt import Mutants, Patch
 
 MUTANTS = Mutants()
 caught_by = MUTANTS.caught_by

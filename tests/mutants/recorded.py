@@ -7,11 +7,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from belvedere.lake import files, statistics
-from belvedere.sketches import partitions, shapes
-from mutants.hunt import Hunt, Mutants, Patch
-from reference.constants import seeds, what_is_implied_holds
-from reference.recorded import recorded_values_are_bounds, written, written_of
+from belvedere.delta import files, statistics
+from belvedere.sketches.capture import partitions
+from belvedere.sketches.use import query_shapes
+from tests.mutants.hunt import Hunt, Mutants, Patch
+from tests.reference.constants import seeds, what_is_implied_holds
+from tests.reference.recorded import recorded_values_are_bounds, written, written_of
 
 MUTANTS = Mutants()
 caught_by = MUTANTS.caught_by
@@ -84,20 +85,22 @@ def texts_are_in_the_order_of_utf_16(patch: Patch) -> None:
 
 @caught_by(implied)
 def numbers_with_an_exponent_are_exact(patch: Patch) -> None:
-    right = shapes._number
-    patch.setattr(shapes, "_number", lambda text: right(format(shapes.Decimal(text), "f")))
+    right = query_shapes._number
+    patch.setattr(
+        query_shapes, "_number", lambda text: right(format(query_shapes.Decimal(text), "f"))
+    )
 
 
 @caught_by(implied)
 def constants_of_all_types_are_compared_alike(patch: Patch) -> None:
-    patch.setattr(shapes.Constant, "among", lambda _c, _plain: "number")
+    patch.setattr(query_shapes.Constant, "among", lambda _c, _plain: "number")
 
 
 @caught_by(implied)
 def texts_are_compared_like_numbers(patch: Patch) -> None:
-    patch.setattr(shapes, "_is_plain_number", lambda _e, _types: True)
+    patch.setattr(query_shapes, "_is_plain_number", lambda _e, _types: True)
 
 
 @caught_by(implied)
 def constants_stay_apart(patch: Patch) -> None:
-    patch.setattr(shapes.Constant, "is_kept", True)
+    patch.setattr(query_shapes.Constant, "is_kept", True)

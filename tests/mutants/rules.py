@@ -28,11 +28,11 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import TRUE, Scalar, col, every
 from belvedere.algebra.walks import tables
+from belvedere.execution import foreign_keys
 from belvedere.rules import backward, delta, empties, lookups, narrow, outward, restrict
 from belvedere.rules.delta import Delta, union
-from belvedere.views import foreign
-from mutants import hunts
-from mutants.hunt import Mutants, Patch
+from tests.mutants import hunts
+from tests.mutants.hunt import Mutants, Patch
 
 MUTANTS = Mutants()
 caught_by = MUTANTS.caught_by
@@ -236,7 +236,7 @@ def a_key_goes_below_the_top_rows(patch: Patch) -> None:
         return right(q)
 
     patch.setattr(restrict, "push", push)
-    patch.setattr("reference.laws.push", push)
+    patch.setattr("tests.reference.laws.push", push)
 
 
 @caught_by(hunts.through_windows)
@@ -249,7 +249,7 @@ def a_key_goes_below_a_window_whatever_its_partition(patch: Patch) -> None:
         return right(q)
 
     patch.setattr(restrict, "push", push)
-    patch.setattr("reference.laws.push", push)
+    patch.setattr("tests.reference.laws.push", push)
 
 
 @caught_by(hunts.through_groups)
@@ -377,27 +377,27 @@ def rows_are_picked_from_the_padded_side(patch: Patch) -> None:
 
 @caught_by(hunts.referring, start=4)
 def a_key_that_stays_is_taken_for_new(patch: Patch) -> None:
-    right = foreign._Check.run
+    right = foreign_keys._Check.run
 
-    def run(check: foreign._Check) -> foreign._Found | None:
+    def run(check: foreign_keys._Check) -> foreign_keys._Found | None:
         found = right(check)
         return found and replace(found, no_key_stays=True)
 
-    patch.setattr(foreign._Check, "run", run)
+    patch.setattr(foreign_keys._Check, "run", run)
 
 
 @caught_by(hunts.referring)
 def children_that_came_are_taken_for_those_that_went(patch: Patch) -> None:
-    right = foreign.copies
-    patch.setattr(foreign, "copies", lambda change, _, *by: right(change, 1, *by))
+    right = foreign_keys.copies
+    patch.setattr(foreign_keys, "copies", lambda change, _, *by: right(change, 1, *by))
 
 
 @caught_by(hunts.referring, start=4)
 def keys_that_went_may_leave_children(patch: Patch) -> None:
-    right = foreign._Check._after
+    right = foreign_keys._Check._after
 
-    def after(check: foreign._Check, table: str, *asked: Any) -> Any:
+    def after(check: foreign_keys._Check, table: str, *asked: Any) -> Any:
         found = right(check, table, *asked)
         return found[:0] if table == check.reference.child else found
 
-    patch.setattr(foreign._Check, "_after", after)
+    patch.setattr(foreign_keys._Check, "_after", after)

@@ -11,10 +11,10 @@ from belvedere.algebra.relations import Hash, Join, Kind, Rel, Restrict, Union
 from belvedere.algebra.walks import tables
 from belvedere.analyses import keys
 from belvedere.rules import restrict
-from mutants.hunt import Case, Hunt, Mutants, Patch
-from reference.interpreter import Bag, Database
-from reference.laws import a_key_has_no_duplicates, sampling_keeps_the_rows
-from reference.plans import TABLES, databases, restrictions, rooted
+from tests.mutants.hunt import Case, Hunt, Mutants, Patch
+from tests.reference.interpreter import Bag, Database
+from tests.reference.laws import a_key_has_no_duplicates, sampling_keeps_the_rows
+from tests.reference.plans import TABLES, databases, restrictions, rooted
 
 MUTANTS = Mutants()
 caught_by = MUTANTS.caught_by

@@ -16,17 +16,17 @@ from belvedere.analyses import stable
 from belvedere.analyses.stable import Column, Cuts, Subset, Trend, unsafe
 from belvedere.rules import annotate
 from belvedere.rules.annotate import FRAGMENT
-from belvedere.sketches import measures, occurrences
-from belvedere.sketches.engine import Engine
-from belvedere.sketches.measures import Recapture
-from belvedere.sketches.occurrences import Occurrences
-from belvedere.sketches.partitions import Partition
-from mutants.hunt import Case, Hunt, Mutants, Patch
-from reference.interpreter import Database
-from reference.plans import databases, histories, rooted
-from sketches import test_safety as safety
-from sketches.following import advance, begun, captured, engine_of, kept
-from sketches.test_annotate import cut_of, fragments, kept_rows
+from belvedere.sketches.capture.partitions import Partition
+from belvedere.sketches.engine import measures, occurrences
+from belvedere.sketches.engine.engine import Engine
+from belvedere.sketches.engine.measures import Recapture
+from belvedere.sketches.engine.occurrences import Occurrences
+from tests.mutants.hunt import Case, Hunt, Mutants, Patch
+from tests.reference.interpreter import Database
+from tests.reference.plans import databases, histories, rooted
+from tests.sketches.following import advance, begun, captured, engine_of, kept
+from tests.sketches.safety import test_safety as safety
+from tests.sketches.safety.test_annotate import cut_of, fragments, kept_rows
 
 MUTANTS = Mutants()
 caught_by = MUTANTS.caught_by

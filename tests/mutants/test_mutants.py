@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mutants import (
+from tests.mutants import (
     chars,
     estimates,
     memory,
@@ -15,7 +15,7 @@ from mutants import (
     updates,
     writes,
 )
-from mutants.hunt import Hunt, Mutant
+from tests.mutants.hunt import Hunt, Mutant
 
 MUTANTS = [
     *rules.MUTANTS,

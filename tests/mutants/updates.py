@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from belvedere.lake import exchanges
-from belvedere.lake.keys import ForeignKey
-from belvedere.lake.shelf import Shelf
-from belvedere.updating import options, search, unused, writing
-from belvedere.updating.applying import Applying
-from belvedere.updating.checks import Mode
-from belvedere.updating.domains import Normal
+from belvedere.lake.offline import Shelf
+from belvedere.lake.tables.declared_keys import ForeignKey
+from belvedere.lake.writes import row_replacement
+from belvedere.updating.apply.base_changes import Applying
 from belvedere.updating.kind import UpdatableViews
-from belvedere.updating.puts import Put
-from mutants.hunt import Hunt, Mutants, Patch
-from updating import shelf_lake
-from updating.brute_force import Scene, with_other_rows
-from updating.cases import Case
-from updating.kill_script import OLD, ROW
-from updating.test_verdicts import Verdicts, asked_for, checked, judge
+from belvedere.updating.side_effects.checks import Mode
+from belvedere.updating.summary.domains import Normal
+from belvedere.updating.translate import base_rows, fresh_values, options, translator
+from belvedere.updating.translate.new_rows import Put
+from tests.mutants.hunt import Hunt, Mutants, Patch
+from tests.updating import shelf_lake
+from tests.updating.apply.kill_script import OLD, ROW
+from tests.updating.brute_force import Scene, with_other_rows
+from tests.updating.cases import Case
+from tests.updating.side_effects.test_verdicts import Verdicts, asked_for, checked, judge
 
 MUTANTS = Mutants()
 caught_by = MUTANTS.caught_by
@@ -82,7 +82,7 @@ def _found(name: str, scene: Scene, rows: Callable[[Scene, int], Scene]) -> Hunt
 
 def _is_read_once_settled() -> None:
     """Killed between commits, an update is finished, and the view reads it at once."""
-    commit, calls = exchanges.by_delta_rs, [0]
+    commit, calls = row_replacement.by_delta_rs, [0]
 
     def killed(*args: object) -> None:
         calls[0] += 1
@@ -93,7 +93,7 @@ def _is_read_once_settled() -> None:
     with tempfile.TemporaryDirectory() as name:
         lake = shelf_lake.make(Path(name))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(exchanges, "by_delta_rs", killed)
+            patch.setattr(row_replacement, "by_delta_rs", killed)
             with pytest.raises(KeyboardInterrupt):
                 shelf_lake.update(lake, update=(OLD, ROW))
         UpdatableViews(Shelf(lake)).explain("contacts")
@@ -119,20 +119,20 @@ def no_parent_could_be_put_in_besides(patch: Patch) -> None:
     def told(_: object, put: Put, key: ForeignKey) -> bool:
         return put.known.keys() >= set(key.columns)
 
-    patch.setattr(writing, "_is_refused_for_sure", told)
+    patch.setattr(base_rows, "_is_refused_for_sure", told)
 
 
 @caught_by(pairs)
 def each_place_of_a_self_join_has_a_row_of_its_own(patch: Patch) -> None:
-    patch.setattr(search._Search, "_pairs", lambda _: None)
+    patch.setattr(translator._Search, "_pairs", lambda _: None)
 
 
 @caught_by(nexts)
 def a_new_value_may_be_one_that_is_asked_for(patch: Patch) -> None:
-    def free(self: unused.Unused, value: Normal) -> bool:
-        return unused.is_free(self.domain, value)
+    def free(self: fresh_values.Unused, value: Normal) -> bool:
+        return fresh_values.is_free(self.domain, value)
 
-    patch.setattr(unused.Unused, "is_free", free)
+    patch.setattr(fresh_values.Unused, "is_free", free)
 
 
 @caught_by(shared)
@@ -142,7 +142,7 @@ def each_view_row_has_hidden_values_of_its_own(patch: Patch) -> None:
 
 @caught_by(steps)
 def what_another_place_shows_of_a_row_is_of_no_matter(patch: Patch) -> None:
-    patch.setattr(search._Search, "_note_unseen", lambda *_: None)
+    patch.setattr(translator._Search, "_note_unseen", lambda *_: None)
 
 
 @caught_by(settled)

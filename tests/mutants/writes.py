@@ -10,13 +10,14 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Filter, Rel
 from belvedere.algebra.scalars import Scalar, equal, every, lit
-from belvedere.lake.merges import Merge
+from belvedere.execution import strategies
 from belvedere.rules.delta import Delta
 from belvedere.sql import render
-from belvedere.views import choice, maintenance, state
+from belvedere.sql.merges import Merge
+from belvedere.views import maintenance, state
 from belvedere.views.state import COUNT, Combine, Grouped
-from mutants import hunts
-from mutants.hunt import Mutants, Patch
+from tests.mutants import hunts
+from tests.mutants.hunt import Mutants, Patch
 
 MUTANTS = Mutants()
 caught_by = MUTANTS.caught_by
@@ -107,7 +108,7 @@ def extrema_are_not_recomputed_on_deletes(patch: Patch) -> None:
 
 @caught_by(hunts.flips, start=3)
 def inserts_are_taken_to_only_insert(patch: Patch) -> None:
-    patch.setattr(choice, "monotone", lambda q: True)
+    patch.setattr(strategies, "monotone", lambda q: True)
 
 
 @caught_by(hunts.extrema, start=3)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from belvedere.algebra.relations import At, Field, Kind, Rel, Scan
 from belvedere.algebra.walks import at, tables
 from belvedere.rules.delta import delta
-from reference.interpreter import Database, plus
-from reference.laws import (
+from tests.reference.interpreter import Database, plus
+from tests.reference.laws import (
     emptying_keeps_the_rows,
     going_back_keeps_the_rows,
     looking_up_keeps_the_rows,
@@ -19,7 +19,7 @@ from reference.laws import (
     the_change_adds_up,
     turning_keeps_the_rows,
 )
-from reference.plans import TABLES, changes, databases, plans, restrictions, rooted
+from tests.reference.plans import TABLES, changes, databases, plans, restrictions, rooted
 
 
 @given(changes(plans()))

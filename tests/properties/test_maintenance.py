@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belvedere.algebra.relations import Rel
-from reference.interpreter import Database
-from reference.laws import (
+from tests.reference.interpreter import Database
+from tests.reference.laws import (
     History,
     inner_aggregates,
     parts_hold_their_groups,
     the_stored_rows_follow,
 )
-from reference.plans import databases, maintained, plans, rooted, views
+from tests.reference.plans import databases, maintained, plans, rooted, views
 
 Case = tuple[Rel, History]
 ROWS = ("join", "set_operation", "window", "filter", "project")

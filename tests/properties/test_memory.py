@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import event, given
 
 from belvedere.algebra.relations import Rel
-from reference.interpreter import Database
-from reference.laws import memory_agrees, memory_agrees_on_changes
-from reference.plans import changes, plans
+from tests.reference.interpreter import Database
+from tests.reference.laws import memory_agrees, memory_agrees_on_changes
+from tests.reference.plans import changes, plans
 
 Case = tuple[Rel, Database, set[str]]
 

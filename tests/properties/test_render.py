@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 
 from belvedere.algebra.relations import Rel
-from reference.interpreter import Database
-from reference.laws import the_sql_means_the_change, the_sql_means_the_plan
-from reference.plans import changes, plans
+from tests.reference.interpreter import Database
+from tests.reference.laws import the_sql_means_the_change, the_sql_means_the_plan
+from tests.reference.plans import changes, plans
 
 Case = tuple[Rel, Database, set[str]]
 

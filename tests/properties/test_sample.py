@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from belvedere.algebra.relations import Field, Hash, Kind, Rel, Scan, Union
 from belvedere.algebra.walks import tables
-from mutants.samples import KEYS, keyed
-from reference.interpreter import Bag, Database
-from reference.laws import (
+from tests.mutants.samples import KEYS, keyed
+from tests.reference.interpreter import Bag, Database
+from tests.reference.laws import (
     a_key_has_no_duplicates,
     cleaning_is_the_refresh_of_the_sample,
     fewer_columns_tell_as_many_rows_apart,
     sampling_keeps_the_rows,
 )
-from reference.plans import TABLES, changes, databases, plans, restrictions, rooted, views
+from tests.reference.plans import TABLES, changes, databases, plans, restrictions, rooted, views
 
 
 @given(

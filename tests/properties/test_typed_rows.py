@@ -22,10 +22,10 @@ from deltalake.transaction import AddAction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belvedere.lake import log, tables
-from belvedere.lake.feed import net_arrow
-from belvedere.lake.files import files
-from belvedere.lake.smallfeed import is_small, signed_arrow
+from belvedere.delta import log, tables
+from belvedere.delta.files import files
+from belvedere.delta.small_changes import is_small, signed_arrow
+from belvedere.lake.tables.change_feed import net_arrow
 from belvedere.sql.render import SIGN
 
 Row: TypeAlias = dict[str, Any]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from belvedere.algebra.relations import Change, Scan
 from belvedere.memory.plans import Memory
-from belvedere.sql.bind import bind
-from belvedere.sql.context import Relation
+from belvedere.sql.binder.bind import bind
+from belvedere.sql.binder.context import Relation
 
 Text: TypeAlias = str | None
 Row: TypeAlias = tuple[Text, Text, Text]

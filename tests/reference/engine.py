@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import At, Change, Rel, Scan
 from belvedere.algebra.scalars import TRUE, Scalar, lit
-from belvedere.lake.merges import Merge
+from belvedere.sql.merges import Merge
 from belvedere.sql.render import SIGN, is_signed, render
-from reference.interpreter import Bag, Database, Row, minus
+from tests.reference.interpreter import Bag, Database, Row, minus
 
 FALSE = lit(False)
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from belvedere.algebra.relations import At, Field, Scan
+from belvedere.execution.foreign_keys import Relied, checked
 from belvedere.rules.lookups import LookUp
 from belvedere.sql.render import SIGN
-from belvedere.views.foreign import Relied, checked
 from belvedere.views.references import Reference
 
 Row: TypeAlias = tuple[int | None, int]

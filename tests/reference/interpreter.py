@@ -36,8 +36,8 @@ from belvedere.algebra.relations import (
     Unsigned,
     Window,
 )
-from reference.scalars import value
-from reference.windows import window_column
+from tests.reference.scalars import value
+from tests.reference.windows import window_column
 
 Row = tuple[Any, ...]
 Bag = Counter[Row]

@@ -33,7 +33,7 @@ from belvedere.analyses.keys import Declared, fewest, key
 from belvedere.analyses.sizes import Column, Sizes, Statistics
 from belvedere.analyses.spans import Spans, together
 from belvedere.analyses.types import types
-from belvedere.lake.merges import Merge
+from belvedere.execution.strategies import Strategy, choose
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.backward import backward
@@ -44,17 +44,17 @@ from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import outward
 from belvedere.rules.restrict import push
 from belvedere.rules.sample import sample
-from belvedere.sql.bind import Bound
+from belvedere.sql.binder.bind import Bound
+from belvedere.sql.merges import Merge
 from belvedere.sql.render import SIGN, is_signed, render
 from belvedere.views import maintenance
-from belvedere.views.choice import Strategy, choose
 from belvedere.views.definition import Definition
 from belvedere.views.parts import assembled, called
 from belvedere.views.sampling import Sampling, sampled_plan
 from belvedere.views.state import Bag as BagState
 from belvedere.views.state import Combine, Grouped, State, physical, state_of, stored_scan
-from reference.engine import Engine, source
-from reference.interpreter import Bag, Database, minus, net, plus
+from tests.reference.engine import Engine, source
+from tests.reference.interpreter import Bag, Database, minus, net, plus
 
 History = list[tuple[Database, set[str]]]
 STORED = "stored"

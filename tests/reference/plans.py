@@ -31,7 +31,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, col, equal, every
 from belvedere.algebra.walks import tables
-from reference.interpreter import Bag, Database, Row
+from tests.reference.interpreter import Bag, Database, Row
 
 TABLES = {"r": ("a", "b"), "s": ("a", "b", "c"), "t": ("x",)}
 

@@ -23,14 +23,14 @@ import pyarrow.parquet as pq
 from deltalake import write_deltalake
 from hypothesis import strategies as st
 
-from belvedere.lake import log, tables
-from belvedere.lake.files import files
-from belvedere.lake.lookup import _with_room
-from belvedere.lake.statistics import column_facts, measured
+from belvedere.delta import log, tables
+from belvedere.delta.files import files
+from belvedere.delta.lookups import _with_room
+from belvedere.delta.statistics import column_facts, measured
 from belvedere.memory import kinds
-from belvedere.sketches.bounds import recorded
-from belvedere.sketches.partitions import Partition
-from belvedere.sketches.use import _needed
+from belvedere.sketches.capture.partitions import Partition
+from belvedere.sketches.safety.bounds import recorded
+from belvedere.sketches.use.rewrite import _needed
 
 _WIDE = decimal.Context(prec=60)
 _EPOCH = datetime.datetime(1970, 1, 1)

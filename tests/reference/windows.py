@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from reference.scalars import value
+from tests.reference.scalars import value
 
 Row = tuple[Any, ...]
 

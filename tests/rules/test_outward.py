@@ -6,8 +6,8 @@ from belvedere.algebra.printing import tree
 from belvedere.analyses.sizes import Sizes, Statistics
 from belvedere.rules.delta import delta
 from belvedere.rules.outward import FEW, outward
-from belvedere.sql.bind import bind
-from sql.shop import Shop
+from belvedere.sql.binder.bind import bind
+from tests.sql.shop import Shop
 
 SHOP = Shop(
     {

@@ -9,14 +9,14 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-import small_lake
-from belvedere.lake.names import stored_name
-from belvedere.lake.shelf import Shelf
-from belvedere.lake.stamps import Position, Stamp
-from belvedere.scheduling.costs import Linear
-from belvedere.scheduling.fitting import Fit, Joint, Measured
+from belvedere.delta.stamps import Position, Stamp
+from belvedere.derivations.history import BEHIND, note
+from belvedere.lake.offline import Shelf
+from belvedere.scheduling.calibrate.fitting import Fit, Joint, Measured
+from belvedere.scheduling.model.cost_functions import Linear
 from belvedere.scheduling.schedules import Calibration, Schedule, save
-from belvedere.views.history import BEHIND, note
+from belvedere.sql.names import stored_name
+from tests import small_lake
 
 BOTH = (
     "SELECT owner, count(*) AS n FROM video v JOIN log l ON v.video_id = l.video_id GROUP BY owner"

@@ -13,14 +13,14 @@ from belvedere.analyses.types import types
 from belvedere.memory.plans import Memory
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.rules.delta import delta
-from belvedere.sketches.blocks import block
-from belvedere.sketches.blooms import Bloom, edges, filtered, followed
-from belvedere.sketches.capture import capture_state
-from belvedere.sketches.engine import ROOM, Engine
-from belvedere.sketches.partitions import Partition
-from reference.engine import Engine as DuckDB
-from reference.interpreter import Bag, Database
-from reference.laws import ask, held
+from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.partitions import Partition
+from belvedere.sketches.capture.queries import capture_state
+from belvedere.sketches.engine.bloom_filters import Bloom, edges, filtered, followed
+from belvedere.sketches.engine.engine import ROOM, Engine
+from tests.reference.engine import Engine as DuckDB
+from tests.reference.interpreter import Bag, Database
+from tests.reference.laws import ask, held
 
 
 def engine_of(

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from belvedere.connection import Lake
+from belvedere.api import Lake
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake.door import open_directory
+from belvedere.lake.spark_lake import open_directory
 from belvedere.sketches import upkeep
 from belvedere.sketches.costs import BY_SPARK, Costs
 

@@ -8,7 +8,7 @@ import pytest
 
 from belvedere.errors import Invalid
 from belvedere.sketches.costs import Costs
-from belvedere.sql.sketch_statements import (
+from belvedere.sql.statements.sketches import (
     ClusterSketch,
     CreateSketch,
     DescribeSketch,
@@ -17,7 +17,7 @@ from belvedere.sql.sketch_statements import (
     RefreshSketch,
     ShowSketches,
 )
-from belvedere.sql.statements import parse_statement
+from belvedere.sql.statements.views import parse_statement
 
 QUERY = "SELECT a, sum(b) OVER (PARTITION BY a) FROM t"
 

@@ -8,11 +8,11 @@ import pytest
 
 from belvedere.analyses.types import types
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.sql.bind import Relation, bind
-from belvedere.sql.statements import CreateView, parse_statement
+from belvedere.sql.binder.bind import Relation, bind
+from belvedere.sql.statements.views import CreateView, parse_statement
 from belvedere.views.definition import Definition, View
 from belvedere.views.explain import explain
-from reference.oracle import ask
+from tests.reference.oracle import ask
 
 HERE = Path(__file__).parent / "explain"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from belvedere.errors import Invalid
-from belvedere.sql.bind import Bound, Relation, bind
-from belvedere.sql.naming import did_you_mean
+from belvedere.sql.binder.bind import Bound, Relation, bind
+from belvedere.sql.binder.naming import did_you_mean
 
 TABLES: dict[str, str] = {
     "video": "video_id bigint, owner string, duration double",

@@ -9,12 +9,12 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from belvedere.sql import froms
+from belvedere.sql.binder.clauses import from_clause
 from belvedere.sql.dialect import SparkAsWritten
 from belvedere.sql.render import render
-from sql.combined_queries import COMBINED, CORRELATED, NAMED
-from sql.shop import bound
-from sql.test_meaning import as_spark_marks, bag, duck, table
+from tests.sql.combined_queries import COMBINED, CORRELATED, NAMED
+from tests.sql.shop import bound
+from tests.sql.test_meaning import as_spark_marks, bag, duck, table
 
 __all__ = ["duck"]
 
@@ -57,7 +57,7 @@ MUTANTS: dict[str, tuple[str, Callable[..., object]]] = {
 def test_the_law_notices_a_condition_in_the_wrong_place(
     duck: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, mutant: str
 ) -> None:
-    monkeypatch.setattr(froms, *MUTANTS[mutant])
+    monkeypatch.setattr(from_clause, *MUTANTS[mutant])
     with pytest.raises(AssertionError):
         _all_joins(duck)
 

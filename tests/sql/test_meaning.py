@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Change, Scan
 from belvedere.sql.render import render
-from sql.queries_by_feature import QUERIES
-from sql.shop import bound
+from tests.sql.queries_by_feature import QUERIES
+from tests.sql.shop import bound
 
 ROWS = {
     "r": [

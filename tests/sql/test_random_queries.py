@@ -10,9 +10,9 @@ from sqlglot import exp
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.walks import nodes
 from belvedere.sql.render import render
-from sql.grammar import Grammar
-from sql.shop import bound
-from sql.test_meaning import bag, duck, table
+from tests.sql.grammar import Grammar
+from tests.sql.shop import bound
+from tests.sql.test_meaning import bag, duck, table
 
 __all__ = ["duck"]
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belvedere.algebra.walks import tables
-from belvedere.sql.bind import bind
-from reference.laws import the_stored_rows_follow
-from reference.plans import NUDGES, TABLES, histories
-from sql.shop import Shop
+from belvedere.sql.binder.bind import bind
+from tests.reference.laws import the_stored_rows_follow
+from tests.reference.plans import NUDGES, TABLES, histories
+from tests.sql.shop import Shop
 
 SHOP = Shop({name: ", ".join(f"{c} int" for c in columns) for name, columns in TABLES.items()})
 

@@ -15,9 +15,9 @@ import pytest
 from belvedere.errors import Invalid, Unsupported
 from belvedere.reasons import QUERIES, REASONS, VIEWS
 from belvedere.sql.render import render
-from sql.combined_queries import COMBINED, CORRELATED
-from sql.shop import TABLES, bound
-from sql.test_meaning import ROWS, table
+from tests.sql.combined_queries import COMBINED, CORRELATED
+from tests.sql.shop import TABLES, bound
+from tests.sql.test_meaning import ROWS, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,10 +14,10 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Change, Join, Kind, Scan
 from belvedere.algebra.walks import nodes
-from belvedere.sql.bind import bind
+from belvedere.sql.binder.bind import bind
 from belvedere.sql.render import render
-from sql.shop import Shop, fields
-from sql.tpch import QUERIES, TABLES
+from tests.sql.shop import Shop, fields
+from tests.sql.tpch import QUERIES, TABLES
 
 SIZES = {
     "region": 3,

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from belvedere.joins.region import region
 from belvedere.memory import kinds
-from belvedere.synopses.keeper import Keeper
-from belvedere.synopses.planning import Plan, plan
-from belvedere.synopses.region import region
-from belvedere.synopses.reservoir import Kind
-from belvedere.synopses.results import Results
+from belvedere.synopses.plan.query_tree import Plan, plan
+from belvedere.synopses.sample.reservoir import Kind
+from belvedere.synopses.sample.results import Results
+from belvedere.synopses.state import Keeper
 from belvedere.synopses.stream import _Schemas
 
 Row = dict[str, Any]

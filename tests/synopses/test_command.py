@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from belvedere.cli import main
-from belvedere.lake.saved import Saves
-from belvedere.lake.shelf import Shelf
-from belvedere.synopses.bringing import SAVED_AS, Definition, planned_of
-from belvedere.synopses.keeper import Keeper
-from belvedere.synopses.reservoir import Kind
-from belvedere.synopses.results import Results
+from belvedere.cli.main import main
+from belvedere.lake.offline import Shelf
+from belvedere.lake.records.saved_state import Saves
+from belvedere.synopses.refresh import SAVED_AS, Definition, planned_of
+from belvedere.synopses.sample.reservoir import Kind
+from belvedere.synopses.sample.results import Results
 from belvedere.synopses.saving import to_arrays
+from belvedere.synopses.state import Keeper
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from belvedere.connection import Lake
+from belvedere.api import Lake
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake.door import Door, open_directory
-from belvedere.synopses import bringing
+from belvedere.lake.spark_lake import Door, open_directory
+from belvedere.synopses import refresh
 
 pytestmark = pytest.mark.spark
 
@@ -58,7 +58,7 @@ def sample(lake: Lake) -> Counter[tuple[object, ...]]:
 
 
 def test_a_synopsis_follows_its_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bringing, "_PART", 16)  # sales come from Spark, in four pieces
+    monkeypatch.setattr(refresh, "_PART", 16)  # sales come from Spark, in four pieces
     lake.sql(ALL)
     assert sample(lake) == join(lake) != Counter()
     assert lake.synopsis("pairs").join_size == sum(join(lake).values())
@@ -179,7 +179,7 @@ def test_what_does_not_fit_is_drawn_on_spark(lake: Lake, monkeypatch: pytest.Mon
 
 KILLED = """
 import os, sys
-from belvedere.connection import connect
+from belvedere.api import connect
 from belvedere.lake import saved
 lake = connect(sys.argv[1])
 write = saved._write

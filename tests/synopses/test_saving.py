@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from belvedere.synopses import keeper as keeping
-from belvedere.synopses.keeper import Keeper
-from belvedere.synopses.plain import PlainGraph
-from belvedere.synopses.reservoir import Kind
-from belvedere.synopses.results import Results
+from belvedere.synopses import state as keeping
+from belvedere.synopses.graph.plain_graph import PlainGraph
+from belvedere.synopses.sample.reservoir import Kind
+from belvedere.synopses.sample.results import Results
 from belvedere.synopses.saving import from_arrays, to_arrays
-from synopses.streams import CASES, EQUALITY, Case, Changes, applied, ids, keeper
+from belvedere.synopses.state import Keeper
+from tests.synopses.streams import CASES, EQUALITY, Case, Changes, applied, ids, keeper
 
 
 def frozen(results: Results) -> dict[str, object]:

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from belvedere.errors import BelvedereError, Invalid, Unsupported
-from belvedere.synopses.estimates import Estimate
-from belvedere.synopses.keeper import Keeper
-from belvedere.synopses.plain import PlainGraph
-from belvedere.synopses.reservoir import Kind
-from belvedere.synopses.results import Results
+from belvedere.synopses.estimate.estimates import Estimate
+from belvedere.synopses.graph.plain_graph import PlainGraph
+from belvedere.synopses.sample.reservoir import Kind
+from belvedere.synopses.sample.results import Results
+from belvedere.synopses.state import Keeper
 from belvedere.synopses.stream import Synopsis
 
 R = {"k": "int", "a": "int", "s": "string"}

@@ -14,7 +14,7 @@ from benchmarks import tpcds
 from sqlglot import exp
 
 import belvedere as bv
-from views.comparison import assert_all_fresh
+from tests.views.comparison import assert_all_fresh
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 

@@ -10,8 +10,9 @@ import pytest
 from benchmarks import tpch
 
 import belvedere as bv
-from belvedere.views import held, lookups, parts
-from views.comparison import assert_all_fresh
+from belvedere.execution import in_memory, lookups
+from belvedere.views import parts
+from tests.views.comparison import assert_all_fresh
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
@@ -45,7 +46,7 @@ def lake(
     """All queries as views; of tables as if they were large, with parts and look-ups."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "as if large":
-            patch.setattr(held, "WHOLE", -1)
+            patch.setattr(in_memory, "WHOLE", -1)
             patch.setattr(lookups, "LARGE", 0)
             patch.setattr(lookups, "A_PART", inf)
             patch.setattr(parts, "LARGE", 0)

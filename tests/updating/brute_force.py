@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
 
-from belvedere.lake.keys import ForeignKey
-from updating.cases import COLUMNS, Case, Row, Tables
-from updating.replacements import Foreign, keys_hold, may_go, parents_stay
+from belvedere.lake.tables.declared_keys import ForeignKey
+from tests.updating.cases import COLUMNS, Case, Row, Tables
+from tests.updating.replacements import Foreign, keys_hold, may_go, parents_stay
 
 FRESH = (90, 91)
 """Values that no row has and no request names."""

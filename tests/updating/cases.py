@@ -10,11 +10,11 @@ from itertools import product
 
 import pyarrow as pa
 
-from belvedere.sql.bind import Relation, bind
-from belvedere.updating.base import Base, held_columns
-from belvedere.updating.loading import load
-from belvedere.updating.normal import Shape, normal_form
-from belvedere.updating.trees import join_tree
+from belvedere.joins.join_trees import join_tree
+from belvedere.joins.normal_form import Shape, normal_form
+from belvedere.sql.binder.bind import Relation, bind
+from belvedere.updating.summary.base_tables import Base, held_columns
+from belvedere.updating.summary.loading import load
 
 Row = tuple[int | None, ...]
 Tables = Mapping[str, list[Row]]

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator, Mapping
 from itertools import chain, combinations, product
 
-from belvedere.lake.keys import ForeignKey
-from updating.cases import Case, Row, Tables
+from belvedere.lake.tables.declared_keys import ForeignKey
+from tests.updating.cases import Case, Row, Tables
 
 Foreign = Mapping[str, tuple[ForeignKey, ...]]
 

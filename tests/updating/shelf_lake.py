@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from belvedere.lake.keys import KEY_PROPERTY
-from belvedere.lake.shelf import Shelf
-from belvedere.updating.applying import Applying
+from belvedere.lake.offline import Shelf
+from belvedere.lake.tables.declared_keys import KEY_PROPERTY
+from belvedere.updating.apply.base_changes import Applying
+from belvedere.updating.apply.updates import Done, Update, done_through
 from belvedere.updating.state import Held, bring, built, load, save, saved_vector
-from belvedere.updating.updates import Done, Update, done_through
 
 QUERY = (
     "SELECT c.id AS customer, c.name, o.id AS orders, o.day, i.line, i.item "

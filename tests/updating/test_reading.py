@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from belvedere.lake.keys import KEY_PROPERTY
-from belvedere.lake.lookup import look_up
-from belvedere.lake.shelf import Shelf
+from belvedere.delta.lookups import look_up
+from belvedere.lake.offline import Shelf
+from belvedere.lake.tables.declared_keys import KEY_PROPERTY
 from belvedere.updating import reading
+from belvedere.updating.apply.updates import Update, run_check
 from belvedere.updating.reading import LakeSource
 from belvedere.updating.state import built
-from belvedere.updating.updates import Update, run_check
-from updating.shelf_lake import make, put_property
+from tests.updating.shelf_lake import make, put_property
 
 
 def test_the_largest_and_the_first_values_are_found_without_reading_rows_whole(

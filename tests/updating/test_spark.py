@@ -10,9 +10,9 @@ import pytest
 
 import belvedere as bv
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake import exchanges
-from belvedere.updating import trying
-from belvedere.updating.exact import TooMuch
+from belvedere.lake.writes import row_replacement
+from belvedere.updating.side_effects.in_memory import TooMuch
+from belvedere.updating.translate import trial
 
 pytestmark = pytest.mark.spark
 
@@ -136,7 +136,7 @@ def _joined_by_spark(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     good = {"customer": 2, "name": "bob", "orders": 11, "day": _day(2), "line": 110, "item": "e"}
     there = {"customer": 1, "name": "ann", "orders": 10, "day": _day(1), "line": 100, "item": "a"}
     with monkeypatch.context() as patch:
-        patch.setattr(trying, "effect", too_much)
+        patch.setattr(trial, "effect", too_much)
         c = lake.check("contacts", insert=bad)
         assert (c.possible, c.extra_rows) == ("no", 1)
         assert ("item", 103) in {(t, r.get("line")) for t, r in c.which}
@@ -173,7 +173,7 @@ def _killed(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _end_between_commits(lake: bv.Lake, row: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    merge, calls = exchanges.by_delta_rs, [0]
+    merge, calls = row_replacement.by_delta_rs, [0]
 
     def once(*args: object) -> None:
         calls[0] += 1
@@ -182,7 +182,7 @@ def _end_between_commits(lake: bv.Lake, row: str, monkeypatch: pytest.MonkeyPatc
         merge(*args)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(exchanges, "by_delta_rs", once)
+        patch.setattr(row_replacement, "by_delta_rs", once)
         with pytest.raises(KeyboardInterrupt):
             lake.sql(f"INSERT INTO contacts VALUES {row}")
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from belvedere.derived import the_saves
-from belvedere.lake.shelf import Shelf
+from belvedere.derivations.registry import the_saves
+from belvedere.lake.offline import Shelf
 from belvedere.updating import state
 from belvedere.updating.state import KIND, MOVED, Held, bring, load, save, saved_vector
-from updating.kept import described, owners
-from updating.shelf_lake import make
+from tests.updating.shelf_lake import make
+from tests.updating.summary.kept import described, owners
 
 
 def change(lake: Path, line: int) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from belvedere.joins.normal_form import normal_form
 from belvedere.memory import kinds
-from belvedere.sql.bind import Relation, bind
-from belvedere.updating.asked import ViewRow
-from belvedere.updating.checks import Check, Checker, Mode
-from belvedere.updating.constraints import TableRules
-from belvedere.updating.filter import make_filter
-from belvedere.updating.normal import normal_form
-from updating.listed import Listed
+from belvedere.sql.binder.bind import Relation, bind
+from belvedere.updating.request.view_rows import ViewRow
+from belvedere.updating.side_effects.checks import Check, Checker, Mode
+from belvedere.updating.summary.filter import make_filter
+from belvedere.updating.translate.constraints import TableRules
+from tests.updating.translate.listed import Listed
 
 Columns = Mapping[str, str]
 

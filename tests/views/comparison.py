@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import belvedere as bv
-from belvedere.lake.work import branch, release
+from belvedere.lake.sessions.workspace import branch, release
 
 
 def assert_fresh(lake: bv.Lake, name: str, query: str) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import belvedere as bv
+from belvedere.delta import tables
 from belvedere.errors import Unsupported
-from belvedere.lake import tables
-from belvedere.lake.names import stored_name
-from views.comparison import assert_fresh
+from belvedere.sql.names import stored_name
+from tests.views.comparison import assert_fresh
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import belvedere as bv
-from views.typed_tables import WRITERS, TypedTable
+from tests.views.typed_tables import WRITERS, TypedTable
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ import pytest
 
 import belvedere as bv
 from belvedere.views import extrema
-from views.comparison import assert_fresh
+from tests.views.comparison import assert_fresh
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import belvedere as bv
-from views.comparison import assert_fresh
+from tests.views.comparison import assert_fresh
 
 pytestmark = pytest.mark.spark
 

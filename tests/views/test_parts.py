@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import belvedere as bv
-from belvedere.lake import commits
+from belvedere.lake.writes import commits
 from belvedere.views import create as creation
 from belvedere.views import parts
-from views.comparison import assert_fresh
+from tests.views.comparison import assert_fresh
 
 pytestmark = pytest.mark.spark
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import belvedere as bv
-from belvedere.lake.names import PART_PREFIX, STORED_PREFIX
+from belvedere.sql.names import PART_PREFIX, STORED_PREFIX
 from belvedere.views import parts
-from views.comparison import assert_all_fresh
+from tests.views.comparison import assert_all_fresh
 
 pytestmark = pytest.mark.spark
 

@@ -9,10 +9,10 @@ from math import inf
 import pytest
 
 import belvedere as bv
+from belvedere.execution import in_memory, lookups, steps
 from belvedere.rules import backward, outward
-from belvedere.views import held, lookups, steps
-from views.comparison import assert_all_fresh
-from views.examples import FILL, REBUILDS, ROUNDS, TABLES, VIEWS
+from tests.views.comparison import assert_all_fresh
+from tests.views.examples import FILL, REBUILDS, ROUNDS, TABLES, VIEWS
 
 pytestmark = pytest.mark.spark
 
@@ -42,9 +42,9 @@ def test_views_equal_their_queries_after_round(
     lake: bv.Lake, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if number < 2:  # by Spark alone
-        monkeypatch.setattr(held, "MOST", -1)
+        monkeypatch.setattr(in_memory, "MOST", -1)
     if number % 2:  # as if the tables were large
-        monkeypatch.setattr(held, "WHOLE", -1)
+        monkeypatch.setattr(in_memory, "WHOLE", -1)
         monkeypatch.setattr(lookups, "LARGE", 0)
         monkeypatch.setattr(lookups, "A_PART", inf)
     if number == 1:

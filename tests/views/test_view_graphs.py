@@ -10,7 +10,7 @@ import pytest
 import belvedere as bv
 from belvedere.views.catalog import the_view
 from belvedere.views.create import read_sql
-from views.comparison import assert_all_fresh, assert_same
+from tests.views.comparison import assert_all_fresh, assert_same
 
 pytestmark = pytest.mark.spark
 

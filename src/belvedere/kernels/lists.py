@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from belvedere.kernels.interning import grown
+from belvedere.kernels.hashes.interning import grown
 
 
 @njit(cache=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from belvedere.kernels.interning import grown
+from belvedere.kernels.hashes.interning import grown
 
 _LATE = 0.1
 

@@ -359,7 +359,7 @@ _FAR_DAY = 700_000
 
 def _digested(texts: pa.ChunkedArray | pa.Scalar) -> pa.ChunkedArray:
     """md5 of each text."""
-    from belvedere.kernels.md5 import digests
+    from belvedere.kernels.hashes.md5 import digests
 
     column = (
         pa.chunked_array([pa.array([texts.as_py()], pa.string())])

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from belvedere.delta import log
+from belvedere.delta.tables import table_directories
 from belvedere.errors import BelvedereError
-from belvedere.lake import log
-from belvedere.lake.door import Door
-from belvedere.lake.names import hidden
-from belvedere.lake.tables import table_directories
-from belvedere.scheduling.arrivals import Arrival
-from belvedere.scheduling.calibration import SIZES, calibrate, live
-from belvedere.scheduling.planning import Outlook, plan
+from belvedere.lake.spark_lake import Door
+from belvedere.scheduling.calibrate.calibration import SIZES, calibrate, live
+from belvedere.scheduling.model.arrivals import Arrival
+from belvedere.scheduling.notify.subscriptions import Desk
 from belvedere.scheduling.schedules import (
     KIND,
     Calibration,
@@ -30,10 +29,11 @@ from belvedere.scheduling.schedules import (
     set_limit,
     the_schedule,
 )
-from belvedere.scheduling.service import Answer, Served, Service
-from belvedere.scheduling.subscriptions import Desk
-from belvedere.scheduling.watching import consistent_version
-from belvedere.sql.statements import AlterLimit
+from belvedere.scheduling.serve.preview import Outlook, plan
+from belvedere.scheduling.serve.service import Answer, Served, Service
+from belvedere.scheduling.serve.watcher import consistent_version
+from belvedere.sql.names import hidden
+from belvedere.sql.statements.views import AlterLimit
 from belvedere.views.catalog import the_view
 from belvedere.views.create import show
 from belvedere.views.definition import View

@@ -8,12 +8,22 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from belvedere.derived import the_saves
+from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake.auxiliary import Damage
-from belvedere.lake.shelf import Tables
+from belvedere.execution.strategies import REASONS, blocked
+from belvedere.lake.offline import Tables
 from belvedere.listing import table
-from belvedere.scheduling.costs import (
+from belvedere.scheduling.calibrate.fitting import (
+    Fit,
+    Joint,
+    Measured,
+    Weights,
+    about,
+    by_kind,
+    fit,
+    priced,
+)
+from belvedere.scheduling.model.cost_functions import (
     Block,
     Cost,
     Curve,
@@ -23,12 +33,11 @@ from belvedere.scheduling.costs import (
     from_record,
     to_record,
 )
-from belvedere.scheduling.fitting import Fit, Joint, Measured, Weights, about, by_kind, fit, priced
-from belvedere.scheduling.keeping import refuse_too_tight
-from belvedere.scheduling.model import State, Terms
-from belvedere.sql.statements import Policy
+from belvedere.scheduling.model.problem import State, Terms
+from belvedere.scheduling.serve.deadlines import refuse_too_tight
+from belvedere.sql.statements.views import Policy
+from belvedere.storage.private_files import Damage
 from belvedere.views.catalog import canonical_name, shown_name, the_view
-from belvedere.views.choice import REASONS, blocked
 from belvedere.views.definition import View
 
 KIND = "schedule"

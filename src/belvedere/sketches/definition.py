@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from belvedere.lake.stamps import Vector, vector_of, vector_record
-from belvedere.sketches.partitions import Bitmap, Partition
+from belvedere.delta.stamps import Vector, vector_of, vector_record
+from belvedere.sketches.capture.partitions import Bitmap, Partition
 
 KIND = "sketches"
 """Under which word they are saved."""

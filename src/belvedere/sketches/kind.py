@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from belvedere.derived import the_saves
+from belvedere.derivations.registry import the_saves
+from belvedere.derivations.status import Status, pending_of
 from belvedere.errors import BelvedereError, Internal
-from belvedere.lake.saved import Corrupt
-from belvedere.lake.shelf import Tables
+from belvedere.lake.offline import Tables
+from belvedere.lake.records.saved_state import Corrupt
 from belvedere.sketches.definition import KIND, Definition
-from belvedere.sql.sketch_statements import (
+from belvedere.sql.statements.sketches import (
     ClusterSketch,
     CreateSketch,
     DescribeSketch,
@@ -20,15 +21,14 @@ from belvedere.sql.sketch_statements import (
     ShowSketches,
 )
 from belvedere.views.catalog import canonical_name
-from belvedere.views.status import Status, pending_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from belvedere.sketches.queries import Found
     from belvedere.sketches.service import Service
     from belvedere.sketches.upkeep import Maintained
-    from belvedere.sketches.use import Answer
+    from belvedere.sketches.use.queries import Found
+    from belvedere.sketches.use.rewrite import Answer
 
 
 class Sketches:
@@ -45,7 +45,7 @@ class Sketches:
     def service(self) -> Service:
         """The sketches at work."""
         if self._service is None:
-            from belvedere.lake.door import Door
+            from belvedere.lake.spark_lake import Door
             from belvedere.sketches.service import Service
 
             if not isinstance(self._lake, Door):

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from belvedere.algebra.relations import Rel
-from belvedere.lake.saved import Saves
-from belvedere.lake.shelf import Tables
-from belvedere.lake.stamps import Vector
-from belvedere.sketches.blocks import block
-from belvedere.sketches.blooms import Bloom
+from belvedere.delta.stamps import Vector
+from belvedere.lake.offline import Tables
+from belvedere.lake.records.saved_state import Saves
+from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.partitions import Bitmap
 from belvedere.sketches.definition import KIND, Definition, Version
-from belvedere.sketches.engine import Engine
-from belvedere.sketches.partitions import Bitmap
-from belvedere.sql.bind import bind
+from belvedere.sketches.engine.bloom_filters import Bloom
+from belvedere.sketches.engine.engine import Engine
+from belvedere.sql.binder.bind import bind
 from belvedere.views.catalog import Names
 
 

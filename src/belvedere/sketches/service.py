@@ -10,25 +10,25 @@ from dataclasses import replace
 
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.walks import tables
-from belvedere.derived import the_saves
+from belvedere.delta.stamps import Vector
+from belvedere.derivations.registry import the_saves
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.lake.door import Door
-from belvedere.lake.saved import Corrupt
-from belvedere.lake.stamps import Vector
-from belvedere.sketches.auto import Watcher
-from belvedere.sketches.clustering import Clustered, cluster
+from belvedere.lake.pins import Pins
+from belvedere.lake.records.saved_state import Corrupt
+from belvedere.lake.spark_lake import Door
+from belvedere.sketches.capture.clustering import Clustered, cluster
 from belvedere.sketches.definition import KIND, Definition
-from belvedere.sketches.explain import described, explained
 from belvedere.sketches.live import Live, load, plan_of, save
-from belvedere.sketches.planning import Planner
-from belvedere.sketches.queries import Found, Queries
-from belvedere.sketches.selections import Selections
-from belvedere.sketches.shapes import Shape, shape
+from belvedere.sketches.safety.planning import Planner
 from belvedere.sketches.upkeep import Maintained, Upkeep
-from belvedere.sketches.use import Answer
-from belvedere.sql.sketch_statements import CreateSketch
+from belvedere.sketches.use.auto import Watcher
+from belvedere.sketches.use.explain import described, explained
+from belvedere.sketches.use.queries import Found, Queries
+from belvedere.sketches.use.query_shapes import Shape, shape
+from belvedere.sketches.use.rewrite import Answer
+from belvedere.sketches.use.selections import Selections
+from belvedere.sql.statements.sketches import CreateSketch
 from belvedere.views.catalog import canonical_name
-from belvedere.views.pins import Pins
 
 _A_NOTE = 0.001
 """What it is worth, in seconds of upkeep, not to forget what a query took."""

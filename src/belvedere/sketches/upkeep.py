@@ -15,38 +15,38 @@ import pyarrow.compute as pc
 
 from belvedere.algebra.relations import Change, Empty, Rel, Scan
 from belvedere.algebra.walks import nodes, tables
+from belvedere.delta.change_sizes import changed_at_most
+from belvedere.delta.small_changes import ROWS_AT_MOST
+from belvedere.delta.stamps import Vector
 from belvedere.errors import Internal
-from belvedere.lake.amounts import changed_at_most
-from belvedere.lake.door import Door
-from belvedere.lake.feed import Changes
-from belvedere.lake.merges import Merge
-from belvedere.lake.names import quote
-from belvedere.lake.smallfeed import ROWS_AT_MOST
-from belvedere.lake.stamps import Vector
-from belvedere.lake.trouble import Gone
-from belvedere.lake.work import Work
+from belvedere.execution.in_memory import Held
+from belvedere.execution.lookups import LookUps
+from belvedere.execution.sources import Versions
+from belvedere.execution.steps import Steps
+from belvedere.lake.pins import Pins
+from belvedere.lake.sessions.errors import Gone
+from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.spark_lake import Door
+from belvedere.lake.tables.change_feed import Changes
 from belvedere.memory.declined import Declined
 from belvedere.memory.kinds import is_exact
 from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.delta import delta
-from belvedere.sketches.blooms import Bloom, edges, filtered, followed
-from belvedere.sketches.capture import Run, capture_bitmap, capture_state
+from belvedere.sketches.capture.partitions import Bitmap
+from belvedere.sketches.capture.queries import Run, capture_bitmap, capture_state
 from belvedere.sketches.costs import Costs, weighed
 from belvedere.sketches.definition import Definition, Watched
-from belvedere.sketches.engine import Engine
-from belvedere.sketches.evidence import end_of
+from belvedere.sketches.engine.bloom_filters import Bloom, edges, filtered, followed
+from belvedere.sketches.engine.engine import Engine
+from belvedere.sketches.engine.measures import Recapture
 from belvedere.sketches.live import Live, engine_of, plan_of
-from belvedere.sketches.measures import Recapture
-from belvedere.sketches.partitions import Bitmap
-from belvedere.sketches.planning import proved_again, types_read
-from belvedere.sketches.selections import Selections
+from belvedere.sketches.safety.evidence import end_of
+from belvedere.sketches.safety.planning import proved_again, types_read
+from belvedere.sketches.use.selections import Selections
+from belvedere.sql.merges import Merge
+from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN, render
-from belvedere.views.held import Held
-from belvedere.views.lookups import LookUps
 from belvedere.views.maintenance import Move
-from belvedere.views.pins import Pins
-from belvedere.views.sources import Versions
-from belvedere.views.steps import Steps
 
 BLOOM_FROM = 200_000
 """Rows of a table from which on its join keys have a filter: a smaller one is read whole."""

@@ -9,9 +9,9 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.sql.cursor import tokenize, without_comments
 from belvedere.sql.dialect import parse_tokens
 from belvedere.sql.places import at_offset, place
+from belvedere.sql.statements.cursor import tokenize, without_comments
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from belvedere.sql.cursor import position, tokenize
+from belvedere.sql.statements.cursor import position, tokenize
 
 
 def place(text: str, node: exp.Expr, word: str = "") -> str:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from belvedere.lake.shelf import Tables
-from belvedere.synopses.estimates import Estimate, Histogram
-from belvedere.synopses.on_spark import Drawn
-from belvedere.synopses.results import Results
+from belvedere.lake.offline import Tables
+from belvedere.synopses.estimate.estimates import Estimate, Histogram
+from belvedere.synopses.sample.on_spark import Drawn
+from belvedere.synopses.sample.results import Results
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from belvedere.synopses.bringing import Brought
     from belvedere.synopses.kind import Synopses
+    from belvedere.synopses.refresh import Brought
 
 
 class SynopsisHandle:

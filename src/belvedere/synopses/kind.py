@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from belvedere.derived import the_saves
+from belvedere.derivations.registry import the_saves
+from belvedere.derivations.status import Status, pending_of
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.lake.saved import Head, Saves
-from belvedere.lake.shelf import Tables
-from belvedere.sql.naming import did_you_mean
-from belvedere.sql.synopsis_statements import (
+from belvedere.lake.offline import Tables
+from belvedere.lake.records.saved_state import Head, Saves
+from belvedere.sql.binder.naming import did_you_mean
+from belvedere.sql.statements.synopses import (
     CreateSynopsis,
     DescribeSynopsis,
     DropSynopsis,
@@ -23,14 +24,13 @@ from belvedere.sql.synopsis_statements import (
     ShowSynopses,
 )
 from belvedere.views.catalog import canonical_name, is_view, shown_name
-from belvedere.views.status import Status, pending_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from belvedere.lake.door import Door
-    from belvedere.synopses.bringing import Bringer, Brought, Live
+    from belvedere.lake.spark_lake import Door
     from belvedere.synopses.handle import SynopsisHandle
+    from belvedere.synopses.refresh import Bringer, Brought, Live
 
 SAVED_AS = "synopsis"
 
@@ -70,8 +70,8 @@ class Synopses:
 
     @contextmanager
     def _bringer(self, name: str) -> Iterator[Bringer]:
-        from belvedere.synopses.bringing import Bringer
-        from belvedere.views.pins import Pins
+        from belvedere.lake.pins import Pins
+        from belvedere.synopses.refresh import Bringer
 
         saves = the_saves(self._lake)
         with saves.locked(SAVED_AS, name), Pins(self._door) as pins:
@@ -84,8 +84,8 @@ class Synopses:
 
     def live(self, name: str) -> Live:
         """A synopsis in memory as it was last saved."""
-        from belvedere.lake.saved import Corrupt
-        from belvedere.synopses.bringing import load
+        from belvedere.lake.records.saved_state import Corrupt
+        from belvedere.synopses.refresh import load
 
         head = self._head(name)
         held = self._live.get(name)
@@ -107,7 +107,7 @@ class Synopses:
 
     def explain(self, name: str) -> str:
         """See `Kind`."""
-        from belvedere.synopses.telling import told
+        from belvedere.synopses.describe import told
 
         return told(self.live(name))
 
@@ -143,8 +143,8 @@ class Synopses:
         self._live.clear()
 
     def _create(self, statement: CreateSynopsis) -> DataFrame:
-        from belvedere.synopses.bringing import declared
-        from belvedere.synopses.reservoir import Kind as Sample
+        from belvedere.synopses.refresh import declared
+        from belvedere.synopses.sample.reservoir import Kind as Sample
 
         name = canonical_name(self._door, statement.name)
         if name in self.names():
@@ -179,7 +179,7 @@ class Synopses:
         return self._rows([(self.explain(self._named(statement.name)),)], "plan string")
 
     def _described(self, statement: DescribeSynopsis) -> DataFrame:
-        from belvedere.synopses.telling import facts
+        from belvedere.synopses.describe import facts
 
         found = facts(self.live(self._named(statement.name)))
         return self._rows(found, "name string, value string")

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from belvedere.kernels.chains import Chains
-from belvedere.kernels.groups import Groups
-from belvedere.kernels.interning import Interner
-from belvedere.kernels.orders import Orders
-from belvedere.kernels.segments import Segments
-from belvedere.synopses.graph import Graph, Node, Side
-from belvedere.synopses.keeper import Keeper
-from belvedere.synopses.places import EdgeKeys, Place
-from belvedere.synopses.references import Referring
-from belvedere.synopses.reservoir import Bernoulli, WithoutReplacement, WithReplacement
+from belvedere.kernels.hashes.interning import Interner
+from belvedere.kernels.join_graph.chains import Chains
+from belvedere.kernels.join_graph.groups import Groups
+from belvedere.kernels.join_graph.orders import Orders
+from belvedere.kernels.join_graph.segments import Segments
+from belvedere.synopses.graph.encoded_position import EdgeKeys, Place
+from belvedere.synopses.graph.references import Referring
+from belvedere.synopses.graph.weighted_graph import Graph, Node, Side
+from belvedere.synopses.sample.reservoir import Bernoulli, WithoutReplacement, WithReplacement
+from belvedere.synopses.state import Keeper
 
 _KEPT: dict[type, tuple[str, ...]] = {
     Interner: ("size", "keys", "table", "places", "base", "by_place"),

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from belvedere.errors import Invalid
+from belvedere.joins.region import region
 from belvedere.memory import kinds
-from belvedere.sql.bind import Relation
-from belvedere.sql.naming import did_you_mean
-from belvedere.synopses.keeper import MOST_ROWS, Keeper
-from belvedere.synopses.planning import plan
-from belvedere.synopses.region import region
-from belvedere.synopses.reservoir import Kind
-from belvedere.synopses.results import Results
+from belvedere.sql.binder.bind import Relation
+from belvedere.sql.binder.naming import did_you_mean
+from belvedere.synopses.plan.query_tree import plan
+from belvedere.synopses.sample.reservoir import Kind
+from belvedere.synopses.sample.results import Results
+from belvedere.synopses.state import MOST_ROWS, Keeper
 
 Schema: TypeAlias = Mapping[str, str] | Any
 """Names and types in Spark's words, or a schema of Arrow's."""

@@ -12,25 +12,25 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Change, Distinct, Output, Project, Scan
 from belvedere.algebra.scalars import col
-from belvedere.derived import the_saves
+from belvedere.derivations.registry import the_saves
+from belvedere.derivations.status import Pending, Status
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.lake.names import parts, quote
-from belvedere.lake.shelf import Tables
+from belvedere.joins.join_trees import join_tree
+from belvedere.lake.offline import Tables
+from belvedere.sql.names import parts, quote
 from belvedere.sql.render import render
-from belvedere.sql.statements import WriteKind
-from belvedere.sql.updating_statements import (
+from belvedere.sql.statements.updatable_views import (
     CreateUpdatable,
     DropUpdatable,
     ExplainUpdatable,
     side_effects_allowed,
 )
-from belvedere.updating.applying import Applying, HalfMade
-from belvedere.updating.checks import Check, texted
-from belvedere.updating.engines import built_on, pinned
-from belvedere.updating.explained import described, in_memory, in_tables
-from belvedere.updating.making import noted, take_away
-from belvedere.updating.pieces import belongs, candidate_tables
-from belvedere.updating.roots import best_root
+from belvedere.sql.statements.views import WriteKind
+from belvedere.updating.apply.base_changes import Applying, HalfMade
+from belvedere.updating.apply.updates import Update, done_through, run_check
+from belvedere.updating.describe import described, in_memory, in_tables
+from belvedere.updating.side_effects.checks import Check, texted
+from belvedere.updating.side_effects.spark_engine import built_on, pinned
 from belvedere.updating.state import (
     KIND,
     Brought,
@@ -46,15 +46,15 @@ from belvedere.updating.state import (
     shown_columns,
     usual_lookups,
 )
-from belvedere.updating.trees import join_tree
-from belvedere.updating.updates import Update, done_through, run_check
+from belvedere.updating.summary.in_tables.creation import noted, take_away
+from belvedere.updating.summary.in_tables.parts import belongs, candidate_tables
+from belvedere.updating.summary.roots import best_root
 from belvedere.views.catalog import canonical_name, is_view
-from belvedere.views.status import Pending, Status
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from belvedere.lake.door import Door
+    from belvedere.lake.spark_lake import Door
 
 _UNUSABLE = "what was saved of its rows could not be used"
 
@@ -178,7 +178,7 @@ class UpdatableViews:
         with the_saves(self._lake).locked(KIND, name):
             self._settle(name)
             self._bring(name, None)
-            from belvedere.updating.requests import requested
+            from belvedere.updating.request.statement_rows import requested
 
             update = requested(
                 self._door, shown_as(name), shown_columns(self._held[name].shape), kind, plain

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from belvedere.delta import log
+from belvedere.delta.files import count, files
+from belvedere.delta.lookups import can_look_up, legible, look_up, read_whole, stream_whole
+from belvedere.delta.small_changes import arrow_schema, is_small, net_arrow, signed_arrow
+from belvedere.delta.stamps import Vector
+from belvedere.delta.statistics import bounds_of_all
+from belvedere.delta.tables import Table
 from belvedere.errors import Unsupported
-from belvedere.lake import log
-from belvedere.lake.files import count, files
-from belvedere.lake.keys import key_of
-from belvedere.lake.lookup import can_look_up, legible, look_up, read_whole, stream_whole
-from belvedere.lake.names import quote
-from belvedere.lake.shelf import Tables
-from belvedere.lake.smallfeed import arrow_schema, is_small, net_arrow, signed_arrow
-from belvedere.lake.stamps import Vector
-from belvedere.lake.statistics import bounds_of_all
-from belvedere.lake.tables import Table
+from belvedere.joins.normal_form import Shape
+from belvedere.lake.offline import Tables
+from belvedere.lake.tables.declared_keys import key_of
+from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
-from belvedere.updating.constraints import BaseRow
-from belvedere.updating.near import agreeing
-from belvedere.updating.normal import Shape
+from belvedere.updating.side_effects.neighbours import agreeing
+from belvedere.updating.translate.constraints import BaseRow
 
 if TYPE_CHECKING:
-    from belvedere.lake.work import Work
+    from belvedere.lake.sessions.workspace import Work
 
 MOST_ROWS = 100_000_000
 

@@ -7,28 +7,28 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from belvedere.derived import the_saves
+from belvedere.delta.stamps import Vector
+from belvedere.delta.tables import Table
+from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake.keys import key_of
-from belvedere.lake.saved import Corrupt
-from belvedere.lake.shelf import Tables
-from belvedere.lake.stamps import Vector
-from belvedere.lake.tables import Table
-from belvedere.sql.bind import Bound, bind
-from belvedere.updating import pieces
-from belvedere.updating.base import NotHeld, held_columns
-from belvedere.updating.building import Choose
-from belvedere.updating.candidates import counted_candidates
-from belvedere.updating.choosing import Makers, counted, share_of
-from belvedere.updating.filter import Filter, make_filter
-from belvedere.updating.near import unseen
-from belvedere.updating.normal import Shape, normal_form
+from belvedere.joins.join_trees import Keys, Tree, join_tree
+from belvedere.joins.normal_form import Shape, normal_form
+from belvedere.lake.offline import Tables
+from belvedere.lake.records.saved_state import Corrupt
+from belvedere.lake.tables.declared_keys import key_of
+from belvedere.sql.binder.bind import Bound, bind
 from belvedere.updating.reading import changes, row_count, signs_of, whole
-from belvedere.updating.roots import Choice, best_root
-from belvedere.updating.sampling import sampled_root
-from belvedere.updating.storing import domain_groups, from_arrays, to_arrays
-from belvedere.updating.tabled import Tabled
-from belvedere.updating.trees import Keys, Tree, join_tree
+from belvedere.updating.side_effects.neighbours import unseen
+from belvedere.updating.summary.base_tables import NotHeld, held_columns
+from belvedere.updating.summary.candidates import counted_candidates
+from belvedere.updating.summary.filter import Filter, make_filter
+from belvedere.updating.summary.in_tables import parts
+from belvedere.updating.summary.in_tables.build import Choose
+from belvedere.updating.summary.in_tables.candidate_queries import Makers, counted, share_of
+from belvedere.updating.summary.in_tables.summary import Tabled
+from belvedere.updating.summary.insertion_sample import sampled_root
+from belvedere.updating.summary.roots import Choice, best_root
+from belvedere.updating.summary.saved_arrays import domain_groups, from_arrays, to_arrays
 from belvedere.views.catalog import Names, as_not_read
 
 KIND = "updating"
@@ -179,7 +179,7 @@ def _summarized(held: Held, known: Tabled) -> Held:
     def choose(makers: Makers) -> Choose:
         return share_of(share, makers) if count is None else counted(count, makers)
 
-    made = pieces.create(known.door, asked["name"], held.tree, columns, held.keys, choose)
+    made = parts.create(known.door, asked["name"], held.tree, columns, held.keys, choose)
     kept = replace(known, pieces=made)
     return replace(held, definition={**asked, "pieces": made}, tabled=kept)
 
@@ -273,7 +273,7 @@ def forget(lake: Tables, name: str) -> None:
     """Take a saved view away."""
     made = the_saves(lake).head(KIND, name).definition.get("pieces")
     if made:
-        pieces.drop(lake, name, made)  # type: ignore[arg-type]
+        parts.drop(lake, name, made)  # type: ignore[arg-type]
     the_saves(lake).drop(MOVED, name)
     the_saves(lake).drop(KIND, name)
 
@@ -283,7 +283,7 @@ def bring(lake: Tables, held: Held, only: Collection[str] | None = None) -> tupl
     name = held.definition["name"]
     some = held.shape.tables if only is None else only
     if held.tabled is not None:
-        if not pieces.is_whole(held.tabled.door, name, held.definition["pieces"]):
+        if not parts.is_whole(held.tabled.door, name, held.definition["pieces"]):
             reason = "a part of its summary was gone"
             return built(lake, held.definition), Brought(name, "rebuild", reason)
         moved, rows = _with_summary(held, only)
@@ -307,7 +307,7 @@ def _with_summary(held: Held, only: Collection[str] | None) -> tuple[Held, int]:
     """A view with its summary at newer versions, and how many rows of that changed."""
     assert held.tabled is not None
     known, name = held.tabled, held.definition["name"]
-    vector, rows = pieces.bring(known.door, name, held.shape.tables, only)
+    vector, rows = parts.bring(known.door, name, held.shape.tables, only)
     if vector == held.vector:
         return held, rows
     return replace(held, vector=vector, tabled=replace(known)), rows

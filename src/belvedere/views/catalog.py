@@ -8,9 +8,14 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
+from belvedere.delta.schema_types import CHAR_AS_BY_DEFAULT
+from belvedere.delta.tables import Table
 from belvedere.errors import BelvedereError, Invalid, Unsupported
-from belvedere.lake.journal import SCHEMA_NAME
-from belvedere.lake.names import (
+from belvedere.lake.offline import VIEW_PROPERTY, Tables
+from belvedere.lake.records.journal import SCHEMA_NAME
+from belvedere.sql.binder.bind import bind
+from belvedere.sql.binder.context import Relation
+from belvedere.sql.names import (
     database_name,
     is_database,
     parts,
@@ -19,12 +24,7 @@ from belvedere.lake.names import (
     stored_name,
     view_name,
 )
-from belvedere.lake.shelf import VIEW_PROPERTY, Tables
-from belvedere.lake.tables import Table
-from belvedere.lake.typetext import CHAR_AS_BY_DEFAULT
-from belvedere.sql.bind import bind
-from belvedere.sql.context import Relation
-from belvedere.sql.cursor import dotted
+from belvedere.sql.statements.cursor import dotted
 from belvedere.views.definition import Columns, Definition, View
 from belvedere.views.parts import assembled
 

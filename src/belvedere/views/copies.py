@@ -6,18 +6,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from belvedere.lake.lookup import can_look_up, look_up
-from belvedere.lake.merges import MISMATCH
-from belvedere.lake.smallfeed import arrow_schema
-from belvedere.lake.tables import Table
-from belvedere.lake.trouble import StateMismatch
+from belvedere.delta.lookups import can_look_up, look_up
+from belvedere.delta.small_changes import arrow_schema
+from belvedere.delta.tables import Table
+from belvedere.execution.in_memory import WHOLE
+from belvedere.lake.pins import Pins
+from belvedere.lake.sessions.errors import StateMismatch
 from belvedere.memory.declined import Declined
 from belvedere.memory.equality import numbered
 from belvedere.memory.plans import Rows, netted
 from belvedere.rules.outward import SMALL
-from belvedere.views.held import WHOLE
+from belvedere.sql.merges import MISMATCH
 from belvedere.views.maintenance import IN
-from belvedere.views.pins import Pins
 from belvedere.views.state import ROW
 
 

@@ -11,19 +11,28 @@ from belvedere.algebra.scalars import col
 from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.types import types as types_of
+from belvedere.delta.schema_types import type_words
+from belvedere.delta.stamps import Stamp
+from belvedere.delta.tables import COLUMN_MAPPING
+from belvedere.derivations.guard import refuse_if_needed, view_readers
+from belvedere.derivations.history import note
+from belvedere.derivations.ledger import Ledger, Record
+from belvedere.derivations.meter import Meter
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake import catalog as lake_catalog
-from belvedere.lake import commits
-from belvedere.lake.door import Door
-from belvedere.lake.shelf import VIEW_PROPERTY
-from belvedere.lake.stamps import Stamp
-from belvedere.lake.tables import COLUMN_MAPPING
-from belvedere.lake.trouble import computing
-from belvedere.lake.typetext import type_words
-from belvedere.sql.bind import bind
-from belvedere.sql.char_columns import has_char
+from belvedere.execution.costs import Past, candidate
+from belvedere.execution.foreign_keys import verified
+from belvedere.execution.sources import Versions, reference
+from belvedere.execution.strategies import REASONS, Strategy, blocked
+from belvedere.lake.offline import VIEW_PROPERTY
+from belvedere.lake.pins import Pins
+from belvedere.lake.sessions.errors import computing
+from belvedere.lake.spark_lake import Door
+from belvedere.lake.tables import catalog as lake_catalog
+from belvedere.lake.writes import commits
+from belvedere.sql.binder.bind import bind
+from belvedere.sql.binder.char_columns import has_char
 from belvedere.sql.render import render
-from belvedere.sql.statements import CreateView, Policy
+from belvedere.sql.statements.views import CreateView, Policy
 from belvedere.views.catalog import (
     Names,
     as_not_read,
@@ -32,18 +41,9 @@ from belvedere.views.catalog import (
     stored_of,
     the_view,
 )
-from belvedere.views.choice import REASONS, Strategy, blocked
-from belvedere.views.costs import Past, candidate
 from belvedere.views.definition import Definition, View
-from belvedere.views.foreign import verified
-from belvedere.views.guard import refuse_if_needed, view_readers
-from belvedere.views.history import note
-from belvedere.views.ledger import Ledger, Record
 from belvedere.views.maintenance import fill, rebuilding, telling_key
-from belvedere.views.meter import Meter
 from belvedere.views.parts import assembled, chosen, part_of
-from belvedere.views.pins import Pins
-from belvedere.views.sources import Versions, reference
 from belvedere.views.state import Bag
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")

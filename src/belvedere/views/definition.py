@@ -18,9 +18,9 @@ from belvedere.algebra.relations import Output, Project, Rel, Scan
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.algebra.walks import nodes, tables
 from belvedere.errors import Invalid
-from belvedere.lake.shelf import VIEW_PROPERTY
-from belvedere.sql.bind import Bound
-from belvedere.sql.statements import Policy
+from belvedere.lake.offline import VIEW_PROPERTY
+from belvedere.sql.binder.bind import Bound
+from belvedere.sql.statements.views import Policy
 from belvedere.views.sampling import Sampling
 from belvedere.views.state import Bag, State, cast, state_of, stored_scan
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belvedere.lake.shelf import Tables
+from belvedere.lake.offline import Tables
 from belvedere.listing import Listing, table
 from belvedere.views.catalog import shown_name, sound_and_broken
 from belvedere.views.definition import View

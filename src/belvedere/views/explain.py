@@ -15,9 +15,9 @@ from belvedere.algebra.printing import line, tree
 from belvedere.algebra.relations import At, Change, Rel, Scan
 from belvedere.algebra.walks import children
 from belvedere.analyses.families import Family, passage
+from belvedere.execution.strategies import REASONS, Choice, Strategy, blocked, choose
 from belvedere.rules.delta import delta
 from belvedere.rules.sample import placed
-from belvedere.views.choice import REASONS, Choice, Strategy, blocked, choose
 from belvedere.views.definition import View
 from belvedere.views.maintenance import move
 from belvedere.views.state import Bag, Combine, Grouped

@@ -39,14 +39,14 @@ from belvedere.algebra.relations import (
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.analyses.sizes import Statistics
 from belvedere.analyses.types import Types
-from belvedere.lake.foremost import foremost
+from belvedere.delta.first_rows import foremost
+from belvedere.execution.in_memory import MOST, Held
+from belvedere.execution.lookups import LookUps, plainly
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory, Rows, netted
 from belvedere.rules.delta import Delta
 from belvedere.rules.lookups import leaf_of, onto
 from belvedere.sql.render import SIGN
-from belvedere.views.held import MOST, Held
-from belvedere.views.lookups import LookUps, plainly
 from belvedere.views.maintenance import Move, additive, turned
 from belvedere.views.state import Combine, Grouped, Part, physical
 

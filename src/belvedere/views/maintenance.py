@@ -37,15 +37,15 @@ from belvedere.analyses.effort import effort, merging
 from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
-from belvedere.lake.merges import MISMATCH, Merge
-from belvedere.lake.reach import WHOLE
+from belvedere.delta.merge_bounds import WHOLE
+from belvedere.execution.strategies import Strategy
 from belvedere.rules.backward import backward
 from belvedere.rules.delta import Delta
 from belvedere.rules.narrow import narrowed
 from belvedere.rules.outward import SMALL, outward
 from belvedere.rules.restrict import push
+from belvedere.sql.merges import MISMATCH, Merge
 from belvedere.sql.render import SIGN, Source, is_signed, render
-from belvedere.views.choice import Strategy
 from belvedere.views.state import (
     COUNT,
     ROW,

@@ -21,10 +21,10 @@ from belvedere.algebra.scalars import col
 from belvedere.algebra.walks import children, each_once, nodes, tables, with_children
 from belvedere.analyses.sizes import Sizes
 from belvedere.errors import Invalid
-from belvedere.lake.names import part_name, parts, quote, whole_name
-from belvedere.sql.bind import Bound
-from belvedere.sql.freshen import rename
-from belvedere.views.choice import blocked
+from belvedere.execution.strategies import blocked
+from belvedere.sql.binder.bind import Bound
+from belvedere.sql.binder.freshen import rename
+from belvedere.sql.names import part_name, parts, quote, whole_name
 from belvedere.views.definition import Definition, View
 from belvedere.views.sampling import sampled_plan
 from belvedere.views.state import Bag, state_of

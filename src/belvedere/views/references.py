@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from belvedere.lake.keys import foreign_keys
-from belvedere.lake.lookup import KEYS
-from belvedere.lake.shelf import Tables
-from belvedere.lake.tables import Table
+from belvedere.delta.lookups import KEYS
+from belvedere.delta.tables import Table
+from belvedere.lake.offline import Tables
+from belvedere.lake.tables.declared_keys import foreign_keys
 from belvedere.views.catalog import canonical_name
 from belvedere.views.definition import View
 

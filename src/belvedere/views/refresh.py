@@ -16,39 +16,39 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Empty
 from belvedere.analyses.sizes import Statistics
+from belvedere.delta.change_sizes import change_passes, changed_at_most
+from belvedere.delta.stamps import Position, Stamp, Vector
+from belvedere.derivations.history import BEHIND, note
+from belvedere.derivations.ledger import Record
+from belvedere.derivations.meter import Meter
 from belvedere.errors import Internal, Invalid, Unsupported
-from belvedere.lake import commits
-from belvedere.lake.amounts import change_passes, changed_at_most
-from belvedere.lake.door import Door
-from belvedere.lake.feed import Changes
-from belvedere.lake.locks import Conflict
-from belvedere.lake.stamps import Position, Stamp, Vector
-from belvedere.lake.trouble import Gone, StateMismatch, computing, reading
-from belvedere.lake.work import Work
+from belvedere.execution.costs import Past, candidate, cheaper, past
+from belvedere.execution.foreign_keys import checked, verified
+from belvedere.execution.in_memory import WHOLE, Held
+from belvedere.execution.lookups import LookUps
+from belvedere.execution.sources import Versions
+from belvedere.execution.steps import Steps
+from belvedere.execution.strategies import REASONS, Choice, Strategy, choose
+from belvedere.lake.pins import Pins
+from belvedere.lake.sessions.errors import Gone, StateMismatch, computing, reading
+from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.spark_lake import Door
+from belvedere.lake.tables.change_feed import Changes
+from belvedere.lake.writes import commits
 from belvedere.rules.outward import SMALL
-from belvedere.sql.char_columns import char_length
-from belvedere.sql.statements import Policy
+from belvedere.sql.binder.char_columns import char_length
+from belvedere.sql.statements.views import Policy
+from belvedere.storage.locks import Conflict
 from belvedere.views.catalog import the_view
-from belvedere.views.choice import REASONS, Choice, Strategy, choose
 from belvedere.views.copies import copies_to_write
-from belvedere.views.costs import Past, candidate, cheaper, past
 from belvedere.views.create import show
 from belvedere.views.definition import View
 from belvedere.views.extrema import Next, kept, values_that_move
-from belvedere.views.foreign import checked, verified
-from belvedere.views.held import WHOLE, Held
-from belvedere.views.history import BEHIND, note
-from belvedere.views.ledger import Record
-from belvedere.views.lookups import LookUps
 from belvedere.views.maintenance import Move, fill, move, overwriting, rebuilding
-from belvedere.views.meter import Meter
 from belvedere.views.parts import whole
-from belvedere.views.pins import Pins
 from belvedere.views.references import references
 from belvedere.views.retype import retyped
-from belvedere.views.sources import Versions
 from belvedere.views.state import ROW, Grouped, physical
-from belvedere.views.steps import Steps
 
 ATTEMPTS = 5
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from belvedere.analyses.types import types as types_of
 from belvedere.errors import Invalid
-from belvedere.lake.door import Door
-from belvedere.sql.bind import bind
+from belvedere.lake.spark_lake import Door
+from belvedere.sql.binder.bind import bind
 from belvedere.views.catalog import Names, canonical_name
 from belvedere.views.definition import Columns, Definition, View
 from belvedere.views.parts import assembled, stored_whole

@@ -43,8 +43,8 @@ from belvedere.algebra.walks import children, each_once, nodes, with_children
 from belvedere.analyses.types import Types
 from belvedere.errors import Unsupported
 from belvedere.rules.sample import Sampled, is_hash, sample
-from belvedere.sql.freshen import rename
-from belvedere.sql.sample_statements import Index
+from belvedere.sql.binder.freshen import rename
+from belvedere.sql.statements.samples import Index
 from belvedere.views.state import Grouped, split, state_of, stored_scan
 
 

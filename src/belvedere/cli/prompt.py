@@ -1,0 +1,83 @@
+"""The interactive SQL prompt: statements end with `;`, errors do not end it, Ctrl-D does."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from belvedere.errors import BelvedereError
+from belvedere.sql.statements.views import split_statements
+
+PROMPT, MORE = "belvedere> ", "       ... "
+LEAVE = ("exit", "quit", "\\q")
+_REMEMBERED = 2000
+
+
+def prompt(
+    run: Callable[[str], None],
+    complain: Callable[[BaseException], object],
+    say: Callable[[str], None],
+    ask: Callable[[str], str] = input,
+) -> None:
+    """Read statements and run them until the user leaves."""
+    pending = ""
+    while True:
+        try:
+            line = ask(MORE if pending else PROMPT)
+        except EOFError:
+            say("")
+            return
+        except KeyboardInterrupt:
+            say("")
+            pending = ""
+            continue
+        if not pending and line.strip().rstrip(";").lower() in LEAVE:
+            return
+        pending = f"{pending}\n{line}" if pending else line
+        if complete(pending):
+            _run_all(pending, run, complain)
+            pending = ""
+
+
+def complete(text: str) -> bool:
+    """Whether a text is statements that all have their end.
+
+    >>> complete("SELECT 1;"), complete("SELECT ';"), complete("SELECT 1; SELECT"), complete(" ")
+    (True, False, False, True)
+    """
+    if not text.strip():
+        return True
+    try:
+        # After a text that is complete, one more word begins a statement of its own.
+        return len(split_statements(f"{text}\nx")) > len(split_statements(text))
+    except BelvedereError:
+        return False
+
+
+def _run_all(
+    text: str, run: Callable[[str], None], complain: Callable[[BaseException], object]
+) -> None:
+    try:
+        for statement in split_statements(text):
+            run(statement)
+    except (Exception, KeyboardInterrupt) as error:
+        complain(error)
+
+
+def remember(file: Path) -> None:
+    """Keep what was typed in a file, where the terminal can recall lines."""
+    try:
+        import readline
+    except ImportError:
+        return
+    with suppress(OSError):
+        readline.read_history_file(file)
+    readline.set_history_length(_REMEMBERED)
+
+    def save() -> None:
+        with suppress(OSError):
+            readline.write_history_file(file)
+
+    atexit.register(save)

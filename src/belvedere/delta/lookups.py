@@ -1,0 +1,203 @@
+"""Rows of a table on local disk whose column has one of a few values: no Spark.
+
+Spark reads every column that a query needs of every row before it joins them with the few keys
+of a change. Here the key column is gone through first, and of the others only the batches that
+hold a row of it are kept.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from belvedere.delta import tables
+from belvedere.delta.data_files import DataFile
+from belvedere.delta.deletion_vectors import NONE, Numbers, deleted
+from belvedere.delta.files import File, files
+from belvedere.delta.small_changes import arrow_schema
+from belvedere.delta.stamps import Position
+from belvedere.delta.statistics import column_facts
+from belvedere.delta.tables import Table
+from belvedere.memory.kinds import is_exact
+
+KEYS = frozenset(("tinyint", "smallint", "int", "bigint", "date", "string"))
+"""Types of columns that rows are looked up by: equal in Arrow where they are in SQL."""
+_TIMES = frozenset(("date", "timestamp"))
+HELD_BYTES = 64_000_000
+"""Of small tables that were read whole, how much stays in memory."""
+
+
+def look_up(
+    table: Table,
+    version: int,
+    columns: Sequence[str],
+    column: str,
+    values: pa.Array,
+    *,
+    nulls: bool,
+    most: int,
+) -> pa.Table | None:
+    """Some columns of the rows that have one of the values in a column, or NULL if asked for.
+
+    None if they are more than `most`, a file is gone, or Arrow is not the one to read them.
+    """
+    found = legible(table, version, [*columns, column])
+    if found is None or not can_look_up(table, column):
+        return None
+    then, some = found
+    if arrow_schema({column: then.types[column.lower()]}).types != [values.type]:
+        return None
+    try:
+        return _rows(then, some, columns, column, values, nulls=nulls, most=most)
+    except FileNotFoundError:
+        return None
+
+
+def read_whole(table: Table, version: int, columns: Sequence[str], most: int) -> pa.Table | None:
+    """Some columns of all rows; None if they are more than `most` or Arrow is not to read them.
+
+    What was read last stays in memory: a small table is joined with by every refresh.
+    """
+    # Without a mark, another version of the same number could not be told from this one.
+    if not table.mark or version != table.version:
+        return _whole(table, version, columns, most)
+    place = (table.location, tuple(columns))
+    with _holding:
+        held = _held.get(place, {}).get(table.position)
+    if held is not None:
+        return held if held.num_rows <= most else None
+    rows = _whole(table, version, columns, most)
+    if rows is not None and rows.nbytes <= HELD_BYTES:
+        _hold(place, table.position, rows)
+    return rows
+
+
+def _hold(place: _Place, at: Position, rows: pa.Table) -> None:
+    """Keep them beside the version before them alone: earlier ones are not asked for again."""
+    with _holding:
+        before = list(_held.pop(place, {}).items())
+        _held[place] = dict([*before[-1:], (at, rows)])
+        while sum(r.nbytes for versions in _held.values() for r in versions.values()) > HELD_BYTES:
+            _held.popitem(last=False)
+
+
+_Place = tuple[str, tuple[str, ...]]
+_held: OrderedDict[_Place, dict[Position, pa.Table]] = OrderedDict()
+_holding = threading.Lock()
+
+
+def _whole(table: Table, version: int, columns: Sequence[str], most: int) -> pa.Table | None:
+    found = legible(table, version, columns)
+    if found is None or any(f.rows is None for f in found[1]):
+        return None
+    then, some = found
+    if sum(f.rows or 0 for f in some) > most:
+        return None
+    schema = schema_of(then, columns)
+    try:
+        parts = [DataFile(Path(f.path)).whole(schema, gone(then, f)) for f in some]
+    except FileNotFoundError:
+        return None
+    return pa.concat_tables([schema.empty_table(), *parts]).rename_columns(list(columns))
+
+
+def stream_whole(table: Table, version: int, columns: Sequence[str]) -> Iterator[pa.Table] | None:
+    """Some columns of all rows, a file at a time; None if Arrow is not to read them."""
+    found = legible(table, version, columns)
+    if found is None or not all(Path(f.path).exists() for f in found[1]):
+        return None
+    then, some = found
+    schema = schema_of(then, columns)
+    parts = (DataFile(Path(f.path)).whole(schema, gone(then, f)) for f in some)
+    return (rows.rename_columns(list(columns)) for rows in parts)
+
+
+def _rows(
+    then: Table,
+    some: Sequence[File],
+    columns: Sequence[str],
+    column: str,
+    values: pa.Array,
+    *,
+    nulls: bool,
+    most: int,
+) -> pa.Table | None:
+    schema, by = schema_of(then, columns), schema_of(then, [column]).names[0]
+    some = _with_room(then, some, by, values, nulls=nulls)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        opened = [DataFile(Path(f.path)) for f in some]
+        numbers = list(pool.map(lambda f: f.where(by, values, nulls=nulls), opened))
+        kept = [_kept(then, *pair) for pair in zip(some, numbers, strict=True)]
+        if sum(map(len, kept)) > most:
+            return None
+        parts = pool.map(lambda f, n: f.some(schema, n), opened, kept)
+        rows = pa.concat_tables([schema.empty_table(), *parts])
+    return rows.rename_columns(list(columns))
+
+
+def _with_room(
+    table: Table, some: Sequence[File], column: str, values: pa.Array, *, nulls: bool
+) -> Sequence[File]:
+    """The files whose bounds in the log leave room for one of the values: the others stay closed."""
+    if not pa.types.is_integer(values.type):
+        return some
+    wanted = np.unique(values.drop_null().to_numpy(zero_copy_only=False))
+
+    def has_room(file: File) -> bool:
+        facts = column_facts(table, file, column)
+        if facts.bounds is None or (nulls and facts.may_have_nulls):
+            return True
+        low, high = facts.bounds
+        return bool(np.searchsorted(wanted, low) < np.searchsorted(wanted, high, "right"))
+
+    return [file for file in some if has_room(file)]
+
+
+def can_look_up(table: Table, column: str) -> bool:
+    """Whether rows may be found by the values of a column."""
+    return table.plain and table.types.get(column.lower()) in KEYS
+
+
+def legible(
+    table: Table, version: int, columns: Sequence[str]
+) -> tuple[Table, Sequence[File]] | None:
+    """A version and its files, if they hold these columns as Arrow reads them."""
+    root = table.root
+    found = files(root, version) if root is not None and table.plain else None
+    if root is None or found is None:
+        return None
+    then = table if version == table.version else tables.read(table.name, root, version)
+    kinds = [then.types.get(c.lower(), "") for c in columns]
+    if not then.plain or not all(map(is_exact, kinds)):
+        return None
+    if _TIMES & set(kinds) and any(DataFile(Path(f.path)).hides_times(kinds) for f in found):
+        return None
+    return then, found
+
+
+def schema_of(table: Table, columns: Sequence[str]) -> pa.Schema:
+    """Columns in Arrow, as the table spells them."""
+    spelled = {name.lower(): name for name, _ in table.columns}
+    return arrow_schema({spelled[c.lower()]: table.types[c.lower()] for c in columns})
+
+
+def _kept(table: Table, file: File, numbers: np.ndarray) -> np.ndarray:
+    """The numbers of rows that are not deleted."""
+    if file.vector is None or not len(numbers):
+        return numbers
+    return numbers[~np.isin(numbers, gone(table, file), assume_unique=True)]
+
+
+def gone(table: Table, file: File) -> Numbers:
+    """The numbers of rows that are deleted."""
+    if file.vector is None:
+        return NONE
+    assert table.root is not None
+    return deleted(table.root, file.vector)

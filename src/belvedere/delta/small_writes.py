@@ -1,0 +1,147 @@
+"""Small writes without Spark: the rows in Arrow, the commit by delta-rs.
+
+A write by Spark costs seconds whatever its size. delta-rs costs tenths, compares keys of plain
+types as Spark does, and its commit on a local disk is atomic. Keys of floating point stay with
+Spark: the engines differ on 0.0 and -0.0.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+from deltalake import (
+    ColumnProperties,
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
+
+from belvedere.delta.files import files
+from belvedere.delta.merge_bounds import reach
+from belvedere.delta.schema_types import columns_of
+from belvedere.delta.stamps import Stamp
+from belvedere.delta.statistics import misleads_spark
+from belvedere.delta.tables import Table
+from belvedere.memory.kinds import is_exact
+from belvedere.sql.merges import Merge, datafusion, nan_greatest
+
+MOST_ROWS = 200_000
+"""Merged at once."""
+MOST_REPLACED, MOST_BYTES = 1_000_000, 32_000_000
+"""Rows that replace others, and how large the files of those may be."""
+
+_PLAIN = ("tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "binary")
+_PLAIN_FAMILIES = ("decimal", "timestamp")
+_FLOATS = ("float", "double")
+
+
+Compression: TypeAlias = Literal["SNAPPY", "ZSTD"]
+
+CHECKPOINTS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+
+
+def stamped(stamp: Stamp) -> CommitProperties:
+    """What makes a commit by delta-rs carry a stamp, and its number as a fence."""
+    return CommitProperties(
+        custom_metadata={"userMetadata": stamp.to_json()},
+        app_transactions=[Transaction(stamp.view_id, stamp.refresh)],
+    )
+
+
+def writer_properties(table: DeltaTable, compression: Compression = "SNAPPY") -> WriterProperties:
+    """What files of a table are written with, so that Spark's filters skip none of their rows."""
+    columns = columns_of(json.loads(table.schema().to_json()))
+    silent = ColumnProperties(statistics_enabled="NONE", dictionary_enabled=False)
+    found = {name: silent for name, kind in columns if misleads_spark(kind)}
+    return WriterProperties(compression=compression, column_properties=found or None)
+
+
+def can_replace(table: Table) -> bool:
+    """Whether a table has few rows now, as its log says, and delta-rs can replace them."""
+    root = table.root if passes_arrow(table) and not table.partition_columns else None
+    found = files(root, table.version) if root is not None else None
+    if found is None or any(f.vector for f in found):
+        return False
+    counts = [f.rows for f in found]
+    few = None not in counts and sum(c or 0 for c in counts) <= MOST_REPLACED // 2
+    return few and sum(f.size for f in found) <= MOST_BYTES
+
+
+def replace_rows(root: Path, rows: pa.Table, stamp: Stamp) -> None:
+    """All rows of a table replaced in one stamped commit; columns by their order."""
+    table = DeltaTable(str(root))
+    shape = pa.schema(table.schema().to_arrow())
+    write_deltalake(
+        table,
+        rows.rename_columns(shape.names).cast(shape),
+        mode="overwrite",
+        writer_properties=writer_properties(table),
+        commit_properties=stamped(stamp),
+        post_commithook_properties=CHECKPOINTS,
+    )
+
+
+def takes(table: Table, merge: Merge) -> bool:
+    """Whether delta-rs can be trusted with a merge into this table."""
+    if table.root is None or not passes_arrow(table):
+        return False
+    kinds = dict(table.columns)
+    return all(_is_plain(kinds[k]) for k in merge.keys)
+
+
+def merge_rows(table: Table, rows: pa.Table, merge: Merge, stamp: Stamp) -> int:
+    """Merge rows in one stamped commit; the number of stored rows that changed."""
+    target = DeltaTable(str(table.root))
+    rows = _as_stored(rows, target)
+    conditions = (datafusion(merge.on), reach(table, rows, merge))
+    merger = target.merge(
+        source=rows,
+        predicate=" AND ".join(filter(None, conditions)),
+        source_alias="s",
+        target_alias="t",
+        writer_properties=writer_properties(target),
+        commit_properties=stamped(stamp),
+        post_commithook_properties=CHECKPOINTS,
+    )
+    if merge.delete_when is not None:
+        merger = merger.when_matched_delete(datafusion(merge.delete_when))
+    if merge.update:
+        kinds = dict(table.columns)
+        updates = {
+            f'"{c}"': datafusion(nan_greatest(v) if kinds.get(c) in _FLOATS else v)
+            for c, v in merge.update.items()
+        }
+        merger = merger.when_matched_update(updates, _text(merge.update_when))
+    inserts = {f'"{c}"': datafusion(v) for c, v in merge.insert.items()}
+    metrics: dict[str, Any] = merger.when_not_matched_insert(
+        inserts, _text(merge.insert_when)
+    ).execute()
+    return sum(
+        int(metrics[f"num_target_rows_{what}"]) for what in ("inserted", "updated", "deleted")
+    )
+
+
+def _as_stored(rows: pa.Table, table: DeltaTable) -> pa.Table:
+    """Source columns with the stored columns' types, where they have one."""
+    stored = {f.name: f.type for f in pa.schema(table.schema().to_arrow())}
+    fields = [pa.field(f.name, stored.get(f.name, f.type)) for f in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
+def passes_arrow(table: Table) -> bool:
+    """Whether delta-rs reads a table, and its values are the same in Arrow as in Spark."""
+    return table.legible and all(is_exact(kind) for _, kind in table.columns)
+
+
+def _text(condition: Any) -> str | None:
+    return None if condition is None else datafusion(condition)
+
+
+def _is_plain(kind: str) -> bool:
+    return kind in _PLAIN or kind.startswith(_PLAIN_FAMILIES)

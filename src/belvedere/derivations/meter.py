@@ -1,0 +1,122 @@
+"""The meter: what a refresh takes, begun with it and read when it has committed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from belvedere.delta.change_sizes import change_bytes, change_rows, version_bytes
+from belvedere.delta.history import Event
+from belvedere.delta.stamps import Stamp, Vector
+from belvedere.delta.tables import Table
+from belvedere.derivations.ledger import Candidate, Record
+from belvedere.lake.sessions.job_counter import counted
+from belvedere.lake.spark_lake import Door
+from belvedere.views.definition import View
+
+FROM_CHANGES = frozenset(("merge", "replace keys"))
+
+
+@dataclass
+class Meter:
+    """One refresh: when it began, the versions of tables it opened, the jobs it ran."""
+
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    opened: set[tuple[str, int]] = field(default_factory=set)
+    candidates: tuple[Candidate, ...] = ()
+    jobs: int | None = None
+    _started: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return time.monotonic() - self._started
+
+    @contextmanager
+    def counting(self, door: Door, view: View) -> Iterator[None]:
+        """The jobs of this block are the refresh's."""
+        with counted(door.spark, f"refresh {view.name}") as jobs:
+            yield
+        self.jobs = jobs.count
+
+    def record(
+        self,
+        door: Door,
+        view: View,
+        stamp: Stamp,
+        before: Vector,
+        rows: int | None,
+        table: Callable[[str], Table],
+    ) -> Record | None:
+        """What goes into the ledger about a refresh that wrote this stamp."""
+        try:
+            return self._measured(door, view, stamp, before, rows, table)
+        except Exception:
+            # It is committed: a log that was cleaned up meanwhile must not fail it.
+            return None
+
+    def _measured(
+        self,
+        door: Door,
+        view: View,
+        stamp: Stamp,
+        before: Vector,
+        rows: int | None,
+        table: Callable[[str], Table],
+    ) -> Record:
+        strategy = stamp.note["strategy"]
+        moves = list(_moves(before, stamp.vector))
+        pending = {t: change_rows(table(t), old, new) for t, old, new in moves}
+        sizes = [version_bytes(table(t), version) for t, version in self.opened]
+        if strategy in FROM_CHANGES:
+            sizes += [change_bytes(table(t), old, new) for t, old, new in moves]
+        event = _commit_of(door, table(view.stored), stamp)
+        return Record(
+            view=view.name,
+            view_id=stamp.view_id,
+            refresh=stamp.refresh,
+            started=self.began,
+            seconds=self.seconds,
+            strategy=strategy,
+            reason=stamp.note["reason"],
+            candidates=self.candidates,
+            rows=event.rows if rows is None and event else rows,
+            pending={t: n for t, n in pending.items() if n is not None},
+            jobs=self.jobs,
+            bytes_read=_total(sizes),
+            vector_before={t: p.version for t, p in before.items()},
+            vector_after={t: p.version for t, p in stamp.vector.items()},
+            version=event.version if event else None,
+            engine=event.engine if event else "",
+        )
+
+
+def _moves(before: Vector, after: Vector) -> Iterator[tuple[str, int, int]]:
+    """The tables that went on, from where, to where."""
+    for name, new in after.items():
+        old = before.get(name)
+        if old is not None and old.id == new.id and old != new:
+            yield name, old.version, new.version
+
+
+def _commit_of(door: Door, stored: Table, stamp: Stamp) -> Event | None:
+    """The commit of a refresh; None where finding it would cost a statement."""
+    if stored.root is None:
+        return None
+    for event in door.events(stored):
+        found = Stamp.from_json(event.user_metadata)
+        if found is not None and (found.view_id, found.refresh) == (stamp.view_id, stamp.refresh):
+            return event
+    return None
+
+
+def _total(sizes: Iterable[int | None]) -> int | None:
+    total = 0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total

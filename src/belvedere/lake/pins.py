@@ -1,0 +1,175 @@
+"""Pins: one state of every table for a whole call, however many views it refreshes.
+
+Each table is looked at once, each version opened once and each change read once, in one session
+for all views of the same settings: opening a version costs as much as a small query over it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cache
+from types import TracebackType
+
+import pyarrow as pa
+
+from belvedere.algebra.scalars import Scalar
+from belvedere.analyses.sizes import Statistics
+from belvedere.delta.lookups import read_whole
+from belvedere.delta.statistics import Measured, measured
+from belvedere.delta.tables import Table
+from belvedere.lake.lookup_cache import Looked
+from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.spark_lake import Door
+from belvedere.lake.tables.change_feed import Changes, Feed
+from belvedere.lake.tables.frames import open_version
+from belvedere.sql.names import quote
+from belvedere.sql.render import SIGN
+from belvedere.views.definition import View
+
+
+class Pins:
+    """What a call has looked at, opened and read so far; safe for threads."""
+
+    def __init__(self, door: Door, views: Collection[View] = ()) -> None:
+        self._door = door
+        self._views = views
+        self._tables: dict[str, Table] = {}
+        self._works: dict[tuple[tuple[str, str], ...], Work] = {}
+        self._opened: dict[tuple[Work, str, int], str] = {}
+        self._measured: dict[str, Measured | None] = {}
+        self._feeds: dict[tuple[str, int, int, str | None, int], Feed] = {}
+        self._changes: dict[tuple[Work, Feed, tuple[str, ...]], Changes] = {}
+        self._wholes: dict[tuple[str, int, tuple[str, ...]], pa.Table | None] = {}
+        self.looked = Looked()
+        self._busy = threading.RLock()
+        self._end = ExitStack()
+
+    def __enter__(self) -> Pins:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._end.close()
+
+    def table(self, name: str) -> Table:
+        """A table at the version that the call takes for its newest."""
+        with self._busy:
+            if name not in self._tables:
+                self._tables[name] = self._door.table(name)
+            return self._tables[name]
+
+    def measured(self, name: str) -> Measured | None:
+        """What the log says of a table's size."""
+        table = self.table(name)
+        with self._busy:
+            if name not in self._measured:
+                self._measured[name] = measured(table)
+            return self._measured[name]
+
+    def statistics(
+        self, names: Collection[str], changed: Mapping[str, float], found: Mapping[str, Changes]
+    ) -> Statistics:
+        """What is known of tables, of the rows they changed, and of those that were read."""
+        sizes = {name: m for name in names if (m := self.measured(name)) is not None}
+        return Statistics(
+            rows={t: m.rows for t, m in sizes.items()},
+            changed=changed,
+            bounds={(t, c): at for t, m in sizes.items() for c, at in m.bounds.items()},
+            changed_within={(t, c): at for t, f in found.items() for c, at in f.within.items()},
+        )
+
+    def forget(self, name: str) -> None:
+        """A table that was written since is looked at again."""
+        with self._busy:
+            self._tables.pop(name, None)
+            self._measured.pop(name, None)
+
+    def work(self, settings: Mapping[str, str]) -> Work:
+        """Where views of these settings are computed."""
+        key = tuple(sorted(settings.items()))
+        with self._busy:
+            if key not in self._works:
+                self._works[key] = self._end.enter_context(self._door.work(settings))
+            return self._works[key]
+
+    def opened(self, work: Work, name: str, version: int) -> str:
+        """The name under which a version of a table can be read."""
+        with self._busy:
+            key = work, name, version
+            if key not in self._opened:
+                plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+                frame = open_version(work, self.table(name), version)
+                self._opened[key] = work.register(f"{plain}_at_{version}", frame)
+            return self._opened[key]
+
+    def whole(
+        self, name: str, version: int, columns: tuple[str, ...], most: int
+    ) -> pa.Table | None:
+        """All rows of a small table at a version, if they can be read without Spark."""
+        key = name, version, columns
+        with self._busy:
+            if key not in self._wholes:
+                self._wholes[key] = read_whole(self.table(name), version, columns, most)
+            return self._wholes[key]
+
+    def changes(
+        self,
+        work: Work,
+        name: str,
+        old: int,
+        new: int,
+        columns: Sequence[str],
+        where: Scalar | None = None,
+        times: int = 1,
+    ) -> Changes:
+        """The changes of a table as signs: a count of n stands as n rows; `where` leaves some out.
+
+        `times` says how many times more than usual may be read into memory.
+        """
+        with self._busy:
+            feed = self._feed(name, old, new, columns, where, times)
+            key = work, feed, tuple(columns)
+            if key not in self._changes:
+                self._changes[key] = _as_signs(work, feed.net(work, columns), columns)
+            return self._changes[key]
+
+    def _feed(
+        self,
+        name: str,
+        old: int,
+        new: int,
+        columns: Sequence[str],
+        where: Scalar | None,
+        times: int,
+    ) -> Feed:
+        key = name, old, new, None if where is None else where.sql(), times
+        if key not in self._feeds:
+            table = self.table(name)
+            there = table.types
+            used = (item for v in self._views for item in v.needs(name).items())
+            wanted = [c for c, kind in used if there.get(c.lower()) == kind]
+            every = tuple(dict.fromkeys([*columns, *wanted]))
+            self._feeds[key] = Feed(table, old, new, every, where, times)
+        return self._feeds[key]
+
+
+def _as_signs(work: Work, net: Changes, columns: Sequence[str]) -> Changes:
+    if net.all_ones:
+        return net
+    listed = ", ".join(quote(c) for c in columns)
+    units = f"explode(array_repeat(IF({SIGN} > 0, 1, -1), CAST(abs({SIGN}) AS INT)))"
+
+    @cache
+    def view() -> str:
+        frame = work.query(f"SELECT {listed}, {units} AS {SIGN} FROM {quote(net.view())}")
+        return work.register("signs", frame)
+
+    return replace(net, view=view, all_ones=True)

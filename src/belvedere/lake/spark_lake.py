@@ -1,0 +1,307 @@
+"""The door to a lake: a directory of Delta tables, or a session that the user has."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from deltalake.exceptions import DeltaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from belvedere.delta import history, log, readability, stamps, tables
+from belvedere.delta.history import Event
+from belvedere.delta.schema_types import CHAR_AS_BY_DEFAULT, columns_of
+from belvedere.delta.stamps import Position, StampState
+from belvedere.delta.tables import Table
+from belvedere.errors import Invalid, Unsupported
+from belvedere.lake.offline import unknown_among
+from belvedere.lake.records.catalog_journal import CatalogJournal
+from belvedere.lake.records.journal import Journal, local_journal
+from belvedere.lake.records.saved_state import Saves, local_saves
+from belvedere.lake.sessions.errors import as_invalid, is_missing, reading, translated
+from belvedere.lake.sessions.session import lake_session
+from belvedere.lake.sessions.workspace import OwnSession, Session, Work
+from belvedere.lake.tables import catalog, remote
+from belvedere.sql.names import admissible, dotted, hidden, literal, parts, quote
+from belvedere.storage.locks import lock
+
+
+class Door:
+    """One lake: its tables by name, and sessions to work in."""
+
+    def __init__(
+        self, spark: SparkSession, directory: Path | None, state: Path | None = None
+    ) -> None:
+        self.spark = spark
+        self.directory = directory
+        self._saves = local_saves(directory, state)
+        self.registered: set[str] = set()
+        self._journal = CatalogJournal(self) if directory is None else local_journal(directory)
+        self._sessions: dict[tuple[tuple[str, str], ...], Session] = {}
+        self._opening = threading.Lock()
+        self._calls = 0
+        self._meanings: dict[str, Path | None] = {}
+
+    @property
+    def journal(self) -> Journal:
+        """Where the lake records its refreshes."""
+        return self._journal
+
+    @property
+    def saves(self) -> Saves | None:
+        """Where states that live in memory are saved, if the lake has a place for them."""
+        return self._saves
+
+    def sql(self, text: str) -> DataFrame:
+        """Run a statement, or analyse a query, as Spark does."""
+        with translated():
+            return self.spark.sql(text)
+
+    def namespace(self) -> tuple[str, ...]:
+        """What stands before a table's name to make it the only one: nothing in a directory."""
+        if self.directory is not None:
+            return ()
+        return self.spark.catalog.currentCatalog(), self.spark.catalog.currentDatabase()
+
+    def stored(self) -> list[str]:
+        """The names of the tables that hold the state of views."""
+        return catalog.stored(self)
+
+    def events(self, table: Table, after: int = -1) -> Iterator[Event]:
+        """The commits of a table after a version, newest first."""
+        if table.root is not None:
+            return history.local_events(table.root, after)
+        rows = self.spark.sql(f"DESCRIBE HISTORY {table.reference}").collect()
+        return history.history_events((row.asDict() for row in rows), after)
+
+    def stamp(self, stored: Table) -> StampState:
+        """The vector in force of a table that holds a view's state, or why there is none."""
+        if stored.root is not None:
+            return stamps.read_local(stored.root)
+        rows = self.spark.sql(f"DESCRIBE HISTORY {stored.reference}").collect()
+        entries = stamps.history_entries(row.asDict() for row in rows)
+        return stamps.in_force(entries, stored.version)
+
+    def names(self) -> list[str]:
+        """The tables and views a user sees, in order."""
+        rows = self.spark.sql("SHOW TABLES").collect()
+        return sorted({r["tableName"] for r in rows if not hidden(r["tableName"])})
+
+    @contextmanager
+    def one_call(self) -> Iterator[None]:
+        """While it lasts a name of a session's catalog is looked up once, not at every use."""
+        with self._opening:
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._opening:
+                self._calls -= 1
+                if not self._calls:
+                    self._meanings = {}
+
+    def exists(self, name: str) -> bool:
+        """Whether a table or view of this name can be read."""
+        if self._home(name) is not None:
+            return True
+        if name in self._meanings or (self.directory is not None and hidden(name)):
+            return False
+        try:
+            _ = self.spark.table(dotted(name)).schema
+        except AnalysisException as error:
+            if is_missing(error):
+                self._remember(name, None)
+                return False
+            raise as_invalid(error) from error
+        return True
+
+    def table(self, name: str) -> Table:
+        """A Delta table at its newest version."""
+        home = self._home(name)
+        if home is not None:
+            # What delta-rs cannot read, Spark may.
+            try:
+                return tables.read(name, home, reference=self._reference(name, home))
+            except (DeltaError, OSError, log.DamagedLog):
+                pass
+        try:
+            with reading(name):
+                found = remote.describe(self.spark, name)
+        except AnalysisException as error:
+            raise self._not_a_table(name, error) from error
+        except PySparkException as error:
+            if home is None:
+                raise
+            raise log.damaged_log(name, as_invalid(error).message) from error
+        if found.root is not None:
+            self._remember(name, found.root)
+        return found
+
+    def newest(self, table: Table) -> int:
+        """A table's newest version, without a scan."""
+        return tables.newest(table) if table.root else remote.newest(self.spark, table)
+
+    def put_back(self, table: Table, known: Position) -> bool:
+        """Whether a table's history is not the one in which a version was read."""
+        if table.version < known.version:
+            return True
+        mark = log.mark(table.root, known.version) if table.root is not None else ""
+        return bool(mark and known.mark) and mark != known.mark
+
+    def feed_problem(
+        self, table: Table, known: Position, new: int, columns: Mapping[str, str]
+    ) -> str | None:
+        """Why the changes from a version up to `new` cannot be read; None if they can."""
+        if table.root is not None:
+            return readability.feed_problem(table, known, new, columns)
+        return remote.feed_problem(self.spark, table, known, new, columns)
+
+    def state_problem(
+        self, table: Table, known: Position, columns: Mapping[str, str]
+    ) -> str | None:
+        """Why a version of a table cannot be read; None if it can."""
+        if table.root is not None:
+            return readability.state_problem(table, known, columns)
+        return remote.state_problem(self.spark, table, known, columns)
+
+    def enable_change_feed(self, table: Table) -> None:
+        """From its next version on, the table's changes are recorded."""
+        self.set_properties(table, {tables.CHANGE_FEED: "true"})
+
+    def set_properties(self, table: Table, properties: Mapping[str, str]) -> None:
+        """Set properties of a table, whatever characters they hold."""
+        pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())
+        ours = table.root if hidden(parts(table.name)[-1]) else None
+        with lock(ours) if ours is not None else nullcontext():
+            self.sql(f"ALTER TABLE {table.reference} SET TBLPROPERTIES ({pairs})")
+
+    def types(
+        self,
+        expressions: Mapping[str, str],
+        columns: Mapping[str, str],
+        settings: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """The type Spark gives each expression over columns of the given types; runs no job."""
+        if not expressions:
+            return {}
+        row = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns.items())
+        asked = ", ".join(
+            f"{text} AS {quote(f'c{i}')}" for i, text in enumerate(expressions.values())
+        )
+        found = self.output_schema(f"SELECT {asked} FROM (SELECT {row or '1 AS one'})", settings)
+        return dict(zip(expressions, (kind for _, kind in found), strict=True))
+
+    def output_schema(
+        self, sql: str, settings: Mapping[str, str] | None = None
+    ) -> list[tuple[str, str]]:
+        """The names and types of a query's columns, in order; runs no job."""
+        spark = self._session(settings).spark if settings else self.spark
+        with translated():
+            return list(columns_of(spark.sql(sql).schema.jsonValue()))
+
+    @contextmanager
+    def work(self, settings: Mapping[str, str] | None = None) -> Iterator[Work]:
+        """Work in a session beside the user's with these settings, closed at the end."""
+        work = Work(self, lambda: self._followed(settings or {}), settings or {})
+        try:
+            yield work
+        finally:
+            work.close()
+
+    @contextmanager
+    def own_work(self) -> Iterator[Work]:
+        """Work in the user's own session: what a query of theirs is to read while it is analysed."""
+        work = Work(self, lambda: OwnSession(self.spark), {})
+        try:
+            yield work
+        finally:
+            work.close()
+
+    @property
+    def analyses_at_once(self) -> bool:
+        """Whether a query knows what its names mean as soon as it is written, not when it runs."""
+        return not hasattr(self.spark, "cloneSession")
+
+    def close(self) -> None:
+        """Let go of the lake's sessions; a session that the user gave stays as it was."""
+        with self._opening:
+            for session in self._sessions.values():
+                session.close()
+            self._sessions.clear()
+
+    @cached_property
+    def near(self) -> bool:
+        """Whether Spark computes on this machine; a session does not move."""
+        return (self.spark.conf.get("spark.master", "") or "").startswith("local")
+
+    def _followed(self, settings: Mapping[str, str]) -> Session:
+        session = self._session(settings)
+        session.follow()
+        return session
+
+    def _session(self, settings: Mapping[str, str]) -> Session:
+        key = tuple(sorted(settings.items()))
+        with self._opening:
+            if key not in self._sessions:
+                self._sessions[key] = Session(self.spark, settings)
+            return self._sessions[key]
+
+    def _remember(self, name: str, root: Path | None) -> None:
+        if self._calls and self.directory is None:
+            self._meanings[name] = root
+
+    def _home(self, name: str) -> Path | None:
+        """Where a table is, if that is known without asking Spark."""
+        if self.directory is None:
+            return self._meanings.get(name)
+        found = tables.table_directory(self.directory, name)
+        if found is not None and found.name not in self.registered:
+            # Another process made it after this one connected.
+            catalog.register(self)
+        return found
+
+    def _reference(self, name: str, home: Path) -> str:
+        if self.directory is None:
+            return dotted(name)
+        return quote(home.name) if admissible(home.name) else tables.path_reference(home)
+
+    def _not_a_table(self, name: str, error: AnalysisException) -> Exception:
+        if is_missing(error):
+            return self.unknown(name)
+        if "EXPECT_TABLE_NOT_VIEW" in str(error):
+            return Unsupported(
+                f"{name!r} is a view, not a Delta table",
+                hint="name the tables that the view reads",
+                reason="NOT_A_DELTA_TABLE",
+            )
+        return as_invalid(error)
+
+    def pads_char(self) -> bool:
+        """Whether the session reads and compares values of CHAR as Spark does by default."""
+        return all(self.spark.conf.get(k, v) == v for k, v in CHAR_AS_BY_DEFAULT.items())
+
+    def unknown(self, name: str) -> Invalid:
+        """The error for a name nothing has, with the nearest one that something has."""
+        return unknown_among(name, self.names())
+
+
+def open_directory(path: Path | str) -> Door:
+    """The lake in a directory, created if need be, with an embedded Spark session."""
+    directory = Path(path).expanduser().resolve()
+    if directory.exists() and not directory.is_dir():
+        raise Invalid(f"{path} is not a directory", reason="NO_LAKE")
+    door = Door(lake_session(directory), directory)
+    catalog.register(door)
+    return door
+
+
+def open_session(spark: Any, state: Path | str | None = None) -> Door:
+    """The lake that a session sees: classic or Spark Connect, any catalog."""
+    if not callable(getattr(spark, "sql", None)):
+        raise Invalid(f"{spark!r} is neither a directory nor a Spark session", reason="NO_LAKE")
+    return Door(spark, None, None if state is None else Path(state).expanduser().resolve())

@@ -1,0 +1,285 @@
+"""All writes of stored tables: every commit carries its stamp and a fence.
+
+The fence is a Delta transaction (view id, refresh number): Spark skips a replayed number without
+a word, so the number is checked before a write and the stamp is read back after it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from pyspark.errors import AnalysisException, PySparkException
+
+from belvedere.delta import log
+from belvedere.delta.small_writes import (
+    CHECKPOINTS,
+    MOST_REPLACED,
+    MOST_ROWS,
+    can_replace,
+    merge_rows,
+    replace_rows,
+    stamped,
+    takes,
+)
+from belvedere.delta.stamps import FOREIGN_WRITE, VECTOR_PROPERTY, Stamp, StampState
+from belvedere.delta.tables import CHANGE_FEED, Table
+from belvedere.errors import Internal
+from belvedere.lake.sessions.errors import as_invalid, is_conflict, noticing_mismatch
+from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.spark_lake import Door
+from belvedere.lake.writes import upkeep
+from belvedere.sql.merges import Merge
+from belvedere.sql.names import dotted, literal
+from belvedere.storage.locks import Conflict, lock
+
+ATTEMPTS = 5
+
+RELIED_ON = {
+    CHANGE_FEED: "true",
+    "delta.enableDeletionVectors": "false",
+}
+"""Properties of every stored table: it can be read by views, and written by delta-rs."""
+
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_APP = "spark.databricks.delta.write.txnAppId"
+_APP_VERSION = "spark.databricks.delta.write.txnVersion"
+
+
+def create(
+    w: Work,
+    name: str,
+    query_sql: str,
+    stamp: Stamp,
+    properties: Mapping[str, str] | None = None,
+    near: str | None = None,
+) -> None:
+    """A new stored table with a query's rows and columns, stamped; a large one laid out by `near`."""
+    home = home_of(w.door, name)
+    with holding(w.door, name):
+        if home is not None:
+            _sweep(home)
+        try:
+            with _stamping(w, stamp):
+                w.query(f"CREATE TABLE {_made(name, query_sql, stamp, properties)}")
+        except BaseException:
+            if home is not None:
+                _sweep(home)
+            raise
+        if home is not None:
+            w.door.registered.add(home.name)
+        _read_back(w.door, name, stamp)
+        if near is not None:
+            upkeep.lay_out(w.door.table(name), near)
+
+
+def replace(
+    w: Work,
+    name: str,
+    query_sql: str,
+    stamp: Stamp,
+    properties: Mapping[str, str],
+    near: str | None = None,
+) -> None:
+    """Another table in place of a stored one, in one commit: its columns are others."""
+    with holding(w.door, name):
+        made = _made(name, query_sql, stamp, properties)
+        _write(w, name, stamp, f"CREATE OR REPLACE TABLE {made}")
+        if near is not None:
+            upkeep.lay_out(w.door.table(name), near)
+
+
+def home_of(door: Door, name: str) -> Path | None:
+    """The directory that a stored table of an embedded lake has, or will have."""
+    return door.directory / name.lower() if door.directory is not None else None
+
+
+def holding(door: Door, name: str) -> AbstractContextManager[None]:
+    """Hold the lock of a stored table that may not be there yet."""
+    home = home_of(door, name)
+    return lock(home) if home is not None else nullcontext()
+
+
+def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
+    """All rows replaced by a query's in one commit; the table stays the same table."""
+    table = w.door.table(name)
+    if can_replace(table):
+        rows = w.query(query_sql).limit(MOST_REPLACED + 1).toArrow()
+        if rows.num_rows <= MOST_REPLACED:
+            assert table.root is not None
+            with _committing(w, table, stamp):
+                replace_rows(table.root, rows, stamp)
+            return
+    _write(w, name, stamp, f"INSERT OVERWRITE {dotted(name)} {query_sql}")
+
+
+def merge(w: Work, name: str, source_sql: str, change: Merge, stamp: Stamp) -> int:
+    """Rows merged in one commit; the number of rows that changed. `StateMismatch` if that cannot be."""
+    with noticing_mismatch(name):
+        if takes(w.door.table(name), change):
+            rows = w.query(source_sql).limit(MOST_ROWS + 1).toArrow()
+            changed = merge_few(w, name, rows, change, stamp)
+            if changed is not None:
+                return changed
+        done = _write(w, name, stamp, change.spark(dotted(name), source_sql))
+    return int(done[0]["num_affected_rows"]) if done else 0
+
+
+def merge_few(w: Work, name: str, rows: pa.Table, change: Merge, stamp: Stamp) -> int | None:
+    """Rows in memory merged in one commit; None, and nothing done, if they are for Spark to merge."""
+    table = w.door.table(name)
+    if not takes(table, change) or rows.num_rows > MOST_ROWS:
+        return None
+    if rows.num_rows == 0:
+        move(w, table.name, stamp)
+        return 0
+    with _committing(w, table, stamp):
+        with noticing_mismatch(name, by_division=True):
+            changed = merge_rows(table, rows, change, stamp)
+        if changed == 0:
+            move(w, table.name, stamp)
+    return changed
+
+
+def move(w: Work, name: str, stamp: Stamp) -> None:
+    """A commit without rows that moves the vector."""
+    table = w.door.table(name)
+    with _committing(w, table, stamp):
+        if table.root is None or not _move_local(table.root, stamp):
+            with _stamping(w, stamp):
+                pair = f"{literal(VECTOR_PROPERTY)} = {literal(stamp.to_json())}"
+                w.query(f"ALTER TABLE {table.reference} SET TBLPROPERTIES ({pair})")
+
+
+def read_stamp(door: Door, name: str) -> StampState:
+    """The vector in force at the newest version of a stored table, or why there is none."""
+    return door.stamp(door.table(name))
+
+
+def _made(name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str] | None) -> str:
+    chosen = {**RELIED_ON, VECTOR_PROPERTY: stamp.to_json(), **(properties or {})}
+    pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in chosen.items())
+    return f"{dotted(name)} USING delta TBLPROPERTIES ({pairs}) AS {query_sql}"
+
+
+def _write(w: Work, name: str, stamp: Stamp, statement: str) -> list[Mapping[str, int]]:
+    table = w.door.table(name)
+    with _committing(w, table, stamp):
+        with _stamping(w, stamp):
+            rows = _retried(
+                lambda: [row.asDict() for row in w.spark.sql(statement).collect()],
+                lambda: read_stamp(w.door, name).stamp == stamp,
+            )
+        if _changed_nothing(rows) and read_stamp(w.door, name).stamp != stamp:
+            # A MERGE that changes no row commits only where the fence makes it.
+            move(w, name, stamp)
+    return rows
+
+
+def _changed_nothing(rows: list[Mapping[str, int]]) -> bool:
+    return bool(rows) and rows[0].get("num_affected_rows") == 0
+
+
+def _retried(
+    run: Callable[[], list[Mapping[str, int]]], done: Callable[[], bool]
+) -> list[Mapping[str, int]]:
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return run()
+        except AnalysisException as error:
+            raise as_invalid(error) from error
+        except PySparkException as error:
+            if not is_conflict(error) or attempt == ATTEMPTS:
+                raise
+            if done():
+                return []
+            time.sleep(0.1 * 2**attempt)
+    raise Internal("retries ended without a result")
+
+
+def _check_fence(door: Door, name: str, stamp: Stamp) -> None:
+    """A refresh number is used once: whoever comes second has read an old vector."""
+    found = read_stamp(door, name).stamp
+    if found is not None and found.view_id == stamp.view_id and found.refresh >= stamp.refresh:
+        raise Conflict(
+            f"{name} was refreshed by someone else meanwhile",
+            detail=f"refresh {found.refresh} is recorded, this is refresh {stamp.refresh}",
+            hint="refresh again",
+            reason="CONCURRENT_REFRESH",
+        )
+
+
+def _read_back(door: Door, name: str, stamp: Stamp) -> None:
+    found = read_stamp(door, name)
+    if found.reason == FOREIGN_WRITE:
+        raise Conflict(
+            f"{name} was written by someone else meanwhile",
+            hint="refresh again",
+            reason=FOREIGN_WRITE,
+        )
+    if found.stamp != stamp:
+        raise Internal(
+            f"a write of {name} did not record its vector",
+            detail=f"wrote {stamp.to_json()}, found {found}",
+            hint="refresh it in full",
+        )
+
+
+def _move_local(root: Path, stamp: Stamp) -> bool:
+    """The empty commit through delta-rs; False if it does not write tables like this one."""
+    try:
+        table = DeltaTable(str(root))
+        table.create_write_transaction(
+            [],
+            mode="append",
+            schema=table.schema(),
+            commit_properties=stamped(stamp),
+            post_commithook_properties=CHECKPOINTS,
+        )
+    except DeltaError:
+        return False
+    return True
+
+
+@contextmanager
+def _stamping(w: Work, stamp: Stamp) -> Iterator[None]:
+    """Commits of this session carry the stamp while the block runs; others wait."""
+    with fenced(w, stamp.view_id, stamp.refresh, {_METADATA: stamp.to_json()}):
+        yield
+
+
+@contextmanager
+def fenced(w: Work, app: str, number: int, more: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Commits of this session carry a Delta transaction while the block runs; others wait."""
+    confs = {_APP: app, _APP_VERSION: str(number), **(more or {})}
+    with w.writing:
+        try:
+            for key, value in confs.items():
+                w.spark.conf.set(key, value)
+            yield
+        finally:
+            for key in confs:
+                w.spark.conf.unset(key)
+
+
+@contextmanager
+def _committing(w: Work, table: Table, stamp: Stamp) -> Iterator[None]:
+    """One write of a stored table: under its lock, its number unused before, its vector there after."""
+    with lock(table.root) if table.root is not None else nullcontext():
+        _check_fence(w.door, table.name, stamp)
+        yield
+        _read_back(w.door, table.name, stamp)
+        if stamp.refresh % upkeep.EVERY == 0:
+            upkeep.keep_up(table, w.door.newest(table))
+
+
+def _sweep(home: Path) -> None:
+    """Remove what a killed create left: files without a version."""
+    if home.exists() and not log.is_table(home):
+        shutil.rmtree(home)

@@ -1,0 +1,207 @@
+"""Medians and percentiles by the corrected distribution, and by the bootstrap.
+
+    inverted   T(v) = Σ w (1[x ≤ v] − p) is zero on average where F(v) = p: the interval has the
+               values at which T may be zero, given its own variance there (Woodruff 1952), with
+               w = 1 for stale rows, 1/m for sampled fresh ones, −1/m for sampled stale ones
+    bootstrap  sampled keys are drawn again with both of their rows (§5.2.5 draws the two samples
+               apart, which loses their correspondence and is several times too wide)
+
+Rows of equal value count together: between them T is not a statement about any value. A corrected
+distribution may fall here and there; its value is read midway between what it has reached from
+below and what it does not fall under from above, since either alone is biased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from belvedere.estimation.diagnosis import ENOUGH, ENOUGH_CHANGED, FEWEST
+from belvedere.estimation.linearization import Array
+from belvedere.samples.estimators.bootstrap import resampled
+from belvedere.samples.estimators.per_key_sums import Ids
+from belvedere.samples.estimators.smooth import Method
+
+_FAR = 5.0
+"""Deviations from which on a value is certainly below or above."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """Rows of one side of one group: values, the hashed keys they belong to, and their weight."""
+
+    value: Array
+    unit: Ids
+    exact: np.ndarray
+
+    def weights(self, ratio: float) -> Array:
+        """One over the chance of being in the sample."""
+        return np.where(self.exact, 1.0, 1.0 / ratio)
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """An estimated quantile of one group, with its interval and the keys it rests on."""
+
+    value: float
+    low: float
+    high: float
+    variance: float
+    """Of the distribution function at the value."""
+    keys: int
+
+    @staticmethod
+    def exact(value: float) -> Quantile:
+        """A quantile of all rows."""
+        return Quantile(value, value, value, 0.0, 0)
+
+    def sound(self, *, changed: bool) -> bool:
+        """Whether the interval rests on enough keys, or enough changed ones."""
+        return not np.isnan(self.low) and self.keys >= (ENOUGH_CHANGED if changed else ENOUGH)
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Per distinct value the running weight, and the sums of squares and cubes of what keys add to T."""
+
+    value: Array
+    mass: Array
+    squares: Array
+    cubes: Array
+
+    def at(self, share: float) -> float:
+        """The smallest value with at least that share of all weight at or below it."""
+        if not len(self.value):
+            return float("nan")
+        end = self.mass[-1]
+        reached = np.minimum(np.maximum.accumulate(self.mass), end)
+        kept = np.minimum.accumulate(self.mass[::-1])[::-1]
+        place = int(np.searchsorted((reached + kept) / 2, share * end - 1e-9 * abs(end)))
+        return float(self.value[min(place, len(self.value) - 1)])
+
+
+def _curve(p: float, sides: Sequence[tuple[Values, float]], whole: Array, ratio: float) -> _Curve:
+    """The distribution, and how sure it is at each of its values that a share p is below."""
+    value = np.concatenate([*(s.value for s, _ in sides), whole])
+    weight = np.concatenate([*(sign * s.weights(ratio) for s, sign in sides), np.ones(len(whole))])
+    values, place = np.unique(value, return_inverse=True)
+    mass = np.cumsum(np.bincount(place, weight, len(values)))
+    sampled = np.concatenate([~s.exact for s, _ in sides])
+    sign = np.concatenate([np.full(len(s.value), sign) for s, sign in sides])[sampled]
+    unit = np.concatenate([s.unit for s, _ in sides])[sampled]
+    at = place[: len(sampled)][sampled]
+    # Each key's residual begins at −p per row, and gains one at the value of each of its rows.
+    order = np.lexsort((at, unit))
+    unit, at, sign = unit[order], at[order], sign[order]
+    first = np.flatnonzero(np.diff(unit, prepend=-1) != 0)
+    length = np.diff(np.append(first, len(unit)))
+    begins = -p * np.add.reduceat(sign, first) if len(first) else np.zeros(0)
+    running = np.cumsum(sign)
+    base = np.repeat(running[first] - sign[first], length)
+    after = np.repeat(begins, length) + running - base
+    before = after - sign
+    squares, cubes = (
+        np.asarray(
+            (begins**k).sum() + np.cumsum(np.bincount(at, after**k - before**k, len(values))),
+            np.float64,
+        )
+        for k in (2, 3)
+    )
+    return _Curve(values, np.asarray(mass, np.float64), np.maximum(squares, 0.0), cubes)
+
+
+def inverted(
+    p: float,
+    fresh: Values,
+    stale: Values,
+    whole: Array | None,
+    ratio: float,
+    confidence: float,
+) -> Quantile:
+    """A quantile by the inverted distribution; corrected if the whole stale column is given."""
+    sides = [(fresh, 1.0)] + ([(stale, -1.0)] if whole is not None else [])
+    curve = _curve(p, sides, np.zeros(0) if whole is None else whole, ratio)
+    q = curve.at(p)
+    # The linearised distribution function at q, per hashed key.
+    units = np.concatenate([s.unit[~s.exact] for s, _ in sides])
+    each = np.concatenate([sign * ((s.value <= q) - p)[~s.exact] for s, sign in sides])
+    _, place = np.unique(units, return_inverse=True)
+    residual = np.bincount(place, each) if len(place) else np.zeros(0)
+    total = max(float(curve.mass[-1]) if len(curve.mass) else 0.0, 1e-300)
+    variance = float((residual**2).sum() * (1 - ratio) / ratio**2 / total**2)
+    keys = int(np.count_nonzero(np.abs(residual) > 1e-12))
+    if ratio == 1:
+        return Quantile.exact(q)
+    low, high = (np.nan, np.nan) if keys < FEWEST else _interval(curve, p, keys, ratio, confidence)
+    if np.isnan(low) or np.isnan(high):
+        return Quantile(q, float("nan"), float("nan"), variance, keys)
+    return Quantile(q, min(low, q), max(high, q), variance, keys)
+
+
+def _interval(
+    curve: _Curve, p: float, keys: int, ratio: float, confidence: float
+) -> tuple[float, float]:
+    """The values below which a share p may lie; NaN for an end that no sampled value bounds."""
+    # Below the least sampled value there is nothing: an end may lie there if that is no wonder.
+    excess = np.append(0.0, curve.mass) - p * curve.mass[-1]
+    squares, cubes = (_where_zero(excess[1:], of) for of in (curve.squares, curve.cubes))
+    if squares <= 0:
+        return float("nan"), float("nan")
+    z = np.clip(excess * ratio / np.sqrt(squares * (1 - ratio)), -_FAR, _FAR)
+    # Edgeworth's first term, for a statistic whose variance is that under what is tested.
+    known = z - cubes / squares**1.5 * np.sqrt(1 - ratio) * (z * z - 1) / 6
+    known = np.where(np.abs(z) == _FAR, z, known)
+    limit = float(stdtrit(max(keys - 1, 1), (1 + confidence) / 2))
+    not_below, not_above = np.flatnonzero(known >= -limit), np.flatnonzero(known < limit)
+    ends = np.append(np.nan, np.append(curve.value, np.nan))
+    first = int(not_below[0]) if len(not_below) else len(z)
+    last = int(not_above[-1]) + 1 if len(not_above) else 0
+    return float(ends[first]), float(ends[last])
+
+
+def _where_zero(excess: Array, of: Array) -> float:
+    """What a running sum is where the excess crosses zero, between two values."""
+    at = min(int(np.searchsorted(np.maximum.accumulate(excess), 0.0)), len(excess) - 1)
+    if at == 0 or excess[at] <= excess[at - 1]:
+        return float(of[at])
+    share = -excess[at - 1] / (excess[at] - excess[at - 1])
+    return float(of[at - 1] + min(max(share, 0.0), 1.0) * (of[at] - of[at - 1]))
+
+
+def better(sides: dict[Method, Quantile]) -> Method:
+    """The method with the smaller variance among those that can be trusted, or show an interval."""
+    sound = {m: q for m, q in sides.items() if q.sound(changed=m is Method.CORR)}
+    shown = sound or {m: q for m, q in sides.items() if not np.isnan(q.low)} or sides
+    return min(shown, key=lambda m: shown[m].variance)
+
+
+def bootstrap(
+    p: float,
+    fresh: Values,
+    stale: Values,
+    whole: Array | None,
+    ratio: float,
+    confidence: float,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The interval of a quantile from resampled keys, each with its fresh and its stale row."""
+    value, weight = [fresh.value], [fresh.weights(ratio)]
+    unit, exact = [fresh.unit], [fresh.exact]
+    if whole is not None:
+        value += [stale.value, whole]
+        weight += [-stale.weights(ratio), np.ones(len(whole))]
+        unit += [stale.unit, np.full(len(whole), -1)]
+        exact += [stale.exact, np.ones(len(whole), bool)]
+    values, weights, fixed = (np.concatenate(x) for x in (value, weight, exact))
+    order = np.argsort(values, kind="stable")
+    _, place = np.unique(np.concatenate(unit), return_inverse=True)
+    drawn = resampled(place.max() + 1 if len(place) else 0, ratio, seed)
+    mass = np.cumsum(np.where(fixed[order], 1.0, drawn[:, place[order]]) * weights[order], axis=1)
+    reached = np.maximum.accumulate(mass, axis=1) >= p * mass[:, -1:] - 1e-9
+    found = values[order][np.argmax(reached, axis=1)]
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(found, [tail, 1 - tail])
+    return float(low), float(high)

@@ -1,0 +1,71 @@
+"""Samples among a lake's kinds: they are views, so what is theirs alone are their statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from belvedere.derivations.status import Status
+from belvedere.errors import Internal
+from belvedere.lake.offline import Tables
+from belvedere.sql.statements.samples import CreateSample, DropSample
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from belvedere.lake.spark_lake import Door
+
+
+class Samples:
+    """The statements that create and drop samples; everything else views do."""
+
+    word = "SAMPLE"
+
+    def __init__(self, lake: Tables) -> None:
+        self._lake = lake
+
+    def names(self) -> Collection[str]:
+        return ()
+
+    def reads(self, name: str) -> Mapping[str, Collection[str]]:
+        raise Internal(f"{name!r} is a view")
+
+    def refresh(self, name: str, *, full: bool = False) -> Any:
+        raise Internal(f"{name!r} is a view", detail="full" if full else "")
+
+    def advance(self, name: str, tables: Sequence[str]) -> Any:
+        raise Internal(f"{name!r} is a view", detail=", ".join(tables))
+
+    def explain(self, name: str) -> object:
+        raise Internal(f"{name!r} is a view")
+
+    def status(self) -> list[Status]:
+        return []
+
+    def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
+        return {CreateSample: self._create, DropSample: self._drop}
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _create(self, statement: CreateSample) -> DataFrame:
+        from belvedere.samples.create import create_sample
+
+        return self._said([v.name for v in create_sample(self._door, statement)], "created")
+
+    def _drop(self, statement: DropSample) -> DataFrame:
+        from belvedere.samples.create import drop_sample
+
+        dropped = drop_sample(self._door, statement.view, if_exists=statement.if_exists)
+        return self._said(dropped, "dropped")
+
+    @property
+    def _door(self) -> Door:
+        from belvedere.lake.spark_lake import Door
+
+        assert isinstance(self._lake, Door)
+        return self._lake
+
+    def _said(self, names: list[str], what: str) -> DataFrame:
+        rows = [(f"{what} {name}",) for name in names]
+        return self._door.spark.createDataFrame(rows, "result string")

@@ -1,0 +1,101 @@
+"""Plans by construction: NAIVE, and any valid plan made lazy, or lazy, greedy and minimal.
+
+Lemma 1: MAKELAZYPLAN never costs more. Theorem 1: MAKELGMPLAN costs at most twice as much, and
+for linear costs no more at all (Theorem 2), both where tables share nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from belvedere.scheduling.model.problem import (
+    Action,
+    Plan,
+    Problem,
+    State,
+    Terms,
+    minus,
+    only,
+    plus,
+    steps,
+)
+
+
+def naive(problem: Problem) -> Plan:
+    """NAIVE: everything that is pending, whenever the state is full."""
+    state, actions = problem.nothing, list[Action]()
+    for at, arrived in enumerate(problem.arrivals):
+        state = plus(state, arrived)
+        acts = at == problem.last or problem.full(state)
+        actions.append(state if acts else problem.nothing)
+        state = problem.nothing if acts else state
+    return Plan(tuple(actions))
+
+
+def make_lazy(problem: Problem, plan: Plan) -> Plan:
+    """MAKELAZYPLAN: what a plan did, put off until an action is forced."""
+    state = owed = problem.nothing
+    actions = list[Action]()
+    for at, (arrived, action) in enumerate(zip(problem.arrivals, plan.actions, strict=True)):
+        state, owed = plus(state, arrived), plus(owed, action)
+        forced = at == problem.last or problem.full(state)
+        actions.append(owed if forced else problem.nothing)
+        if forced:
+            state, owed = minus(state, owed), problem.nothing
+    return Plan(tuple(actions))
+
+
+def make_lgm(problem: Problem, plan: Plan) -> Plan:
+    """MAKELGMPLAN: where forced, empty the tables of which more is pending than the plan leaves."""
+    state, actions = problem.nothing, list[Action]()
+    for step, arrived in zip(steps(problem, plan), problem.arrivals, strict=True):
+        state = plus(state, arrived)
+        action = problem.nothing
+        if step.at == problem.last:
+            action = state
+        elif problem.full(state):
+            more = zip(state, step.after, strict=True)
+            action = minimize(problem, tuple(s if s > p else 0 for s, p in more), state)
+        actions.append(action)
+        state = minus(state, action)
+    return Plan(tuple(actions))
+
+
+def minimize(terms: Terms, action: Action, state: State) -> Action:
+    """MINIMIZEACTION: leave out tables, the dearest first, as long as what is left is not full."""
+    for table in sorted(range(len(action)), key=lambda i: -terms.cost(only(action, i))):
+        without = minus(action, only(action, table))
+        if not terms.full(minus(state, without)):
+            action = without
+    return action
+
+
+def greedy_actions(terms: Terms, state: State) -> Iterator[Action]:
+    """Every way to empty some tables such that what is left is not full, fewest tables first."""
+    pending = [i for i, k in enumerate(state) if k]
+    for many in range(1, len(pending) + 1):
+        for chosen in combinations(pending, many):
+            action = tuple(k if i in chosen else 0 for i, k in enumerate(state))
+            if terms.allows(action, state):
+                yield action
+
+
+def actions(terms: Terms, state: State) -> list[Action]:
+    """What a plan may do in a full state: minimal actions, or all greedy ones if tables share."""
+    return (
+        list(greedy_actions(terms, state)) if terms.prices.shared else minimal_actions(terms, state)
+    )
+
+
+def minimal_actions(terms: Terms, state: State) -> list[Action]:
+    """The greedy actions of which no table can be left out."""
+    found: list[Action] = []
+    for action in greedy_actions(terms, state):
+        if not any(_within(smaller, action) for smaller in found):
+            found.append(action)
+    return found
+
+
+def _within(smaller: Action, action: Action) -> bool:
+    return all(not a or b for a, b in zip(smaller, action, strict=True))

@@ -1,0 +1,223 @@
+"""Policies: what to do at a step, knowing only what has arrived so far.
+
+A policy is asked at every step, after it has seen what arrived; it may act only on what is
+pending, and what it leaves must not be full. ADAPT follows a plan for another horizon, ONLINE
+takes the action of the least cost per time, RECEDING plans ahead with the arrivals it expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import floor
+from typing import Protocol
+
+from belvedere.errors import Invalid
+from belvedere.scheduling.model.optimal import optimal
+from belvedere.scheduling.model.plans import actions, minimize
+from belvedere.scheduling.model.problem import (
+    Action,
+    Plan,
+    Problem,
+    State,
+    Terms,
+    minus,
+    plus,
+    steps,
+)
+
+HALF_LIFE = 100.0
+"""Steps after which an observed arrival counts half."""
+FAR = 1 << 20
+"""Steps that stand for never."""
+FINEST = 150
+"""Into how many steps the time that a table can be left alone is divided at most."""
+
+
+class Policy(Protocol):
+    """What decides."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    def observe(self, arrived: State) -> None:
+        """See what arrived in a step."""
+
+    def act(self, terms: Terms, at: int, state: State) -> Action:
+        """What to apply at a step."""
+
+
+@dataclass
+class Rates:
+    """The changes of each table that a step brings, by exponential smoothing.
+
+    The first arrivals are averaged plainly, so that none of them counts for all.
+    """
+
+    tables: int
+    half_life: float = HALF_LIFE
+    means: list[float] = field(default_factory=list)
+    squares: list[float] = field(default_factory=list)
+    seen: int = 0
+
+    def observe(self, arrived: Sequence[float]) -> None:
+        """See what a step brought."""
+        if not self.means:
+            self.means, self.squares = [0.0] * self.tables, [0.0] * self.tables
+        self.seen += 1
+        weight = max(1 / self.seen, 1 - 0.5 ** (1 / self.half_life))
+        for i, count in enumerate(arrived):
+            self.means[i] += weight * (count - self.means[i])
+            self.squares[i] += weight * (count * count - self.squares[i])
+
+    def deviations(self) -> list[float]:
+        """By how much the arrivals of one step scatter."""
+        pairs = zip(self.means, self.squares, strict=True)
+        return [max(square - mean * mean, 0.0) ** 0.5 for mean, square in pairs]
+
+    def expected(self, steps: int, stride: int = 1) -> tuple[State, ...]:
+        """Whole arrivals of the coming steps, or strides of them, that keep to the means.
+
+        >>> Rates(1, means=[0.5]).expected(4)
+        ((0,), (1,), (0,), (1,))
+        """
+        until = [tuple(floor(m * t * stride + 1e-9) for m in self.means) for t in range(steps + 1)]
+        return tuple(minus(b, a) for a, b in pairwise(until))
+
+
+def time_to_full(terms: Terms, state: State, means: Sequence[float]) -> int:
+    """TIMETOFULL: steps until a state is full if every step brings the means."""
+    if not any(means):
+        return FAR
+
+    def is_full(steps: int) -> bool:
+        return terms.full([k + m * steps for k, m in zip(state, means, strict=True)])
+
+    high = 1
+    while high < FAR and not is_full(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_full(middle) else (middle, high)
+    return high
+
+
+@dataclass
+class Naive:
+    """NAIVE: everything, whenever the state is full."""
+
+    name: str = "NAIVE"
+
+    def observe(self, arrived: State) -> None:
+        pass
+
+    def act(self, terms: Terms, at: int, state: State) -> Action:  # noqa: ARG002
+        return state if terms.full(state) else terms.nothing
+
+
+@dataclass
+class Adapt:
+    """ADAPT: the plan for one horizon, again and again; where it would leave too much, more."""
+
+    plan: Plan
+    name: str = "ADAPT"
+
+    def observe(self, arrived: State) -> None:
+        pass
+
+    def act(self, terms: Terms, at: int, state: State) -> Action:
+        planned = self.plan.actions[at % len(self.plan.actions)]
+        # Arrivals that do not repeat leave another amount pending: all of it is taken.
+        action = tuple(there if k else 0 for k, there in zip(planned, state, strict=True))
+        left = minus(state, action)
+        return plus(action, minimize(terms, left, left)) if terms.full(left) else action
+
+
+@dataclass
+class Online:
+    """ONLINE: of the actions that are possible, the one of the least cost per time so far."""
+
+    rates: Rates
+    spent: float = 0.0
+    name: str = "ONLINE"
+
+    def observe(self, arrived: State) -> None:
+        self.rates.observe(arrived)
+
+    def act(self, terms: Terms, at: int, state: State) -> Action:
+        if not terms.full(state):
+            return terms.nothing
+
+        def amortized(action: Action) -> tuple[float, float]:
+            cost = terms.cost(action)
+            lasts = time_to_full(terms, minus(state, action), self.rates.means)
+            return (self.spent + cost) / (at + lasts), cost
+
+        action = min(actions(terms, state) or [state], key=amortized)
+        self.spent += terms.cost(action)
+        return action
+
+
+@dataclass
+class Receding:
+    """RECEDING: the first action of the best plan for the arrivals that are expected next.
+
+    As long as what is pending is what the plan expected, the plan is followed.
+    """
+
+    rates: Rates
+    cycles: float = 2.0
+    name: str = "RECEDING"
+    planned: dict[int, tuple[State, Action]] = field(default_factory=dict)
+
+    def observe(self, arrived: State) -> None:
+        self.rates.observe(arrived)
+
+    def act(self, terms: Terms, at: int, state: State) -> Action:
+        if not terms.full(state):
+            return terms.nothing
+        expected, action = self.planned.get(at, (None, terms.nothing))
+        if expected != state:
+            action = self._replanned(terms, at, state)
+        if terms.allows(action, state):
+            return action
+        return min(actions(terms, state), key=terms.cost, default=state)
+
+    def _replanned(self, terms: Terms, at: int, state: State) -> Action:
+        longest = self._longest(terms)
+        stride = max(1, longest // FINEST)
+        coming = self.rates.expected(max(2, round(self.cycles * longest / stride)), stride)
+        problem = Problem(terms.prices, terms.left(state), (state, *coming))
+        try:
+            best = optimal(problem).plan
+        except Invalid:  # too many states: what must be done is done, and no more
+            return minimize(terms, state, state)
+        # Towards its end a plan knows that nothing follows.
+        half = (step for step in steps(problem, best) if step.at <= len(coming) // 2)
+        known = half if stride == 1 else ()
+        self.planned = {at + s.at: (s.before, s.action) for s in known if any(s.action)}
+        return best.actions[0]
+
+    def _longest(self, terms: Terms) -> int:
+        """For how many steps the most patient table can be left alone."""
+        means = self.rates.means
+        alone = (
+            time_to_full(terms, terms.nothing, [m if i == j else 0.0 for j, m in enumerate(means)])
+            for i in range(terms.tables)
+        )
+        return max((count for count in alone if count < FAR), default=1)
+
+
+def fresh(name: str, terms: Terms, half_life: float = HALF_LIFE) -> Policy:
+    """A policy that has seen nothing yet."""
+    match name:
+        case "NAIVE":
+            return Naive()
+        case "ONLINE":
+            return Online(Rates(terms.tables, half_life))
+        case "RECEDING":
+            return Receding(Rates(terms.tables, half_life))
+    raise ValueError(name)

@@ -1,0 +1,74 @@
+"""The simulator: a policy on a stream of arrivals, with every step checked, and AUTO.
+
+AUTO replays a recorded stream under NAIVE, ONLINE and RECEDING and takes the cheapest, unless it
+gains no more over NAIVE than what is known of costs is off by: then what looks like a gain may be
+none. So on that stream it is never above NAIVE, but by what was measured wrong beyond that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from belvedere.scheduling.model.policies import HALF_LIFE, Policy, fresh
+from belvedere.scheduling.model.problem import (
+    Action,
+    Plan,
+    Problem,
+    State,
+    Terms,
+    breaches,
+    minus,
+    plus,
+)
+
+CANDIDATES = ("NAIVE", "ONLINE", "RECEDING")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a policy did on a stream."""
+
+    policy: str
+    plan: Plan
+    cost: float
+    breaches: tuple[str, ...]
+
+
+def simulate(problem: Problem, policy: Policy) -> Run:
+    """Run a policy on a problem's arrivals; at the last step the view is refreshed."""
+    state, done = problem.nothing, list[Action]()
+    for at, arrived in enumerate(problem.arrivals):
+        state = plus(state, arrived)
+        policy.observe(arrived)
+        action = state if at == problem.last else policy.act(problem, at, state)
+        state = minus(state, action)
+        done.append(action)
+    plan = Plan(tuple(done))
+    return Run(policy.name, plan, plan.cost(problem), tuple(breaches(problem, plan)))
+
+
+@dataclass(frozen=True)
+class Auto:
+    """The policy that a recorded stream speaks for, and what each would have cost on it."""
+
+    name: str
+    costs: dict[str, float]
+
+
+def auto(terms: Terms, recorded: Sequence[State], half_life: float = HALF_LIFE) -> Auto:
+    """AUTO: the cheapest on a recorded stream, or NAIVE where costs are not known that well."""
+    problem = Problem(terms.prices, terms.limit, tuple(recorded))
+    costs = {name: simulate(problem, fresh(name, terms, half_life)).cost for name in CANDIDATES}
+    return Auto(worth_leaving(costs, terms.prices.error), costs)
+
+
+def worth_leaving(costs: Mapping[str, float], error: float) -> str:
+    """The policy that costs the least, or NAIVE if the gain is within the error of the costs.
+
+    >>> costs = {"NAIVE": 10.0, "ONLINE": 9.0}
+    >>> worth_leaving(costs, 0.05), worth_leaving(costs, 0.15)
+    ('ONLINE', 'NAIVE')
+    """
+    best = min(costs, key=lambda name: (costs[name], name != "NAIVE"))
+    return best if costs["NAIVE"] - costs[best] > error * costs["NAIVE"] else "NAIVE"

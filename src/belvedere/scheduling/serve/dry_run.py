@@ -1,0 +1,156 @@
+"""Rehearsal: the service's decisions on a stream of arrivals, with a clock that is only counted.
+
+One action runs at a time and takes as long as the costs predict. Whenever changes arrive or an
+action begins, the answer to a request that comes at that moment is timed: what is left of the
+running action, then the refresh of what is pending. It is a violation if that exceeds the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from belvedere.listing import Listing
+from belvedere.scheduling.model.arrivals import Arrival
+from belvedere.scheduling.model.problem import Action, State, Terms
+from belvedere.scheduling.serve.deadlines import Keeper, before, next_to_act
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A request at this moment would have been answered after so many seconds."""
+
+    seconds: float
+    view: str
+    response: float
+    limit: float
+    cause: str
+
+
+@dataclass(frozen=True)
+class Taken:
+    """An action: when, of which view, what, and how long it took."""
+
+    seconds: float
+    view: str
+    action: Action
+    cost: float
+
+
+@dataclass
+class Rehearsal:
+    """What happened."""
+
+    policy: str
+    cost: float = 0.0
+    actions: list[Taken] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    worst: float = 0.0
+    """The longest answer, as a part of its limit."""
+    pending: list[tuple[float, str, State]] = field(default_factory=list)
+
+
+class Comparison(Listing[Rehearsal]):
+    """Policies on one stream, side by side."""
+
+    headers = ("policy", "seconds spent", "actions", "worst answer", "violations")
+
+    def rows(self) -> list[tuple[object, ...]]:
+        return [
+            (r.policy, round(r.cost, 3), len(r.actions), f"{r.worst:.0%}", len(r.violations))
+            for r in self
+        ]
+
+
+def rehearse(
+    keepers: Sequence[Keeper],
+    arrivals: Sequence[Arrival],
+    every: float,
+    time: Callable[[Terms, Action], float] = lambda terms, action: terms.cost(action),
+) -> Rehearsal:
+    """Run keepers over a stream; `time` is how long an action really takes."""
+    clock = _Clock(keepers, every, time, Rehearsal(keepers[0].policy.name))
+    last = arrivals[-1].seconds if arrivals else 0.0
+    at, look = 0, 0
+    while look * every <= last + every:
+        now = look * every
+        while at < len(arrivals) and arrivals[at].seconds <= now:
+            clock.arrive(arrivals[at])
+            at += 1
+        clock.look(now)
+        look += 1
+    clock.finish(look * every)
+    return clock.seen
+
+
+@dataclass
+class _Clock:
+    keepers: Sequence[Keeper]
+    every: float
+    time: Callable[[Terms, Action], float]
+    seen: Rehearsal
+    busy: float = 0.0
+    looked: int = 0
+    waiting: dict[str, State] = field(default_factory=dict)
+
+    def arrive(self, arrival: Arrival) -> None:
+        for keeper in self.keepers:
+            if arrival.table in keeper.tables:
+                found = self.waiting.get(keeper.name, keeper.terms.nothing)
+                more = tuple(
+                    k + (arrival.changes if t == arrival.table else 0)
+                    for k, t in zip(found, keeper.tables, strict=True)
+                )
+                self.waiting[keeper.name] = more
+                self._check(keeper, arrival.seconds, more)
+
+    def look(self, now: float) -> None:
+        """What the service does at one look: while an action runs it only waits."""
+        self.looked += 1
+        if now < self.busy:
+            return
+        for keeper in self.keepers:
+            arrived = self.waiting.pop(keeper.name, keeper.terms.nothing)
+            keeper.see(arrived, self.looked)
+            self.seen.pending.append((now, keeper.name, keeper.pending))
+        self.looked = 0
+        self.busy = max(self.busy, now)
+        while self.busy <= now and (due := next_to_act(self.keepers)) is not None:
+            self._act(due, due.action(before(self.keepers, due)), now)
+
+    def finish(self, now: float) -> None:
+        """At the end every view is refreshed."""
+        for keeper in self.keepers:
+            keeper.see(self.waiting.pop(keeper.name, keeper.terms.nothing))
+            if any(keeper.pending):
+                self._act(keeper, keeper.pending, now)
+
+    def _act(self, keeper: Keeper, action: Action, now: float) -> None:
+        cost = self.time(keeper.terms, action)
+        self.seen.actions.append(Taken(now, keeper.name, action, cost))
+        self.seen.cost += cost
+        self.busy = max(self.busy, now) + cost
+        keeper.done(action)
+        self._check(keeper, now, keeper.terms.nothing)
+        self.seen.pending.append((now, keeper.name, keeper.pending))
+
+    def _check(self, keeper: Keeper, now: float, more: State) -> None:
+        """How long a request of now would take: what is left of the running action, then the refresh."""
+        state = tuple(a + b for a, b in zip(keeper.pending, more, strict=True))
+        running = max(self.busy - now, 0.0)
+        response = running + keeper.terms.cost(state)
+        self.seen.worst = max(self.seen.worst, response / keeper.terms.limit)
+        if response > keeper.terms.limit * (1 + 1e-6):
+            self.seen.violations.append(
+                Violation(now, keeper.name, response, keeper.terms.limit, self._cause(keeper, more))
+            )
+
+    def _cause(self, keeper: Keeper, more: State) -> str:
+        if keeper.terms.full(more):
+            return "more arrived between two looks than one limit can hold"
+        running = self.seen.actions[-1] if self.seen.actions else None
+        if running is not None and running.view != keeper.name:
+            return f"{running.view} was being advanced"
+        if running is not None and running.cost > 1.2 * keeper.terms.cost(running.action):
+            return "an action took longer than the calibration says"
+        return "more arrived than the rates of before made likely"

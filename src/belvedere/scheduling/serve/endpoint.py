@@ -1,0 +1,177 @@
+"""The service's door for others: health, metrics and refresh requests over HTTP.
+
+    GET  /health            whether it works, and since when
+    GET  /metrics           for Prometheus
+    GET  /views             every view that is kept: pending, limit, costs
+    POST /refresh/NAME      refresh a view and wait; 200 with the answer, also if it was late
+
+It listens on this machine alone, unless a token is given that every request must carry.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote
+
+from belvedere.errors import BelvedereError, Invalid
+from belvedere.scheduling.serve.service import Kept, Service
+
+LOOPBACK = "127.0.0.1"
+
+
+def serve_http(service: Service, host: str, port: int, token: str = "") -> ThreadingHTTPServer:
+    """Listen, in a thread of its own; port 0 takes any that is free."""
+    if not _is_loopback(host) and not token:
+        raise Invalid(
+            f"listening on {host} needs a token",
+            hint="--token-file FILE, or leave out --host to listen on this machine alone",
+            reason="TOKEN_NEEDED",
+        )
+
+    class Handler(_Handler):
+        pass
+
+    Handler.service, Handler.token = service, token
+    try:
+        server = ThreadingHTTPServer((host, port), Handler)
+    except OSError as error:
+        raise Invalid(
+            f"cannot listen on {host}:{port}", detail=str(error), reason="CANNOT_LISTEN"
+        ) from error
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+class _Handler(BaseHTTPRequestHandler):
+    service: Service
+    token: str
+    server_version = "belvedere"
+
+    def do_GET(self) -> None:
+        if not self._admitted():
+            return
+        match self.path:
+            case "/health":
+                trouble = self.service.trouble
+                status = {"status": "trouble" if trouble else "ok", "trouble": trouble}
+                self._say(503 if trouble else 200, {**status, "views": list(self.service.kept)})
+            case "/metrics":
+                self._send(200, metrics(self.service), "text/plain; version=0.0.4")
+            case "/views":
+                self._say(200, [_view(kept) for kept in self.service.kept.values()])
+            case _:
+                self._say(404, {"error": f"no such place: {self.path}"})
+
+    def do_POST(self) -> None:
+        if not self._admitted():
+            return
+        if not self.path.startswith("/refresh/"):
+            self._say(404, {"error": f"no such place: {self.path}"})
+            return
+        try:
+            answer = self.service.request(unquote(self.path.removeprefix("/refresh/")))
+        except BelvedereError as error:
+            self._say(404 if error.reason == "NOT_KEPT" else 503, {"error": str(error)})
+            return
+        self._say(500 if answer.error else 200, asdict(answer))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are counted, not printed."""
+
+    def _admitted(self) -> bool:
+        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        if self.token and not hmac.compare_digest(given.encode(), self.token.encode()):
+            self._say(401, {"error": "a token is needed"})
+            return False
+        return True
+
+    def _say(self, status: int, found: object) -> None:
+        self._send(status, json.dumps(found), "application/json")
+
+    def _send(self, status: int, text: str, kind: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def metrics(service: Service) -> str:
+    """What the service counts, as Prometheus reads it."""
+    lines: list[str] = []
+
+    def gauge(name: str, text: str, kind: str = "gauge") -> None:
+        lines.extend((f"# HELP belvedere_{name} {text}", f"# TYPE belvedere_{name} {kind}"))
+
+    def value(name: str, number: float, **labels: str) -> None:
+        told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        lines.append(f"belvedere_{name}{{{told}}} {number:g}")
+
+    every = [(kept.keeper.name, kept) for kept in service.kept.values()]
+    gauge("pending_changes", "Changes of a table that a view has not applied.")
+    for name, kept in every:
+        for table, count in zip(kept.keeper.tables, kept.keeper.pending, strict=True):
+            value("pending_changes", count, view=name, table=table)
+    single: dict[str, tuple[str, str, Callable[[Kept], float]]] = {
+        "response_limit_seconds": ("The limit.", "gauge", lambda k: k.keeper.terms.limit),
+        "refresh_due_seconds": (
+            "How long a refresh would take.",
+            "gauge",
+            lambda k: k.keeper.due(),
+        ),
+        "actions_total": ("Advances and refreshes.", "counter", lambda k: k.actions),
+        "requests_total": ("Requests that were answered.", "counter", lambda k: k.requests),
+        "predicted_seconds_total": ("Predicted cost.", "counter", lambda k: k.predicted),
+        "spent_seconds_total": ("Actual cost.", "counter", lambda k: k.spent),
+        "recalibrations_total": (
+            "Times that costs were off for long and were corrected.",
+            "counter",
+            lambda k: k.recalibrations,
+        ),
+    }
+    for metric, (text, kind, of) in single.items():
+        gauge(metric, text, kind)
+        for name, kept in every:
+            value(metric, of(kept), view=name)
+    gauge("violations_total", "Answers after the limit, by cause.", "counter")
+    for name, kept in every:
+        value("violations_total", kept.violations.total(), view=name, cause="any")
+        for cause, number in sorted(kept.violations.items()):
+            value("violations_total", number, view=name, cause=cause)
+    return "\n".join(lines) + "\n"
+
+
+def _view(kept: Kept) -> dict[str, Any]:
+    keeper = kept.keeper
+    return {
+        "view": keeper.name,
+        "limit": keeper.terms.limit,
+        "due": keeper.due(),
+        "policy": keeper.policy.name,
+        "pending": dict(zip(keeper.tables, keeper.pending, strict=True)),
+        "actions": kept.actions,
+        "predicted": kept.predicted,
+        "spent": kept.spent,
+        "violations": dict(kept.violations),
+    }
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,84 @@
+"""Between which values a table's columns lie, without a look at its rows.
+
+declared    by its CHECK constraints, which Delta holds every row to   delta.constraints.*
+recorded    by the least and greatest values of its files, in the log
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+from belvedere.algebra.scalars import Scalar
+from belvedere.analyses.intervals import End, Interval
+from belvedere.delta.files import files
+from belvedere.delta.statistics import bounds_of_all, column_facts
+from belvedere.delta.tables import Table
+from belvedere.memory.kinds import is_decimal, is_integer
+from belvedere.sketches.use.query_shapes import Constant, range_of
+from belvedere.sql.dialect import SparkAsWritten
+from belvedere.sql.statements.cursor import without_comments
+
+_CHECK = "delta.constraints."
+
+
+def declared(table: Table, column: str) -> Interval | None:
+    """Where CHECK constraints keep a column's values; None where they say nothing."""
+    low: End = -math.inf
+    high: End = math.inf
+    kind = table.types.get(column.lower(), "")
+    for condition in _conditions(table):
+        found = range_of(condition)
+        if found is None or not _is(found.value, column):
+            continue
+        if not all(_is_exact(end, kind) for end in found.ends):
+            continue
+        low = max(low, low if found.low is None else Fraction(found.low.number))
+        high = min(high, high if found.high is None else Fraction(found.high.number))
+    return None if (low, high) == (-math.inf, math.inf) else Interval(low, high)
+
+
+def recorded(table: Table, column: str) -> tuple[Any, Any] | None:
+    """Between which values those of a version's files lie; None if one does not say.
+
+    Of a file without values nothing is asked. Rows that were deleted since may have been the least.
+    """
+    kind = table.types.get(column.lower(), "")
+    root = table.root if table.plain else None
+    some = files(root, table.version) if root is not None else None
+    if some is None or not (is_integer(kind) or is_decimal(kind)):
+        return None
+    if not any(column_facts(table, f, column).may_have_values for f in some):
+        return None, None
+    return bounds_of_all(table, some, column)
+
+
+def _conditions(table: Table) -> Iterator[Scalar]:
+    """What each row of a table satisfies, one condition at a time; what is not understood is left out."""
+    for name, text in table.properties.items():
+        if name.startswith(_CHECK):
+            try:
+                yield from Scalar(
+                    sqlglot.parse_one(without_comments(text), dialect=SparkAsWritten)
+                ).conjuncts
+            except SqlglotError:
+                continue
+
+
+def _is(value: Scalar, column: str) -> bool:
+    return (value.column or "").lower() == column.lower()
+
+
+def _is_exact(constant: Constant, kind: str) -> bool:
+    """Whether a column's values are compared with a constant as the numbers that both are."""
+    if kind in ("float", "double"):
+        return Decimal(float(np.float32(float(constant.number)))) == constant.number
+    whole = constant.type in ("int", "bigint") or is_decimal(constant.type)
+    return whole and (is_integer(kind) or is_decimal(kind))

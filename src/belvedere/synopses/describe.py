@@ -1,0 +1,64 @@
+"""What a synopsis says of itself: its tree, what is collapsed, cut and filtered, how large it is."""
+
+from __future__ import annotations
+
+from belvedere.synopses.graph.weighted_graph import Graph
+from belvedere.synopses.plan.query_tree import Plan
+from belvedere.synopses.refresh import Live
+from belvedere.synopses.sample.on_spark import Drawn
+
+
+def told(live: Live) -> str:
+    """The query tree and the state, as text."""
+    results = live.results
+    plan = results.plan if isinstance(results, Drawn) else results.keeper.plan
+    lines = [f"Synopsis {live.definition.shown}: {live.definition.kind}", "", "Query tree"]
+    lines += [f"  {line}" for line in tree(plan)]
+    lines += ["", "State"]
+    lines += [f"  {name}: {value}" for name, value in facts(live) if name != "query"]
+    return "\n".join(lines)
+
+
+def tree(plan: Plan) -> list[str]:
+    """Nodes, references, edges and filters, a line each."""
+    names = [p.table for p in plan.region.positions]
+    lines = []
+    for number, root in enumerate(plan.roots):
+        lines.append(f"node {number}: {names[root]}")
+        for reference in plan.references:
+            if plan.node_of[reference.parent] == number:
+                key = ", ".join(str(t.scalar) for t in reference.key)
+                lines.append(
+                    f"  {names[reference.child]} refers to {names[reference.parent]} by {key}"
+                )
+    for edge, meeting in zip(plan.shape.edges, plan.meetings, strict=True):
+        parts = [f"{a.scalar} = {b.scalar}" for a, b in meeting.equal]
+        if meeting.within and edge.band:
+            a, b = meeting.within
+            parts.append(f"{a.scalar} against {b.scalar} in [{edge.band.low}, {edge.band.high}]")
+        lines.append(f"edge {edge.left} - {edge.right}: {' and '.join(parts)}")
+    lines += [f"filtered before: {f}" for f in plan.filters if f is not None]
+    lines += [f"filtered within a node: {c}" for cs in plan.inner for c in cs]
+    lines += [f"filtered after: {f}" for f in plan.after]
+    return lines + list(plan.notes)
+
+
+def facts(live: Live) -> list[tuple[str, str]]:
+    """Name and value of what there is to know."""
+    rows = [
+        ("query", live.definition.query),
+        ("sample", str(live.definition.kind)),
+        ("rows in the sample", str(len(live.results.slots()))),
+        ("join results", str(live.results.join_size)),
+    ]
+    rows += [(f"version of {t}", str(p.version)) for t, p in live.vector.items()]
+    if isinstance(live.results, Drawn):
+        return [*rows, ("kept", "the sample alone: it is drawn on Spark")]
+    keeper = live.results.keeper
+    if isinstance(keeper.graph, Graph):
+        vertices = ", ".join(str(held) for held, _ in keeper.graph.vertices)
+        rows.append(("vertices", vertices))
+    else:
+        rows.append(("weights", "beyond 64 bits, in Python's integers"))
+    rows += [(f"rows of {t}", str(s.count)) for t, s in keeper.stores.items()]
+    return rows

@@ -1,0 +1,154 @@
+"""The weighted join graph as the paper defines it, in plain Python: the definition that `Graph` is tested
+against, and what takes over when a join outgrows 64 bits.
+
+Nothing is kept but rows by vertex; every weight is counted from its definition when it is asked for,
+once per state, in integers of any size.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from belvedere.errors import Internal
+from belvedere.synopses.plan.tree_shape import Shape
+
+Key = tuple[tuple[int, Any], ...]
+"""A vertex: for each edge of its node the key's number and the value in the band."""
+
+
+@dataclass
+class PlainWeighed:
+    """A batch before it is applied: for each row its vertex and its join results."""
+
+    keys: list[Key]
+    weights: list[int]
+    total: int
+
+
+class PlainGraph:
+    """The same graph, slowly and without bound."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.size = 0
+        self.rows: list[dict[Key, list[int]]] = [{} for _ in range(shape.nodes)]
+        self.where: list[dict[int, Key]] = [{} for _ in range(shape.nodes)]
+        self._known: dict[tuple[int, int], dict[Any, Any]] = {}
+
+    def holds(self, node: int, rows: Any) -> Any:
+        """Which rows are in the graph."""
+        return np.array([int(r) in self.where[node] for r in rows], dtype=bool)
+
+    def weigh(self, node: int, rows: Any, parts: list[tuple[Any, Any]], bound: int) -> PlainWeighed:
+        """What a batch of rows would add."""
+        del bound
+        columns = [
+            list(zip(k.tolist(), v.tolist() if v is not None else [None] * len(k), strict=True))
+            for k, v in parts
+        ]
+        keys: list[Key] = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+        weights = [self._met(node, key) for key in keys]
+        return PlainWeighed(keys, weights, sum(weights))
+
+    def add(self, node: int, rows: Any, weighed: PlainWeighed) -> None:
+        """Apply a batch that was weighed."""
+        for row, key in zip(rows.tolist(), weighed.keys, strict=True):
+            self.rows[node].setdefault(key, []).append(row)
+            self.where[node][row] = key
+        self.size += weighed.total
+        self._known.clear()
+
+    def remove(self, node: int, rows: Any) -> int:
+        """Take rows out; how many join results went with them."""
+        gone = sum(self._met(node, self.where[node][row]) for row in rows.tolist())
+        for row in rows.tolist():
+            key = self.where[node].pop(row)
+            self.rows[node][key].remove(row)
+            if not self.rows[node][key]:
+                del self.rows[node][key]
+        self.size -= gone
+        self._known.clear()
+        return gone
+
+    def _met(self, node: int, key: Key, but: int | None = None) -> int:
+        """How many results of the other edges' subtrees a vertex meets."""
+        edges = self.shape.sides[node]
+        return prod(self.across(node, e, key[n]) for n, e in enumerate(edges) if e != but)
+
+    def across(self, node: int, edge: int, asked: tuple[int, Any]) -> int:
+        """The weight of the vertices over an edge that a key and value meet: W of the paper."""
+        return sum(weight for _, weight in self._meeting(node, edge, asked))
+
+    def _meeting(self, node: int, edge: int, asked: tuple[int, Any]) -> list[tuple[Key, int]]:
+        there = self.shape.across(node, edge)
+        band = self.shape.edges[edge].band
+        left = self.shape.edges[edge].left == node
+        found = self._towards(there, edge)[asked[0]]
+        if band is None:
+            return list(found)
+        at = self.shape.sides[there].index(edge)
+        mine = asked[1]
+        return [
+            (key, weight)
+            for key, weight in found
+            if band.low <= (mine - key[at][1] if left else key[at][1] - mine) <= band.high
+        ]
+
+    def _towards(self, node: int, edge: int) -> dict[int, list[tuple[Key, int]]]:
+        """The vertices of a node by their key on an edge, with their weights towards it."""
+        if (node, edge) not in self._known:
+            at = self.shape.sides[node].index(edge)
+            found: dict[int, list[tuple[Key, int]]] = defaultdict(list)
+            for key, rows in self.rows[node].items():
+                found[key[at][0]].append((key, len(rows) * self._met(node, key, but=edge)))
+            self._known[node, edge] = found
+        return self._known[node, edge]
+
+    def rows_of(self, node: int, row: int, key: Key, number: int) -> list[int]:
+        """A join result: a row of a node, and of every other node what a number stands for."""
+        found = [0] * self.shape.nodes
+        found[node] = row
+        self._descend(node, None, key, number, found)
+        return found
+
+    def _descend(
+        self, node: int, came: int | None, key: Key, number: int, found: list[int]
+    ) -> None:
+        for n, edge in enumerate(self.shape.sides[node]):
+            if edge == came:
+                continue
+            number, rest = divmod(number, self.across(node, edge, key[n]))
+            there = self.shape.across(node, edge)
+            vertex, weight, rest = _fallen(self._meeting(node, edge, key[n]), rest)
+            rows = self.rows[there][vertex]
+            slot, rest = divmod(rest, weight // len(rows))
+            found[there] = rows[slot]
+            self._descend(there, edge, vertex, rest, found)
+
+    def draw(self, numbers: list[int]) -> Any:
+        """The join results with some numbers below the size."""
+        root = self.shape.root
+        vertices = [
+            (key, len(rows) * self._met(root, key)) for key, rows in self.rows[root].items()
+        ]
+        found = []
+        for number in numbers:
+            key, weight, rest = _fallen(vertices, number)
+            rows = self.rows[root][key]
+            slot, rest = divmod(rest, weight // len(rows))
+            found.append(self.rows_of(root, rows[slot], key, rest))
+        return np.array(found, dtype=np.int32).reshape(len(numbers), self.shape.nodes)
+
+
+def _fallen(weighted: list[tuple[Key, int]], number: int) -> tuple[Key, int, int]:
+    """The vertex that a number falls to, its weight, and the number's rest."""
+    for key, weight in weighted:
+        if number < weight:
+            return key, weight, number
+        number -= weight
+    raise Internal(f"a join number that is {number} too large")

@@ -1,0 +1,377 @@
+"""A synopsis drawn on Spark, for joins whose tables do not fit into memory: only the sample does.
+
+Weights bottom-up, by one aggregation and one join per edge; join numbers drawn here, in Python's integers; rows
+found top-down: the rows that could be meant, in order, with running sums of their weights, and each
+number beside the last row that begins at or before it. Nothing is kept but the sample. Rows that come make
+results that were not there before: so many of the sample are drawn from these as chance has it, and the others
+stay. Rows that go would have to be replaced from everything, so they mean drawing anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from belvedere.algebra.scalars import condition, every
+from belvedere.errors import Unsupported
+from belvedere.memory import kinds
+from belvedere.sql.names import quote
+from belvedere.synopses.estimate import estimates
+from belvedere.synopses.estimate.values import true, value
+from belvedere.synopses.plan.query_tree import Plan
+from belvedere.synopses.sample.reservoir import Kind
+
+if TYPE_CHECKING:
+    from belvedere.lake.sessions.workspace import Work
+
+_WIDE = "decimal(38,0)"
+_PART = "shiftright(__place, 33)"
+"""The partition that a row was numbered in."""
+_ROUNDS = 4
+_MORE = 1.3
+
+
+@dataclass
+class Drawn:
+    """A sample that was drawn at once: rows under the plan's names, and the size of the join."""
+
+    plan: Plan
+    kind: Kind
+    rows: pa.Table
+    size: int
+    seed: int
+
+    def passing(self) -> Any:
+        """Which rows pass the filters after the tree."""
+        if not self.plan.after:
+            return np.ones(self.rows.num_rows, dtype=bool)
+        return true(every(self.plan.after), self.rows, self.plan.region.types)
+
+    def slots(self) -> Any:
+        """The places of the rows that are shown."""
+        places = np.flatnonzero(self.passing())
+        return places if self.kind.rows is None else places[: self.kind.rows]
+
+    def arrow(self) -> pa.Table:
+        """The sample's rows as the query shows them."""
+        rows, types = self.rows.take(pa.array(self.slots())), self.plan.region.types
+        return pa.table({n: value(s, rows, types).data for n, s in self.plan.region.outputs})
+
+    @property
+    def join_size(self) -> Any:
+        """How many rows the join has."""
+        return estimates.size(self._population()) if self.plan.after else self.size
+
+    def estimate(
+        self,
+        what: str,
+        where: str | None = None,
+        group_by: str | None = None,
+        confidence: float = 0.95,
+    ) -> Any:
+        """An aggregate over the join with an interval; by groups, a dictionary of them."""
+        return estimates.estimate(self._population(), what, where, group_by, confidence)
+
+    def histogram(self, what: str, buckets: int) -> estimates.Histogram:
+        """An equi-depth histogram of an expression over the join."""
+        return estimates.histogram(self._population(), what, buckets)
+
+    def train_test(self, share: float) -> tuple[pa.Table, pa.Table]:
+        """The sample as rows to train on and a share of it to test with."""
+        return estimates.split(self.arrow(), share, np.random.default_rng(self.seed))
+
+    def key_counts(self, column: str) -> pa.Table:
+        """Refused: the weights are not kept."""
+        raise Unsupported(
+            f"exact counts by {column!r}",
+            detail="the synopsis was drawn on Spark and keeps no weights",
+            hint="estimate('count(*)', group_by=…) has an interval",
+            reason="COUNTS",
+        )
+
+    def _population(self) -> estimates.Population:
+        region = self.plan.region
+        return estimates.Population(
+            self.rows, region.types, dict(region.outputs), self.passing(), self.size,
+            self.kind.replacement,
+        )  # fmt: skip
+
+
+def can_draw(plan: Plan) -> bool:
+    """Whether Spark can draw from a tree: equalities only."""
+    return all(edge.band is None for edge in plan.shape.edges)
+
+
+def draw(work: Work, tables: Mapping[str, str], plan: Plan, kind: Kind, seed: int) -> Drawn:
+    """A sample of a plan that collapses nothing; `tables` are the names its tables have in SQL."""
+    random = np.random.default_rng(seed)
+    tree = _Tree(work, [tables[p.table] for p in plan.region.positions], plan)
+    size = tree.weigh()
+    wanted = _wanted(kind, size, random)
+    drawn = Drawn(plan, kind, tree.rows([]), size, seed)
+    for _ in range(_ROUNDS):
+        drawn = Drawn(plan, kind, tree.rows(_numbers(random, size, wanted, kind)), size, seed)
+        passing = int(drawn.passing().sum())
+        enough = (
+            kind.rows is None or passing >= kind.rows or (wanted >= size and not kind.replacement)
+        )
+        if enough or not size or kind.rows is None:
+            break
+        wanted = int(_MORE * kind.rows * wanted / max(passing, 1))
+        wanted = wanted if kind.replacement else min(wanted, size)
+    return drawn
+
+
+@dataclass(frozen=True)
+class Step:
+    """Rows that came at one position, and what every position holds beside them; theirs is what came."""
+
+    position: int
+    tables: tuple[str, ...]
+
+
+def steps(
+    positions: Sequence[str],
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    came: Mapping[str, str],
+) -> list[Step]:
+    """The results that new rows make, each in one step: tables by name as they were, are, and what came.
+
+    >>> [s.tables for s in steps(["t", "u", "t"], {"t": "t0", "u": "u0"}, {"t": "t1"}, {"t": "dt"})]
+    [('dt', 'u0', 't0'), ('t1', 'u0', 'dt')]
+    """
+    now = [old[t] for t in positions]
+    found = []
+    for at, table in sorted(enumerate(positions), key=lambda p: (p[1], p[0])):
+        if table in came:
+            found.append(Step(at, (*now[:at], came[table], *now[at + 1 :])))
+            now[at] = new[table]
+    return found
+
+
+def added(
+    work: Work, before: Drawn, came: Sequence[Step], random: np.random.Generator
+) -> Drawn | None:
+    """The sample after rows came; None if filters leave too little of it."""
+    plan, kind, seed = before.plan, before.kind, before.seed
+    trees = [_Tree(work, s.tables, plan, plan.roots.index(s.position)) for s in came]
+    sizes = [before.size, *(tree.weigh() for tree in trees)]
+    shares = _shares(sizes, before.rows.num_rows, kind, random)
+    stay = random.permutation(before.rows.num_rows)[: shares[0]]
+    parts = [before.rows.take(pa.array(stay))]
+    for tree, size, share in zip(trees, sizes[1:], shares[1:], strict=True):
+        parts.append(tree.rows(_numbers(random, size, share, kind)))
+    rows = pa.concat_tables(parts)
+    # Which of those that pass are shown is a matter of their order.
+    rows = rows.take(pa.array(random.permutation(rows.num_rows)))
+    drawn = Drawn(plan, kind, rows, sum(sizes), seed)
+    everything = not kind.replacement and rows.num_rows == drawn.size
+    if kind.rows is None or everything or int(drawn.passing().sum()) >= kind.rows:
+        return drawn
+    return None
+
+
+def _shares(sizes: list[int], held: int, kind: Kind, random: np.random.Generator) -> list[int]:
+    """How many of a sample are from each of some sets of results, the first of which it was drawn from."""
+    if kind.rate is not None:
+        return [held, *(_wanted(kind, size, random) for size in sizes[1:])]
+    assert kind.rows is not None
+    left, found = list(sizes), [0] * len(sizes)
+    wanted = max(held, kind.rows) if sum(sizes) else 0
+    for _ in range(wanted if kind.replacement else min(wanted, sum(sizes))):
+        number, at = _below(random, sum(left)), 0
+        while number >= left[at]:
+            number -= left[at]
+            at += 1
+        found[at] += 1
+        left[at] -= not kind.replacement
+    return found
+
+
+def _wanted(kind: Kind, size: int, random: np.random.Generator) -> int:
+    if kind.rate is not None:
+        return min(size, int(random.binomial(min(size, 2**62), kind.rate)))
+    assert kind.rows is not None
+    return kind.rows if kind.replacement and size else min(kind.rows, size)
+
+
+def _numbers(random: np.random.Generator, size: int, count: int, kind: Kind) -> list[int]:
+    """Join numbers: independent, or distinct, in random order."""
+    if kind.replacement:
+        return [_below(random, size) for _ in range(count)]
+    if 2 * count >= size:
+        return [int(n) for n in random.permutation(size)[:count]]
+    found: dict[int, None] = {}
+    while len(found) < count:
+        found[_below(random, size)] = None
+    return list(found)
+
+
+def _below(random: np.random.Generator, size: int) -> int:
+    """A whole number below another, of any size."""
+    bits = size.bit_length()
+    while True:
+        drawn = int.from_bytes(random.bytes(bits // 8 + 1), "little") >> (8 - bits % 8)
+        if drawn < size:
+            return drawn
+
+
+class _Tree:
+    """The nodes of a plan as temporary views with weights, seen from its root, or from the rows that came.
+
+    In the second case only what these meet is looked at.
+    """
+
+    def __init__(
+        self, work: Work, tables: Sequence[str], plan: Plan, came: int | None = None
+    ) -> None:
+        self.work, self.tables, self.plan = work, tables, plan
+        self.root = plan.shape.root if came is None else came
+        self.narrow = came is not None
+        self.views: dict[int, str] = {}
+        self.parts: list[tuple[int, int]] = []
+        """The root's partitions and the weight of each."""
+
+    def weigh(self) -> int:
+        """Weights of all nodes, from the leaves to the root; the size of the join."""
+        self._weighed(self.root, None, None)
+        root = quote(self.views[self.root])
+        found = self.work.query(f"SELECT {_PART}, sum(__weight) FROM {root} GROUP BY {_PART}")
+        self.parts = sorted((int(part), int(total)) for part, total in found.collect())
+        return sum(total for _, total in self.parts)
+
+    def _children(self, node: int, came: int | None) -> list[int]:
+        return [e for e in self.plan.shape.sides[node] if e != came]
+
+    def _base(self, node: int, came: int | None, above: str | None) -> str:
+        """The rows of a node, as SQL: filtered, and narrowed to what the rows above it meet."""
+        number = self.plan.roots[node]
+        fields = self.plan.region.positions[number].fields
+        columns = ", ".join(f"{quote(f.source)} AS {quote(f.name)}" for f in fields)
+        sql = f"SELECT {columns} FROM {quote(self.tables[number])}"
+        chosen = self.plan.filters[number]
+        if chosen is not None:
+            part = condition(chosen.expr).sql(dialect="spark")
+            sql = f"SELECT * FROM ({sql}) AS t WHERE {part}"
+        if above is not None and came is not None:
+            theirs = self._keys(came, self.plan.shape.across(node, came))
+            keys = ", ".join(f"{k} AS __k{n}" for n, k in enumerate(theirs))
+            on = " AND ".join(f"{k} = __k{n}" for n, k in enumerate(self._keys(came, node)))
+            sql = (
+                f"SELECT t.* FROM ({sql}) AS t"
+                f" LEFT SEMI JOIN (SELECT DISTINCT {keys} FROM {quote(above)}) AS a ON {on}"
+            )
+        return sql
+
+    def _weighed(self, node: int, came: int | None, above: str | None) -> None:
+        """A view of a node's rows, each with its weight and what it meets over each edge below."""
+        sql, mine = self._base(node, came, above), None
+        if self.narrow:
+            mine = self.work.register(f"base_{node}", self.work.keep(self.work.query(sql)))
+            sql = f"SELECT * FROM {quote(mine)}"
+        met = []
+        for edge in self._children(node, came):
+            there = self.plan.shape.across(node, edge)
+            self._weighed(there, edge, mine)
+            own, other = self._keys(edge, node), self._keys(edge, there)
+            keys = ", ".join(f"{k} AS __k{n}" for n, k in enumerate(other))
+            below = (
+                f"SELECT {keys}, CAST(sum(__weight) AS {_WIDE}) AS __met_{edge}"
+                f" FROM {quote(self.views[there])} GROUP BY {', '.join(other)}"
+            )
+            on = " AND ".join(f"{k} = __k{n}" for n, k in enumerate(own))
+            dropped = ", ".join(f"__k{n}" for n in range(len(own)))
+            sql = f"SELECT * EXCEPT ({dropped}) FROM ({sql}) AS t JOIN ({below}) AS b{edge} ON {on}"
+            met.append(f"__met_{edge}")
+        product = " * ".join([f"CAST(1 AS {_WIDE})", *met])
+        frame = self.work.query(
+            f"SELECT *, CAST({product} AS {_WIDE}) AS __weight, monotonically_increasing_id() AS __place"
+            f" FROM ({sql}) AS t"
+        )
+        self.views[node] = self.work.register(f"node_{node}", self.work.keep(frame))
+
+    def _keys(self, edge: int, node: int) -> list[str]:
+        meeting, e = self.plan.meetings[edge], self.plan.shape.edges[edge]
+        end = 0 if e.left == node else 1
+        return [pair[end].scalar.sql() for pair in meeting.equal]
+
+    def rows(self, numbers: list[int]) -> pa.Table:
+        """The join results with some numbers, under the plan's names."""
+        root, types = self.root, self.plan.region.types
+        schema = pa.schema([(name, kinds.arrow(kind)) for name, kind in types.items()])
+        if not numbers:
+            return schema.empty_table()
+        ends = list(accumulate(total for _, total in self.parts))
+        at = [bisect_right(ends, number) for number in numbers]
+        asked = {
+            "__part": [self.parts[n][0] for n in at],
+            "__number": [n - (ends[p - 1] if p else 0) for n, p in zip(numbers, at, strict=True)],
+        }
+        found = self._picked(root, None, [_PART], asked, ["__part"])
+        columns = self._below(root, None, found)
+        return pa.table({name: columns[name] for name in types}).cast(schema)
+
+    def _below(self, node: int, came: int | None, found: pa.Table) -> dict[str, Any]:
+        """The columns of a node's picked rows, and those of all nodes below it."""
+        position = self.plan.region.positions[self.plan.roots[node]]
+        columns = {f.name: found[f.name] for f in position.fields}
+        rests = [int(r) for r in found["__rest"].to_pylist()]
+        for edge in self._children(node, came):
+            there = self.plan.shape.across(node, edge)
+            met = [int(m) for m in found[f"__met_{edge}"].to_pylist()]
+            asked: dict[str, Any] = {
+                f"__k{n}": found[f"__own_{edge}_{n}"] for n in range(len(self._keys(edge, node)))
+            }
+            asked["__number"] = [r % m for r, m in zip(rests, met, strict=True)]
+            rests = [r // m for r, m in zip(rests, met, strict=True)]
+            names = [n for n in asked if n != "__number"]
+            picked = self._picked(there, edge, self._keys(edge, there), asked, names)
+            columns |= self._below(there, edge, picked)
+        return columns
+
+    def _picked(
+        self, node: int, came: int | None, keys: list[str], asked: dict[str, Any], names: list[str]
+    ) -> pa.Table:
+        """For each number the row of its group that it falls to, and the number's rest, in order."""
+        numbers = pa.array([str(n) for n in asked["__number"]], pa.string())
+        table = pa.table(
+            {**{n: asked[n] for n in names}, "__number": numbers, "__turn": np.arange(len(numbers))}
+        )
+        wanted = self.work.register("asked", self.work.spark.createDataFrame(table))
+        view, group = quote(self.views[node]), ", ".join(names)
+        on = " AND ".join(f"{k} = w.{n}" for k, n in zip(keys, names, strict=True))
+        shown = ", ".join(f"{k} AS {n}" for k, n in zip(keys, names, strict=True))
+        running = f"sum(__weight) OVER (PARTITION BY {', '.join(keys)} ORDER BY __place)"
+        rows = (
+            f"SELECT {shown}, CAST({running} - __weight AS {_WIDE}) AS __start, __place"
+            f" FROM {view} LEFT SEMI JOIN (SELECT DISTINCT {group} FROM {quote(wanted)}) AS w ON {on}"
+        )
+        both = (
+            f"SELECT {group}, __start, __place, __start AS __begun, CAST(NULL AS bigint) AS __turn"
+            f" FROM ({rows}) AS r UNION ALL SELECT {group}, CAST(__number AS {_WIDE}), NULL, NULL,"
+            f" __turn FROM {quote(wanted)}"
+        )
+        # Starts and places grow together: the largest so far are those of the row it falls to.
+        order = f"PARTITION BY {group} ORDER BY __start, __turn NULLS FIRST"
+        span = f"({order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        falls = (
+            f"SELECT __turn, __start - max(__begun) OVER {span} AS __rest,"
+            f" max(__place) OVER {span} AS __at FROM ({both}) AS b"
+        )
+        owns = "".join(
+            f", {k} AS __own_{e}_{n}"
+            for e in self._children(node, came)
+            for n, k in enumerate(self._keys(e, node))
+        )
+        found = self.work.query(
+            f"SELECT __turn, __rest, v.*{owns} FROM ({falls}) AS f JOIN {view} AS v"
+            f" ON v.__place = f.__at WHERE __turn IS NOT NULL ORDER BY __turn"
+        )
+        return found.toArrow()

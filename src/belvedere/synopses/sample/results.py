@@ -1,0 +1,169 @@
+"""The sample as rows: gathered from the stores, filtered by what comes after the graph, projected.
+
+With such filters the reservoir is larger than the sample that was asked for: by the share of its results that
+pass, as observed, and topped up whenever too few do.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from belvedere.algebra.scalars import every
+from belvedere.synopses.estimate import estimates
+from belvedere.synopses.estimate.values import true, value
+from belvedere.synopses.graph.exact_counts import key_counts
+from belvedere.synopses.sample.reservoir import Bernoulli
+from belvedere.synopses.state import Keeper
+
+MORE = 1.25
+"""How much larger than 1/f the reservoir becomes, so that it need not grow at once again."""
+MOST_LARGER = 1000
+"""How many times the asked size a reservoir may have at most."""
+
+FEW, TOGETHER = 256, 4096
+"""Inserts of so few rows wait for each other until there are so many, or something is read."""
+
+
+class Results:
+    """A keeper's sample, read."""
+
+    def __init__(self, keeper: Keeper, seed: int) -> None:
+        self._keeper = keeper
+        self._pending: dict[str, list[pa.Table]] = {}
+        self._pending_rows = 0
+        self._random = np.random.default_rng([seed, 1])
+        self._rank = np.empty(0)
+        self._passing: Any = None
+
+    @property
+    def keeper(self) -> Keeper:
+        """The state, with everything applied."""
+        if self._pending_rows:
+            self._flush()
+        return self._keeper
+
+    def change(self, table: str, deletes: Any, inserts: Any) -> None:
+        """Apply a batch, and keep enough of the sample behind the filters."""
+        self._passing = None
+        few = inserts is not None and 0 < inserts.num_rows <= FEW
+        if few and deletes is None and self._keeper.never_refuses(table):
+            self._gather_few(table, self._keeper.store(table).shaped(inserts))
+            return
+        self.keeper.change(table, deletes, inserts)
+        if self._keeper.plan.after:
+            self._top_up()
+
+    def _gather_few(self, table: str, rows: pa.Table) -> None:
+        """Small inserts are applied together, before anything else is: their order does not matter."""
+        self._pending.setdefault(table, []).append(rows)
+        self._pending_rows += rows.num_rows
+        if self._pending_rows >= TOGETHER:
+            self._flush()
+
+    def _flush(self) -> None:
+        pending, self._pending, self._pending_rows = self._pending, {}, 0
+        for table, parts in pending.items():
+            self._keeper.change(table, None, pa.concat_tables(parts))
+
+    def arrow(self) -> pa.Table:
+        """The sample's rows as the query shows them."""
+        rows = self.gather(self.slots())
+        types = self.keeper.plan.region.types
+        outputs = self.keeper.plan.region.outputs
+        return pa.table({name: value(scalar, rows, types).data for name, scalar in outputs})
+
+    def slots(self) -> Any:
+        """The results of the sample: those that pass, and no more than were asked for."""
+        sample = self.keeper.sample
+        held = sample.slots[: sample.filled]
+        if not self.keeper.plan.after:
+            return held
+        passing = np.flatnonzero(self.passing())
+        wanted = self.keeper.kind.rows
+        if wanted is not None and len(passing) > wanted:
+            # A choice that has nothing to do with the results, and stays from read to read.
+            if len(self._rank) < sample.filled:
+                more = self._random.random(sample.filled - len(self._rank))
+                self._rank = np.concatenate([self._rank, more])
+            passing = passing[np.argsort(self._rank[passing], kind="stable")[:wanted]]
+        return held[passing]
+
+    def passing(self) -> Any:
+        """Which results in the reservoir pass the filters after the graph."""
+        if self._passing is None:
+            sample = self.keeper.sample
+            predicate = every(self.keeper.plan.after)
+            rows = self.gather(sample.slots[: sample.filled], predicate.columns)
+            self._passing = true(predicate, rows, self.keeper.plan.region.types)
+        return self._passing
+
+    def gather(self, results: Any, columns: frozenset[str] | None = None) -> pa.Table:
+        """Join results as rows under the plan's names of their columns."""
+        at: dict[int, Any] = {}
+        for node in range(self.keeper.plan.shape.nodes):
+            at |= self.keeper.rows_at(node, results[:, node])
+        return self.keeper.gather(at, columns)
+
+    def _top_up(self) -> None:
+        """Enlarge the reservoir while too few results pass and there are more to draw."""
+        keeper, sample = self.keeper, self.keeper.sample
+        wanted = keeper.kind.rows
+        if wanted is None or isinstance(sample, Bernoulli):
+            return
+        while sample.size < MOST_LARGER * wanted:
+            passing = int(self.passing().sum())
+            complete = not keeper.kind.replacement and sample.filled == keeper.size
+            if passing >= wanted or complete or not keeper.size:
+                return
+            share = max(passing, 1) / max(sample.filled, 1)
+            size = max(2 * sample.size if passing < 8 else 0, math.ceil(MORE * wanted / share))
+            sample.enlarge(
+                keeper.graph, min(max(size, sample.size + 1), MOST_LARGER * wanted), keeper.lost
+            )
+            self._passing = None
+
+    @property
+    def join_size(self) -> Any:
+        """How many rows the join has: exact, or an estimate where filters come after the graph."""
+        if not self.keeper.plan.after:
+            return self.keeper.size
+        return estimates.size(self._population())
+
+    def estimate(
+        self,
+        what: str,
+        where: str | None = None,
+        group_by: str | None = None,
+        confidence: float = 0.95,
+    ) -> Any:
+        """An aggregate over the join with an interval; by groups, a dictionary of them."""
+        return estimates.estimate(self._population(), what, where, group_by, confidence)
+
+    def histogram(self, what: str, buckets: int) -> estimates.Histogram:
+        """An equi-depth histogram of an expression over the join."""
+        return estimates.histogram(self._population(), what, buckets)
+
+    def train_test(self, share: float) -> tuple[pa.Table, pa.Table]:
+        """The sample as rows to train on and a share of it to test with."""
+        return estimates.split(self.arrow(), share, self._random)
+
+    def key_counts(self, column: str) -> pa.Table:
+        """How many join results each value of a join key has: exact, from the weights."""
+        return key_counts(self.keeper, column)
+
+    def _population(self) -> estimates.Population:
+        sample, region = self.keeper.sample, self.keeper.plan.region
+        passing = self.passing() if self.keeper.plan.after else np.ones(sample.filled, dtype=bool)
+        return estimates.Population(
+            self.gather(sample.slots[: sample.filled]),
+            region.types,
+            dict(region.outputs),
+            passing,
+            self.keeper.size,
+            self.keeper.kind.replacement,
+            self.keeper.span,
+        )

@@ -1,0 +1,89 @@
+"""Fillings of what a view row does not show (Sec. 8.1), in the order they are tried.
+
+greedy    those with the fewest joining rows first: values that no row has, where they will do
+random    in any order
+all       as greedy, every one of them
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from heapq import heappop, heappush
+
+import numpy as np
+
+from belvedere.updating.request.view_rows import Coder, Hidden, Normal, Options
+
+
+class Order(Enum):
+    """In which order fillings are tried."""
+
+    GREEDY = "greedy"
+    RANDOM = "random"
+    ALL = "all"
+
+
+def fillings(
+    coder: Coder, options: Sequence[Options], order: Order, seed: int = 0
+) -> Iterator[dict[Hidden, Normal]]:
+    """Values for what a view row hides, all that there are; in random order for ever."""
+    values = {h: v for o in options for h, v in o.values.items()}
+    if order is Order.RANDOM:
+        dice = random.Random(seed)
+        while True:
+            yield {h: dice.choice(v) for h, v in values.items()}
+    joining = {h: _joining(coder, h, v) for h, v in values.items()}
+    ranks = {h: sorted(range(len(v)), key=joining[h].__getitem__) for h, v in values.items()}
+    for places in fewest_first([[joining[h][i] for i in ranks[h]] for h in values]):
+        yield {h: values[h][ranks[h][i]] for h, i in zip(values, places, strict=True)}
+
+
+def fewest_first(lists: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """Places in lists of rising numbers, one in each list, those with the least sum first.
+
+    >>> list(fewest_first([[0, 3], [0, 1, 5]]))
+    [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (1, 2)]
+    """
+    heap = [(sum(some[0] for some in lists), 0, (0,) * len(lists))]
+    while heap:
+        total, last, places = heappop(heap)
+        yield places
+        # Each is reached once: from the one whose last place that is not the first is one less.
+        for i in range(last, len(lists)):
+            at = places[i] + 1
+            if at < len(lists[i]):
+                more = total - lists[i][at - 1] + lists[i][at]
+                heappush(heap, (more, i, (*places[:i], at, *places[i + 1 :])))
+
+
+def _joining(coder: Coder, h: Hidden, values: Sequence[Normal]) -> list[int]:
+    """How many rows have each of some hidden values."""
+    found = np.zeros(len(values), dtype=np.int64)
+    base, places = coder.base, coder.shape.classes[h[1]] if h[0] == "class" else ()
+    for p, c in places:
+        table = coder.shape.positions[p].table
+        codes = np.array([coder.code(table, c, v) for v in values], dtype=np.int64)
+        edge = next((e for e in base.tree.around[p] if base.tree.columns(p, e) == (c,)), None)
+        if edge is not None:
+            found += base.index(p, edge).counts(codes)
+            continue
+        of_rows = base.tables[table].column(c)
+        in_rows = np.bincount(of_rows[of_rows >= 0], minlength=int(codes.max(initial=0)) + 1)
+        # A value that no row has is numbered below zero.
+        found += np.where(codes >= 0, in_rows[np.maximum(codes, 0)], 0)
+    return found.tolist()
+
+
+def known_with(
+    coder: Coder, options: Sequence[Options], filling: Mapping[Hidden, Normal]
+) -> list[dict[str, Normal]]:
+    """What is known of each position with a filling."""
+    found = []
+    for p, o in enumerate(options):
+        known = dict(o.known)
+        for h in o.hidden:
+            known.update(dict.fromkeys(coder.columns(p, h), filling[h]))
+        found.append(known)
+    return found

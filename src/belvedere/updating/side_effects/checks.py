@@ -1,0 +1,361 @@
+"""Whether an update through a view can be done as asked: FAST, EXACT, or AUTO.
+
+FAST answers from the summary: an estimate; where there is none, exactly. EXACT searches for a
+translation on the rows. AUTO lets the schema decide where it can, takes the estimate for a hint
+where it is cheaper, and then answers exactly: an update is possible only once its translation was
+tried out, and impossible only with a side effect to show, or a constraint to name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from belvedere.errors import Invalid
+from belvedere.joins.join_trees import Keys, Tree
+from belvedere.listing import table as listed
+from belvedere.updating.request.cancel_unchanged import Asked, without_staying
+from belvedere.updating.request.fillings import Order
+from belvedere.updating.request.view_rows import Coder, ViewRow
+from belvedere.updating.side_effects.fast_check import Quick, hides
+from belvedere.updating.side_effects.in_memory import STEPS, Changes, State, TooMuch, effect, told
+from belvedere.updating.side_effects.on_spark import Engine
+from belvedere.updating.summary.domains import plain
+from belvedere.updating.summary.estimate import THETA, Estimate
+from belvedere.updating.summary.filter import Filter, Lookups
+from belvedere.updating.translate.base_rows import Broken
+from belvedere.updating.translate.constraints import BaseRow, Source, TableRules
+from belvedere.updating.translate.translator import Found, Request, search
+from belvedere.updating.translate.trial import SHOWN, Translation
+
+FILLINGS = 10
+NEAR = 2_000
+"""Rows beside new segments up to which the exact check is taken to be cheaper than the estimate."""
+
+
+class Mode(Enum):
+    """How a check answers."""
+
+    FAST = "FAST"
+    EXACT = "EXACT"
+    AUTO = "AUTO"
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether an update can be done as asked, what it would do besides, and why."""
+
+    possible: str
+    """yes, no or unknown"""
+    extra_rows: float
+    """View rows that would come or go besides: an estimate, exact, or `at_least` so many."""
+    rows: tuple[Mapping[str, Any], ...] = ()
+    """Some of them."""
+    which: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    """The base rows that cause them."""
+    how: str = ""
+    reason: str = ""
+    translation: Translation | None = field(default=None, repr=False)
+    """Base changes: those that do it, or of a refused update those that do it and the least besides."""
+    gone: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    """Base rows that the translation takes away."""
+    at_least: bool = False
+    """Whether there may be more extra rows than that."""
+    asked: int = field(default=0, repr=False)
+    """View rows that change as asked."""
+
+    def __str__(self) -> str:
+        more = " or more" if self.at_least else ""
+        lines = [
+            f"possible: {self.possible} (found by {self.how})",
+            f"extra rows: {self.extra_rows:g}{more}",
+        ]
+        if self.reason:
+            lines.append(f"because: {self.reason}")
+        if self.translation is not None:
+            if self.possible != "yes":
+                lines.append("with side effects allowed:")
+            lines += [f"delete from {t}: {texted(r)}" for t, r in self.gone]
+            new = self.translation.new.items()
+            lines += [f"insert into {t}: {texted(r)}" for t, some in new for r in some]
+        if self.rows:
+            lines.append("side effects, some of them:")
+            lines.append(listed(list(self.rows[0]), [list(r.values()) for r in self.rows]))
+        lines += [f"through a row of {t}: {texted(r)}" for t, r in self.which]
+        return "\n".join(lines)
+
+
+def texted(row: Mapping[str, Any]) -> str:
+    """A row as text: its columns with their values."""
+    return ", ".join(f"{c}={v!r}" for c, v in row.items())
+
+
+@dataclass
+class Checker:
+    """Checks updates of one view."""
+
+    filter: Lookups
+    rules: Mapping[str, TableRules]
+    source: Source
+    theta: float = THETA
+    fillings: int = FILLINGS
+    order: Order = Order.GREEDY
+    engine: Engine | None = None
+    """Who joins what is too much for memory."""
+    steps: int = STEPS
+
+    def check(
+        self,
+        delete: Sequence[ViewRow],
+        insert: Sequence[ViewRow],
+        mode: Mode = Mode.AUTO,
+        instead: Mapping[int, int] | None = None,
+    ) -> Check:
+        """Whether some rows can be deleted and some inserted, all together.
+
+        Of a row to insert that replaces one, `instead` tells which of those to delete it is.
+        """
+        self._refuse_duplicates(delete, insert, instead or {})
+        estimates = isinstance(self.filter, Filter) and self.filter.tells_rows
+        if mode is Mode.FAST and estimates and len(insert) == 1 and not delete:
+            return self._fast(insert[0])
+        hint = self._hint(delete, insert) if mode is Mode.AUTO else ""
+        asked = self._left(Asked(delete, insert, instead or {}))
+        if not asked.delete and not asked.insert:
+            return Check("yes", 0, how="the request", translation=Translation(Changes(), {}))
+        return self._exact(asked, hint)
+
+    def _left(self, asked: Asked) -> Asked:
+        """What is left of a request without the rows that stay."""
+        if not asked.delete:
+            return asked
+        coder = Coder(self.filter.base, self.source)
+        old = State(self.filter.base, Changes(), [self.steps])
+        try:
+            return without_staying(coder, old, asked)
+        except TooMuch:
+            return asked
+
+    def _refuse_duplicates(
+        self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], instead: Mapping[int, int]
+    ) -> None:
+        """A view is a set: a row that is there cannot be inserted again, nor one row twice."""
+        state = State(self.filter.base, Changes())
+        if len(insert) == 1 and not delete:
+            # What is held of it tells most rows that are new, without a look at the tables.
+            rough = Coder(self.filter.base).signature(insert[0])
+            if state.shows(rough) is None:
+                return
+        coder = Coder(self.filter.base, self.source)
+        leaving = {coder.signature(r) for r in delete}
+        first: dict[tuple[int, ...], int] = {}
+        for i, row in enumerate(insert):
+            signature = coder.signature(row)
+            other = first.setdefault(signature, i)
+            if other != i:
+                raise _named_twice(row) if {i, other}.isdisjoint(instead) else _become_one(row)
+            if signature not in leaving and state.shows(signature) is not None:
+                raise _becomes_another(row) if i in instead else already_there(row)
+
+    def _fast(self, row: ViewRow) -> Check:
+        """What the rules of the tables, and then the estimate, say of an insertion."""
+        assert isinstance(self.filter, Filter)
+        request = Request(self.filter.base, self.rules, self.source, (), (row,))
+        quick = Quick(self.filter, request, self.theta, self.fillings, self.order)
+        found = quick.answer(row)
+        if isinstance(found, Broken):
+            return refused_by_rules(found)
+        return fast(found, self.theta)
+
+    def _hint(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> str:
+        """What the schema, or else the estimate, says of one insertion."""
+        if delete or len(insert) != 1 or not self.filter.tells_rows:
+            return ""
+        if hides(Coder(self.filter.base)):
+            return ""
+        segments = self.filter.segments(insert[0].values)
+        new = [p for p, s in enumerate(segments) if s.number is None]
+        if decided_by_schema(self.filter.base.tree, self.filter.keys, new):
+            return "schema"
+        if not isinstance(self.filter, Filter):
+            return ""
+        base = self.filter.base
+        near = sum(
+            len(base.index(base.tree.edges[e].across(p), e).rows(key))
+            for p in new
+            for e, key in segments[p].keys.items()
+            if key is not None and key >= 0
+        )
+        if near <= NEAR:
+            return "exact check"
+        declared = self.filter.estimate(segments).declares(self.theta)
+        return "estimate, then a side effect" if declared else "estimate, then the exact check"
+
+    def _exact(self, asked: Asked, hint: str) -> Check:
+        request = Request(
+            self.filter.base,
+            self.rules,
+            self.source,
+            asked.delete,
+            asked.insert,
+            asked.instead,
+            self.steps,
+            self.engine,
+        )
+        how = hint or "exact check"
+        try:
+            found = search(request)
+        except TooMuch as much:
+            return Check("unknown", 0, how=how, reason=much.message)
+        if found.translation is not None:
+            return self._possible(found.translation, how)
+        return self._impossible(request, found, how)
+
+    def extra(self, update: Translation, asked: int) -> int | None:
+        """How many view rows base changes change besides those asked for; None if that is too much."""
+        changes, base = update.changes, self.filter.base
+        if base.open & {*changes.gone, *changes.new}:
+            return None
+        try:
+            found = effect(base, changes, steps=self.steps)
+        except TooMuch:
+            return None
+        return len(found.added) + len(found.removed) - asked
+
+    def _possible(self, translation: Translation, how: str) -> Check:
+        gone = self._gone(translation)
+        return Check("yes", 0, how=how, translation=translation, gone=gone)
+
+    def _gone(self, translation: Translation) -> tuple[tuple[str, BaseRow], ...]:
+        some = translation.changes.gone.items()
+        return tuple((t, self._base_row(t, n)) for t, numbers in some for n in sorted(numbers))
+
+    def _impossible(self, request: Request, found: Found, how: str) -> Check:
+        possible, least = "no" if found.exhausted else "unknown", found.least
+        if least is None or not least.extra:
+            reason = found.broken or found.left_out or "no base rows make it so"
+            return Check(possible, 0, how=how, reason=reason)
+        coder = request.coder
+        asked = {coder.signature(r) for r in request.insert}
+        unasked = {coder.signature(r) for r in request.delete} - asked
+        extra = {s: e for s, e in least.effect.added.items() if s not in asked}
+        lost = {s: e for s, e in least.effect.removed.items() if s not in unasked}
+        state = State(self.filter.base, least.attempt.changes)
+        rows = tuple(self._view_row(coder, state, e) for e in (*extra.values(), *lost.values()))
+        return Check(
+            possible,
+            least.extra,
+            rows[:SHOWN],
+            self._causes(extra, lost)[:SHOWN],
+            how,
+            found.broken or found.left_out,
+            least.attempt if least.does else None,
+            self._gone(least.attempt) if least.does else (),
+            least.at_least,
+            least.asked,
+        )
+
+    def _causes(
+        self, extra: Mapping[Any, Any], lost: Mapping[Any, Any]
+    ) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        """Base rows in side effects that are no segments of what was asked for."""
+        causes: dict[tuple[str, int], None] = {}
+        for embedding in (*extra.values(), *lost.values()):
+            for p, number in enumerate(embedding):
+                if number >= 0:
+                    causes[self.filter.shape.positions[p].table, number] = None
+        return tuple((t, self._base_row(t, n)) for t, n in causes)
+
+    def _base_row(self, table: str, number: int) -> BaseRow:
+        base = self.filter.base
+        types = base.shape.used[table]
+        values = base.values(table, base.tables[table].row(number))
+        return {c: plain(v, types[c]) for c, v in values.items()}
+
+    def _view_row(self, coder: Coder, state: State, embedding: Sequence[int]) -> dict[str, Any]:
+        shape = self.filter.shape
+        names = {place: n for n, place in reversed(shape.outputs)}
+        shown = {}
+        for p, c in told(self.filter.base):
+            table = shape.positions[p].table
+            value = coder.value(table, c, state.code(p, embedding[p], c))
+            shown[names[p, c]] = plain(value, shape.used[table][c])
+        return shown
+
+
+def fast(found: Estimate, theta: float = THETA) -> Check:
+    """What an estimate says of an insertion."""
+    declared = found.declares(theta)
+    return Check("no" if declared else "yes", max(found.rows - 1, 0.0), how="estimate")
+
+
+def refused_by_rules(broken: Broken) -> Check:
+    """That what the tables declare forbids an insertion, for sure or as far as was tried."""
+    possible = "no" if broken.certain else "unknown"
+    return Check(possible, 0, how="rules of the tables", reason=broken.message)
+
+
+def already_there(row: ViewRow) -> Invalid:
+    """The error for a row that the view has."""
+    return Invalid(
+        f"the view has the row {row.text()} already",
+        hint="a view is a set of rows: there is nothing to insert",
+        reason="ALREADY_THERE",
+    )
+
+
+def _named_twice(row: ViewRow) -> Invalid:
+    """The error for a request that inserts one row twice."""
+    return Invalid(
+        f"the row {row.text()} is to be inserted twice",
+        detail="a view is a set of rows: it has a row once or not at all",
+        hint="name each row once",
+        reason="NAMED_TWICE",
+    )
+
+
+def _become_one(row: ViewRow) -> Invalid:
+    """The error for an update that gives two view rows the same values."""
+    return Invalid(
+        f"two rows would become one: {row.text()}",
+        detail="a view is a set of rows: it has a row once or not at all",
+        hint="change one of the rows and delete the others",
+        reason="ROWS_BECOME_ONE",
+    )
+
+
+def _becomes_another(row: ViewRow) -> Invalid:
+    """The error for an update that gives a view row the values of one that stays."""
+    return Invalid(
+        f"two rows would become one: the view has the row {row.text()} already",
+        detail="a view is a set of rows: it has a row once or not at all",
+        hint="delete the row that would become equal to another",
+        reason="ROWS_BECOME_ONE",
+    )
+
+
+def decided_by_schema(tree: Tree, keys: Keys, new: Sequence[int]) -> bool:
+    """Whether new rows only refer to existing ones by key: then they make one view row.
+
+    From every position with a new row, every join leads to a key, so that each choice is the only
+    one. A table that is listed twice would have its new row in two places.
+    """
+    shape = tree.shape
+    for p in new:
+        if len(shape.at(shape.positions[p].table)) > 1:
+            return False
+        todo, seen = [p], {p}
+        while todo:
+            at = todo.pop()
+            for e in tree.around[at]:
+                q = tree.edges[e].across(at)
+                if q in seen:
+                    continue
+                key = keys.get(shape.positions[q].table)
+                if key is None or not set(key) <= set(tree.columns(q, e)):
+                    return False
+                seen.add(q)
+                todo.append(q)
+    return True

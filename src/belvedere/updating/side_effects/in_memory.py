@@ -1,0 +1,340 @@
+"""What base changes do to a view, exactly: no summary, no estimate.
+
+A *state* is the tables in memory with some rows taken away and some put in. Rows of a table that
+are put in have numbers below zero. An *embedding* is a row for every position such that all join;
+a view row is what embeddings show, told apart by the numbers of the held columns among its own.
+Where a declared key stands for the rest of a row, a *tag* tells a row put in from the stored one of
+the same key: 0 is the stored row. Only embeddings through changed rows are gone through:
+
+    added     = shown by an embedding of the new state through a row put in, and not shown before
+    removed   = shown by an embedding of the old state through a row taken away, and not shown after
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from belvedere.errors import BelvedereError
+from belvedere.joins.normal_form import Place
+from belvedere.updating.summary.base_tables import Base, Row
+from belvedere.updating.summary.domains import NULL
+
+Embedding = tuple[int, ...]
+"""The number of a row for each position."""
+Signature = tuple[int, ...]
+"""The numbers of a view row's held columns, then the tags of rows of which more is shown."""
+
+STEPS = 2_000_000
+
+
+class TooMuch(BelvedereError):
+    """More embeddings than are gone through in memory."""
+
+
+@dataclass(frozen=True)
+class NewRow:
+    """A row put in: its numbers, and the positions whose selection it meets."""
+
+    row: Row
+    members: frozenset[int]
+    tags: tuple[tuple[int, int], ...] = ()
+    """For a position that shows more of the row than is held, which of its contents it is."""
+
+
+@dataclass
+class Changes:
+    """What is done to the tables: rows taken away by number, rows put in."""
+
+    gone: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    new: Mapping[str, tuple[NewRow, ...]] = field(default_factory=dict)
+
+
+@dataclass
+class Effect:
+    """What changes do to the view: embeddings that show what is added, and what is removed."""
+
+    added: dict[Signature, Embedding] = field(default_factory=dict)
+    removed: dict[Signature, Embedding] = field(default_factory=dict)
+    complete: bool = True
+    """Whether this is all, not only the first few."""
+
+
+class State:
+    """The tables with changes applied, for going through embeddings."""
+
+    def __init__(self, base: Base, changes: Changes, budget: list[int] | None = None) -> None:
+        self.base, self.tree, self.shape = base, base.tree, base.shape
+        self.gone = changes.gone
+        self.new = changes.new
+        self.budget = budget if budget is not None else [STEPS]
+        self._completes: dict[tuple[int, int, int], bool] = {}
+        self._partners: dict[tuple[int, int, int], list[int]] = {}
+
+    @cached_property
+    def checks(self) -> list[list[Place]]:
+        """Join classes that the tree does not imply: checked on whole embeddings."""
+        return [list(self.shape.classes[k]) for k in self.tree.dropped]
+
+    def row(self, p: int, number: int) -> Row:
+        """A row of a position."""
+        table = self.shape.positions[p].table
+        return (
+            self.new[table][-1 - number].row if number < 0 else self.base.tables[table].row(number)
+        )
+
+    def code(self, p: int, number: int, column: str) -> int:
+        """One number of a row."""
+        table = self.shape.positions[p].table
+        at = self.base.held[table].index(column)
+        if number < 0:
+            return self.new[table][-1 - number].row[at]
+        return int(self.base.tables[table].codes[at][number])
+
+    def has(self, p: int, number: int) -> bool:
+        """Whether a row is there and meets the position's selection."""
+        table = self.shape.positions[p].table
+        if number < 0:
+            return p in self.new[table][-1 - number].members
+        return number not in self.gone.get(table, ()) and self.base.is_present(p, number)
+
+    def partners(self, p: int, number: int, edge: int) -> list[int]:
+        """The rows at the other end of an edge that a row joins with."""
+        known = self._partners.get((p, number, edge))
+        if known is None:
+            known = self._found(p, number, edge)
+            self._partners[p, number, edge] = known
+            self.budget[0] -= 1 + len(known)
+            if self.budget[0] < 0:
+                raise TooMuch(
+                    "this update touches too many rows to be checked in memory", reason="TOO_MUCH"
+                )
+        return known
+
+    def _found(self, p: int, number: int, edge: int) -> list[int]:
+        q = self.tree.edges[edge].across(p)
+        table = self.shape.positions[q].table
+        if number < 0:
+            key = self.base.key(p, edge, self.row(p, number))
+        else:
+            key = int(self.base.keys(p, edge)[number])
+        found = self.base.matching(q, edge, key)
+        if gone := self.gone.get(table):
+            found = [n for n in found if n not in gone]
+        return found + self._new_partners(p, number, edge) if self.new.get(table) else found
+
+    def _new_partners(self, p: int, number: int, edge: int) -> list[int]:
+        q = self.tree.edges[edge].across(p)
+        mine = [self.code(p, number, c) for c in self.tree.columns(p, edge)]
+        theirs = self.tree.columns(q, edge)
+        return [
+            -1 - i
+            for i, new in enumerate(self.new[self.shape.positions[q].table])
+            if q in new.members
+            and NULL not in mine
+            and mine == [self.code(q, -1 - i, c) for c in theirs]
+        ]
+
+    def completes(self, p: int, number: int, came: int) -> bool:
+        """Whether a row has partners, and they theirs, everywhere but where we came from."""
+        key = p, number, came
+        known = self._completes.get(key)
+        if known is None:
+            known = all(
+                any(
+                    self.completes(self.tree.edges[e].across(p), other, e)
+                    for other in self.partners(p, number, e)
+                )
+                for e in self.tree.around[p]
+                if e != came
+            )
+            self._completes[key] = known
+        return known
+
+    def through(
+        self, p: int, number: int, fits: Callable[[int, int], bool] | None = None
+    ) -> Iterator[Embedding]:
+        """The embeddings with a row at a position, of rows that fit."""
+        if not self.has(p, number) or (fits is not None and not fits(p, number)):
+            return
+        blank = [0] * len(self.shape.positions)
+        for _ in self._sides(p, number, -1, fits, blank):
+            found = tuple(blank)
+            if not self.checks or self._meets(found):
+                yield found
+
+    def _sides(
+        self,
+        p: int,
+        number: int,
+        came: int,
+        fits: Callable[[int, int], bool] | None,
+        into: list[int],
+    ) -> Iterator[None]:
+        """Fill in a row and, in every way there is, what lies behind it."""
+        if not self.completes(p, number, came):
+            return
+        into[p] = number
+        yield from self._behind(
+            [e for e in self.tree.around[p] if e != came], p, number, fits, into
+        )
+
+    def _behind(
+        self,
+        edges: list[int],
+        p: int,
+        number: int,
+        fits: Callable[[int, int], bool] | None,
+        into: list[int],
+    ) -> Iterator[None]:
+        if not edges:
+            yield None
+            return
+        first, *others = edges
+        q = self.tree.edges[first].across(p)
+        for other in self.partners(p, number, first):
+            if fits is not None and not fits(q, other):
+                continue
+            for _ in self._sides(q, other, first, fits, into):
+                yield from self._behind(others, p, number, fits, into)
+
+    def _meets(self, embedding: Embedding) -> bool:
+        self.budget[0] -= 1
+        if self.budget[0] < 0:
+            raise TooMuch("this update joins too many rows in memory", reason="TOO_MUCH")
+        for members in self.checks:
+            codes = {self.code(p, embedding[p], c) for p, c in members}
+            if len(codes) > 1 or NULL in codes:
+                return False
+        return True
+
+    def signature(self, embedding: Embedding) -> Signature:
+        """What tells the view row of an embedding from others."""
+        codes = [self.code(p, embedding[p], c) for p, c in told(self.base)]
+        return (*codes, *(self.tag(p, embedding[p]) for p in tagged(self.base)))
+
+    def tag(self, p: int, number: int) -> int:
+        """Which contents a row has beyond what is held."""
+        if number >= 0:
+            return 0
+        new = self.new[self.shape.positions[p].table][-1 - number]
+        return dict(new.tags).get(p, 0)
+
+    def shows(self, signature: Signature) -> Embedding | None:
+        """An embedding that shows a view row; None if it is not in the view."""
+        return next(self.showing(signature), None)
+
+    def showing(self, signature: Signature) -> Iterator[Embedding]:
+        """The embeddings that show a view row."""
+        wanted: dict[int, dict[str, int]] = {}
+        places = told(self.base)
+        for (p, c), code in zip(places, signature, strict=False):
+            wanted.setdefault(p, {})[c] = code
+        tags = dict(zip(tagged(self.base), signature[len(places) :], strict=True))
+
+        def fits(p: int, number: int) -> bool:
+            same = all(self.code(p, number, c) == v for c, v in wanted.get(p, {}).items())
+            return same and (p not in tags or self.tag(p, number) == tags[p])
+
+        start, rows = self._start(wanted)
+        for number in rows:
+            yield from self.through(start, number, fits)
+
+    def _start(self, wanted: Mapping[int, Mapping[str, int]]) -> tuple[int, list[int]]:
+        """A position to begin with and its rows that may fit: found by key if possible."""
+        by_class = {
+            self.shape.class_of[p, c]: code
+            for p, some in wanted.items()
+            for c, code in some.items()
+            if (p, c) in self.shape.class_of
+        }
+        for e, edge in enumerate(self.tree.edges):
+            if all(k in by_class for k in edge.classes):
+                best = min((edge.one, edge.other), key=lambda p: -len(wanted.get(p, {})))
+                return best, self._by_classes(best, e, by_class)
+        p = max(range(len(self.shape.positions)), key=lambda p: len(wanted.get(p, {})))
+        return p, self._scanned(p, wanted.get(p, {}))
+
+    def _by_classes(self, p: int, edge: int, by_class: Mapping[int, int]) -> list[int]:
+        table = self.shape.positions[p].table
+        codes = dict(
+            zip(
+                self.tree.columns(p, edge),
+                (by_class[k] for k in self.tree.edges[edge].classes),
+                strict=True,
+            )
+        )
+        row = tuple(codes.get(c, NULL) for c in self.base.held[table])
+        key = self.base.key(p, edge, row)
+        gone = self.gone.get(table, frozenset())
+        found = [n for n in self.base.matching(p, edge, key) if n not in gone]
+        return found + [-1 - i for i in range(len(self.new.get(table, ())))]
+
+    def _scanned(self, p: int, wanted: Mapping[str, int]) -> list[int]:
+        table = self.shape.positions[p].table
+        rows = self.base.tables[table]
+        fit = self.base.present(p).copy()
+        for column, code in wanted.items():
+            fit &= rows.column(column) == code
+        gone = self.gone.get(table, frozenset())
+        found = [n for n in np.flatnonzero(fit).tolist() if n not in gone]
+        return found + [-1 - i for i in range(len(self.new.get(table, ())))]
+
+
+def told(base: Base) -> tuple[Place, ...]:
+    """The held columns that the view shows, in its order."""
+    held = {(p, c) for p, at in enumerate(base.shape.positions) for c in base.held[at.table]}
+    found = [place for _, place in base.shape.outputs if place in held]
+    return tuple(dict.fromkeys(found))
+
+
+def tagged(base: Base) -> tuple[int, ...]:
+    """The positions of which the view shows more than is held."""
+    shape = base.shape
+    return tuple(p for p in range(len(shape.positions)) if beyond(base, p))
+
+
+def beyond(base: Base, p: int) -> tuple[str, ...]:
+    """The columns of a position that the view shows and that are not held."""
+    held = base.held[base.shape.positions[p].table]
+    columns = dict.fromkeys(c for c, _ in base.shape.positions[p].columns)
+    return tuple(c for c in columns if c not in held and (p, c) in base.shape.shown)
+
+
+def effect(
+    base: Base,
+    changes: Changes,
+    *,
+    asked: Iterable[Signature] = (),
+    most: int | None = None,
+    steps: int = STEPS,
+) -> Effect:
+    """What changes do to the view; at most so many rows that were not asked for."""
+    budget = [steps]
+    old, new = State(base, Changes(), budget), State(base, changes, budget)
+    found, expected = Effect(), frozenset(asked)
+    for way, before, after in ((found.added, new, old), (found.removed, old, new)):
+        for embedding in _touched(before, changes, put_in=before is new):
+            signature = before.signature(embedding)
+            if signature in way or after.shows(signature) is not None:
+                continue
+            way[signature] = embedding
+            if most is not None and len(way.keys() - expected) >= most:
+                found.complete = False
+                break
+    return found
+
+
+def _touched(state: State, changes: Changes, *, put_in: bool) -> Iterator[Embedding]:
+    """The embeddings of a state through rows that were put in, or taken away."""
+    for p, position in enumerate(state.shape.positions):
+        table = position.table
+        if put_in:
+            numbers = [-1 - i for i in range(len(changes.new.get(table, ())))]
+        else:
+            numbers = sorted(changes.gone.get(table, ()))
+        for number in numbers:
+            yield from state.through(p, number)

@@ -1,0 +1,201 @@
+"""The rows beside a request, found in the tables: for a view whose rows are not held in memory.
+
+Where a view shows all that would be held, a view row that is asked for tells what its segments are
+and which keys they have on every edge of the join tree. Segments that may come or go are *origins*:
+of an insertion those that no table has, of anything else all. From each origin joins lead outwards,
+all keys of an edge at once:
+
+    keys(p → q)  =  of the origin's rows at p, or of the rows that were found at p
+
+An embedding through an origin has nothing but segments and rows that were found from it, and a view
+row is shown by one embedding alone. So whatever the search asks of these rows, all rows would answer.
+Where too many are beside an origin (every order of a country, if its country were to go), the first
+of them are taken and the origin is *open*: a side effect that they show is one, but that they show
+none says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.joins.join_trees import Keys, Tree
+from belvedere.joins.normal_form import Shape
+from belvedere.memory import kinds
+from belvedere.updating.request.view_rows import ViewRow
+from belvedere.updating.side_effects.in_memory import TooMuch
+from belvedere.updating.summary.base_tables import Base, Mask
+from belvedere.updating.summary.filter import Lookups
+from belvedere.updating.summary.loading import coded, load, members_of
+
+MOST_NEAR = 100_000
+"""Rows that are found from one origin."""
+MOST_KEYS = 10_000
+"""Keys that are looked for at once."""
+FIRST = 1_000
+"""Of more keys, or rows, than that: how many are gone on with."""
+
+
+class Finder(Protocol):
+    """Who finds rows of the tables by value."""
+
+    def find(self, table: str, values: pa.Table, most: int) -> pa.Table | None:
+        """The used columns of all rows that agree with one of some on their columns, NULL with NULL.
+
+        Of more than `most` one row more than that, or None if there is no telling which.
+        """
+
+
+def unseen(shape: Shape, held: Mapping[str, Sequence[str]]) -> list[str]:
+    """What a view would have to show for its rows to be found by its own: columns, with tables."""
+    return [
+        f"{at.table}.{c}"
+        for p, at in enumerate(shape.positions)
+        for c in held[at.table]
+        if (p, c) not in shape.shown
+    ]
+
+
+def near(
+    tree: Tree,
+    held: Mapping[str, tuple[str, ...]],
+    keys: Keys,
+    finder: Finder,
+    delete: Sequence[ViewRow],
+    insert: Sequence[ViewRow],
+) -> Lookups:
+    """The rows beside some view rows to delete and to insert; `TooMuch` if a row has too many copies."""
+    walk = _Walk(tree, held, finder, delete, insert)
+    found = walk.found()
+    tables = {t: pa.concat_tables(some) for t, some in found.items()}
+    base = load(tree, held, tables)
+    for table, some in found.items():
+        _count(base, table, some)
+    base.open = frozenset(walk.open)
+    return Lookups(base, keys)
+
+
+def is_there(
+    shape: Shape,
+    p: int,
+    held: Mapping[str, tuple[str, ...]],
+    finder: Finder,
+    told: Mapping[str, Any],
+) -> bool:
+    """Whether the table of a position has the segment that a view row tells, and the view takes it."""
+    table = shape.positions[p].table
+    found = finder.find(table, _table(shape, table, held[table], [told]), MOST_NEAR)
+    return found is None or bool(members_of(shape, p, found).any())
+
+
+def _table(
+    shape: Shape, table: str, columns: Sequence[str], told: Sequence[Mapping[str, Any]]
+) -> pa.Table:
+    types = shape.used[table]
+    return pa.table(
+        {c: pa.array([some[c] for some in told], kinds.arrow(types[c])) for c in columns}
+    )
+
+
+def _count(base: Base, table: str, found: Iterable[pa.Table]) -> None:
+    """How often rows are there: whoever found one found all its copies."""
+    rows = base.tables[table]
+    counts = np.zeros(rows.size, dtype=np.int64)
+    for some in found:
+        numbers = rows.numbers(coded(base, table, some))
+        np.maximum(counts, np.bincount(numbers, minlength=rows.size), out=counts)
+    rows.counts = counts
+
+
+class _Walk:
+    def __init__(
+        self,
+        tree: Tree,
+        held: Mapping[str, tuple[str, ...]],
+        finder: Finder,
+        delete: Sequence[ViewRow],
+        insert: Sequence[ViewRow],
+    ) -> None:
+        self.tree, self.shape, self.held, self.finder = tree, tree.shape, held, finder
+        self.only_inserts = not delete
+        self.segments = {t: self._segments(t, [*delete, *insert]) for t in self.shape.tables}
+        self.by_table: dict[str, list[pa.Table]] = {t: [] for t in self.shape.tables}
+        self.open: set[str] = set()
+
+    def found(self) -> dict[str, list[pa.Table]]:
+        """What was found of each table, by whom it was found."""
+        origins = {t: self._stored(t, segments) for t, segments in self.segments.items()}
+        for table, rows in origins.items():
+            for p in self.shape.at(table):
+                self._outwards(p, rows)
+        return self.by_table
+
+    def _segments(self, table: str, asked: Sequence[ViewRow]) -> pa.Table:
+        """What view rows say of a table's rows, at any of its positions."""
+        told = [row.told_of(self.shape, p) for p in self.shape.at(table) for row in asked]
+        return _distinct(_table(self.shape, table, self.held[table], told))
+
+    def _stored(self, table: str, segments: pa.Table) -> pa.Table:
+        """Find the segments that a table has; which of them are origins."""
+        rows = self.finder.find(table, segments, MOST_NEAR)
+        if rows is None or rows.num_rows > MOST_NEAR:
+            raise TooMuch(
+                f"a row of {table!r} is there more than {MOST_NEAR} times", reason="TOO_MUCH"
+            )
+        self.by_table[table].append(rows)
+        if not self.only_inserts:
+            return segments
+        there = rows
+        for p in self.shape.at(table):
+            there = there.filter(pa.array(members_of(self.shape, p, there)))
+        return segments.filter(pa.array(~agreeing(segments, there.select(segments.column_names))))
+
+    def _outwards(self, origin: int, rows: pa.Table) -> None:
+        """Follow the joins from some rows of a position, each edge away from it."""
+        left, todo = MOST_NEAR, [(origin, -1, rows)]
+        while todo:
+            p, came, here = todo.pop()
+            for e in self.tree.around[p]:
+                keys = _distinct(here.select(list(self.tree.columns(p, e))).drop_null())
+                if e == came or not keys.num_rows:
+                    continue
+                q = self.tree.edges[e].across(p)
+                table = self.shape.positions[q].table
+                keys = keys.rename_columns(list(self.tree.columns(q, e)))
+                many = keys.num_rows > MOST_KEYS
+                found = self.finder.find(table, keys.slice(0, FIRST) if many else keys, left)
+                if found is None or found.num_rows > left:
+                    many, found = True, self._none(table) if found is None else found[:FIRST]
+                if many:
+                    self.open.add(self.shape.positions[origin].table)
+                left = max(left - found.num_rows, FIRST)
+                self.by_table[table].append(found)
+                members = pa.array(members_of(self.shape, q, found))
+                todo.append((q, e, found.filter(members)))
+
+    def _none(self, table: str) -> pa.Table:
+        types = self.shape.used[table]
+        return pa.schema({c: kinds.arrow(k) for c, k in types.items()}).empty_table()
+
+
+def _distinct(rows: pa.Table) -> pa.Table:
+    return rows.group_by(rows.column_names).aggregate([])
+
+
+def agreeing(rows: pa.Table, values: pa.Table) -> Mask:
+    """Which rows agree with one of some on all their columns, NULL with NULL."""
+    from belvedere.kernels.hashes.interning import Interner
+
+    codes = []
+    for name in values.column_names:
+        both = pa.chunked_array([*values[name].chunks, *rows[name].chunks], values[name].type)
+        whole = pa.concat_arrays(both.chunks)
+        indices = pc.dictionary_encode(whole, null_encoding="encode").indices
+        codes.append(indices.to_numpy(zero_copy_only=False).astype(np.int64))
+    numbers = Interner(len(codes)).ids(np.stack(codes, axis=1))
+    found: Mask = np.isin(numbers[values.num_rows :], numbers[: values.num_rows])
+    return found

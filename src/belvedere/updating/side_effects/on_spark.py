@@ -1,0 +1,237 @@
+"""What base changes do to a view, by joins that begin at the changed rows: for what memory does not do.
+
+`exact.py` follows joins in memory, and gives up where they are too many. Here an engine that has the
+tables (Spark, or DuckDB in tests) joins the few changed rows with the tables, position by position:
+
+    added     = ∪ over positions p   new rows at p ⋈ tables after the changes elsewhere
+    removed   = ∪ over positions p   gone rows at p ⋈ tables before the changes elsewhere
+
+and only the first few embeddings come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from belvedere.algebra.scalars import col, condition
+from belvedere.updating.side_effects.in_memory import (
+    Changes,
+    Effect,
+    Embedding,
+    NewRow,
+    Signature,
+    State,
+    TooMuch,
+)
+from belvedere.updating.summary.base_tables import Base
+from belvedere.updating.summary.domains import normal, plain
+from belvedere.updating.translate.constraints import BaseRow
+
+FETCHED = 1_000
+Values = tuple[Any, ...]
+"""What is held of a row, in Python's values."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Who has the tables: how SQL names one, and the rows of a query."""
+
+    table: Callable[[str], exp.Table]
+    fetch: Callable[[exp.Query], Sequence[Sequence[Any]]]
+
+
+@dataclass(frozen=True)
+class Made:
+    """Base changes with the whole rows that are put in, in the order of the changes."""
+
+    changes: Changes
+    new: Mapping[str, Sequence[BaseRow]]
+
+
+def effect_by(
+    engine: Engine, base: Base, made: Made, asked: Iterable[Signature], most: int
+) -> Effect:
+    """As `exact.effect`, by an engine; `TooMuch` if what it finds first does not tell."""
+    return _Restricted(engine, base, made).effect(frozenset(asked), most)
+
+
+class _Restricted:
+    def __init__(self, engine: Engine, base: Base, made: Made) -> None:
+        self.engine, self.base, self.made = engine, base, made
+        self.shape, self.tree = base.shape, base.tree
+        self.new = {t: [self._held(t, r) for r in rows] for t, rows in made.new.items()}
+        self.gone = {
+            t: [self._stored(t, n) for n in sorted(some)] for t, some in made.changes.gone.items()
+        }
+
+    def effect(self, asked: frozenset[Signature], most: int) -> Effect:
+        old, new = State(self.base, Changes()), State(self.base, self.made.changes)
+        found = Effect()
+        for way, before, after in ((found.added, new, old), (found.removed, old, new)):
+            for p in range(len(self.shape.positions)):
+                for embedding in self._embeddings(p, before is new, len(asked) + most):
+                    signature = before.signature(embedding)
+                    if signature in way or after.shows(signature) is not None:
+                        continue
+                    way[signature] = embedding
+                    if len(way.keys() - asked) >= most:
+                        found.complete = False
+                        break
+        return found
+
+    def _embeddings(self, p: int, put_in: bool, wanted: int) -> list[Embedding]:
+        """The first embeddings through changed rows at a position."""
+        begin = self._members(p) if put_in else self._leaving(p)
+        if not begin:
+            return []
+        rows = self.engine.fetch(self._query(p, begin, put_in))
+        found = [self._numbered(row, put_in) for row in rows]
+        signatures = {State(self.base, self.made.changes).signature(e) for e in found}
+        if len(rows) == FETCHED and len(signatures) < wanted:
+            raise TooMuch("this update joins too many rows to tell", reason="TOO_MUCH")
+        return found
+
+    def _query(self, p: int, begin: Sequence[Values], put_in: bool) -> exp.Select:
+        """Changed rows at a position joined with the rows elsewhere, from edge to edge."""
+        every = [
+            exp.column(f"c{i}", f"x{q}")
+            for q, at in enumerate(self.shape.positions)
+            for i in range(len(self.base.held[at.table]))
+        ]
+        listed = [exp.alias_(column, f"v{i}") for i, column in enumerate(every)]
+        table = self.shape.positions[p].table
+        query = exp.select(*listed).distinct().from_(self._listed(table, begin, f"x{p}"))
+        for came, q, e in self._outwards(p):
+            pairs = zip(self.tree.columns(came, e), self.tree.columns(q, e), strict=True)
+            on = [
+                exp.EQ(this=self._column(came, a), expression=self._column(q, b)) for a, b in pairs
+            ]
+            query = query.join(self._rows(q, put_in).subquery(f"x{q}"), on=exp.and_(*on))
+        for k in self.tree.dropped:
+            first, *others = (self._column(q, c) for q, c in self.shape.classes[k])
+            for other in others:
+                query = query.where(exp.EQ(this=first.copy(), expression=other))
+        return query.limit(FETCHED)
+
+    def _outwards(self, p: int) -> list[tuple[int, int, int]]:
+        """Every other position after one it joins with: that one, it, their edge."""
+        found, reached = [], [p]
+        for at in reached:
+            for e in self.tree.around[at]:
+                q = self.tree.edges[e].across(at)
+                if q not in reached:
+                    reached.append(q)
+                    found.append((at, q, e))
+        return found
+
+    def _column(self, p: int, column: str) -> exp.Column:
+        held = self.base.held[self.shape.positions[p].table]
+        return exp.column(f"c{held.index(column)}", f"x{p}")
+
+    def _rows(self, p: int, put_in: bool) -> exp.Query:
+        """The rows of a position that meet its selection, before the changes or after them."""
+        at = self.shape.positions[p]
+        held = self.base.held[at.table]
+        shown = [exp.alias_(col(c).expr.copy(), f"c{i}") for i, c in enumerate(held)]
+        query = exp.select(*shown).from_(self.engine.table(at.table))
+        if at.selection.conjuncts:
+            query = query.where(condition(at.selection.expr))
+        if not put_in:
+            return query
+        if gone := self.gone.get(at.table):
+            query = (
+                exp.select("*")
+                .from_(query.subquery("t"))
+                .where(exp.not_(self._among(at.table, gone)))
+            )
+        if new := self._members(p):
+            return exp.union(
+                query, exp.select("*").from_(self._listed(at.table, new, "n")), distinct=False
+            )
+        return query
+
+    def _among(self, table: str, rows: Sequence[Values]) -> exp.Exists:
+        """Whether a row is one of some, NULL the same as NULL."""
+        same = [
+            exp.NullSafeEQ(this=exp.column(f"c{i}", "t"), expression=exp.column(f"c{i}", "g"))
+            for i in range(len(self.base.held[table]))
+        ]
+        return exp.Exists(this=exp.select("1").from_(self._listed(table, rows, "g")).where(*same))
+
+    def _listed(self, table: str, rows: Sequence[Values], alias: str) -> exp.Subquery:
+        """Rows written out, each value of its type."""
+        parts = [
+            exp.select(*(self._constant(table, i, v) for i, v in enumerate(row))) for row in rows
+        ]
+        whole: exp.Query = parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
+        return whole.subquery(alias)
+
+    def _constant(self, table: str, i: int, value: Any) -> exp.Expr:
+        kind = self.shape.used[table][self.base.held[table][i]]
+        text = exp.null() if value is None else exp.convert(value)
+        if isinstance(value, bytes):
+            text = exp.HexString(this=value.hex())
+        elif value is not None and not isinstance(value, (bool, int)):
+            text = exp.Literal.string(str(value))
+        return exp.alias_(exp.cast(text, exp.DataType.build(kind, dialect="spark")), f"c{i}")
+
+    def _members(self, p: int) -> list[Values]:
+        """The rows put in that meet a position's selection."""
+        table = self.shape.positions[p].table
+        rows: Sequence[NewRow] = self.made.changes.new.get(table, ())
+        return [v for r, v in zip(rows, self.new.get(table, ()), strict=True) if p in r.members]
+
+    def _leaving(self, p: int) -> list[Values]:
+        """The rows taken away that met a position's selection."""
+        table = self.shape.positions[p].table
+        numbers = sorted(self.made.changes.gone.get(table, ()))
+        return [self._stored(table, n) for n in numbers if self.base.is_present(p, n)]
+
+    def _held(self, table: str, row: BaseRow) -> Values:
+        return tuple(row.get(c) for c in self.base.held[table])
+
+    def _stored(self, table: str, number: int) -> Values:
+        types = self.shape.used[table]
+        values = self.base.values(table, self.base.tables[table].row(number))
+        return tuple(plain(v, types[c]) for c, v in values.items())
+
+    def _numbered(self, row: Sequence[Any], put_in: bool) -> Embedding:
+        """The numbers of the rows of an embedding, given one after the other."""
+        found, at = [], 0
+        for p, position in enumerate(self.shape.positions):
+            width = len(self.base.held[position.table])
+            found.append(self._number(p, tuple(row[at : at + width]), put_in))
+            at += width
+        return tuple(found)
+
+    def _number(self, p: int, row: Values, put_in: bool) -> int:
+        table = self.shape.positions[p].table
+        types = [self.shape.used[table][c] for c in self.base.held[table]]
+        values = [normal(v, kind) for v, kind in zip(row, types, strict=True)]
+        columns = self.base.held[table]
+        codes = [self.base.domains[table, c].code(v) for c, v in zip(columns, values, strict=True)]
+        number = None if None in codes else self.base.find(table, tuple(codes))  # type: ignore[arg-type]
+        gone = self.made.changes.gone.get(table, frozenset()) if put_in else frozenset()
+        if number is not None and number not in gone and self.base.is_present(p, number):
+            return number
+        for i, new in enumerate(self.new.get(table, ())):
+            if [normal(v, kind) for v, kind in zip(new, types, strict=True)] == values:
+                return -1 - i
+        if self.base.open:
+            return self._taken_in(p, values)
+        raise TooMuch(f"{table!r} was changed meanwhile", reason="CONCURRENT_CHANGE")
+
+    def _taken_in(self, p: int, values: Sequence[int | str | None]) -> int:
+        """The number of a stored row of a position that was not among those in memory."""
+        table = self.shape.positions[p].table
+        columns = self.base.held[table]
+        pairs = zip(columns, values, strict=True)
+        row = np.array([[self.base.domains[table, c].added(v) for c, v in pairs]], dtype=np.int64)
+        number = self.base.numbered(table, row)
+        self.base.count(table, number, np.ones(1, np.int64), {p: np.ones(1, dtype=bool)})
+        return int(number[0])

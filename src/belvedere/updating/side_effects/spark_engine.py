@@ -1,0 +1,94 @@
+"""Spark as the engine of what memory does not do: the summary's aggregations, restricted joins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from belvedere.delta.stamps import Vector
+from belvedere.delta.tables import Table
+from belvedere.errors import BelvedereError, Unsupported
+from belvedere.joins.join_trees import Keys, Tree
+from belvedere.lake.offline import Tables
+from belvedere.memory import kinds
+from belvedere.updating.side_effects.on_spark import Engine
+from belvedere.updating.summary.base_tables import held_columns
+from belvedere.updating.summary.in_tables.build import Built, Passes, summary_of
+from belvedere.updating.translate.constraints import BaseRow, checks_of
+
+if TYPE_CHECKING:
+    from belvedere.lake.sessions.workspace import Work
+
+
+def pinned(table: Table, version: int) -> exp.Table:
+    """A version of a table, as SQL reads it."""
+    found = exp.to_table(table.reference, dialect="spark")
+    number = exp.Literal.number(version)
+    found.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
+    return found
+
+
+def engine_of(lake: Tables, vector: Vector) -> Engine | None:
+    """The tables of a lake at some versions, joined by Spark; None of a lake that has no Spark."""
+    work = getattr(lake, "work", None)
+    if work is None:
+        return None
+
+    def fetch(query: exp.Query) -> Sequence[Sequence[Any]]:
+        with work() as w:
+            return _rows(w, query)
+
+    return Engine(lambda t: pinned(lake.table(t), vector[t].version), fetch)
+
+
+def checks_by(lake: Tables, table: Table) -> Callable[[str, BaseRow], bool] | None:
+    """Spark, asked whether a row breaks a CHECK of a table; None of a lake that has no Spark."""
+    work = getattr(lake, "work", None)
+    if work is None:
+        return None
+    texts, known = checks_of(table), dict[tuple[Any, ...], bool]()
+    types = {c: kind for c, kind in table.columns if kinds.is_exact(kind)}
+
+    def asked(name: str, row: BaseRow) -> bool:
+        key = name, *(row.get(c) for c in types)
+        if key not in known:
+            one = {c: pa.array([row.get(c)], kinds.arrow(kind)) for c, kind in types.items()}
+            try:
+                with work() as w:
+                    held = w.hold("checked", pa.table(one), types)
+                    found = w.query(f"SELECT NOT ({texts[name]}) AS broken FROM {held}").toArrow()
+            except BelvedereError as why:
+                raise Unsupported(
+                    f"the constraint {name} ({texts[name]}) cannot be checked of one row alone",
+                    detail=why.message,
+                    hint="change the tables themselves",
+                    reason="CHECK_EXPRESSION",
+                ) from why
+            known[key] = bool(found["broken"][0].as_py())
+        return known[key]
+
+    return asked
+
+
+def built_on(lake: Tables, tree: Tree, keys: Keys, vector: Vector) -> Built:
+    """The summary of a view at some versions of its tables, by jobs of Spark; no rows come here."""
+    tables = {t: lake.table(t) for t in tree.shape.tables}
+    with lake.work() as w:  # type: ignore[attr-defined]
+
+        def run(_: str, query: exp.Query) -> str:
+            name: str = w.register("updating", w.keep(w.query(query.sql(dialect="spark"))))
+            return name
+
+        def table(name: str) -> exp.Table:
+            return pinned(tables[name], vector[name].version)
+
+        made = Passes(tree, held_columns(tree.shape, keys), keys, table, run).run_all_counted()
+        return summary_of(tree, made, lambda name: w.query(f"SELECT * FROM {name}").toArrow())
+
+
+def _rows(w: Work, query: exp.Query) -> list[tuple[Any, ...]]:
+    found = w.query(query.sql(dialect="spark")).toArrow()
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))

@@ -1,0 +1,317 @@
+"""The base tables in memory, as far as a view compares them: numbers for values, rows as sets.
+
+Held of a table are the columns on which the view joins it and those that tell its rows apart: its
+declared key where the view shows that, otherwise every column that the view uses. Rows that agree
+on what is held are one row with a count. A table's rows stand once, however often a view lists it;
+whether a row meets the selection of a position is that position's `member`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from belvedere.errors import Internal
+from belvedere.joins.join_trees import Tree
+from belvedere.joins.normal_form import Shape
+from belvedere.updating.summary.domains import NULL, Codes, Domain
+
+if TYPE_CHECKING:
+    from belvedere.kernels.hashes.interning import Interner
+    from belvedere.kernels.postings import Postings
+
+Row = tuple[int, ...]
+"""A row of a table: the numbers of its held columns, in their order."""
+
+Mask = npt.NDArray[np.bool_]
+_SHIFT = 32
+
+
+class NotHeld(Internal):
+    """A row goes that is not held: what is held is not what its vector says."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(f"a row went from {table!r} that is not held", reason="STATE_MISMATCH")
+        self.table = table
+
+
+def held_columns(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The columns of each table that are held in memory."""
+    held = {}
+    for table in shape.tables:
+        used = tuple(shape.used[table])
+        positions = shape.at(table)
+        key = keys.get(table)
+        shown = key is not None and all((p, c) in shape.shown for p in positions for c in key)
+        if key is None or not shown:
+            held[table] = used
+            continue
+        joined = {c for p in positions for c in used if (p, c) in shape.class_of}
+        held[table] = tuple(c for c in used if c in joined or c in key)
+    return held
+
+
+@dataclass
+class Rows:
+    """The rows of one table."""
+
+    columns: tuple[str, ...]
+    codes: list[Codes]
+    """One array for each held column; like all arrays of rows with room at the end."""
+    counts: Codes
+    """How many base rows each row stands for; 0 if it is gone."""
+    size: int
+    members: dict[int, Mask]
+    """For each position of the table, which rows meet its selection."""
+    interner: Interner | None = None
+    """Rows by what is held of them, if that was looked up."""
+
+    def numbers(self, rows: Codes) -> Codes:
+        """The numbers of rows, given as an array of them; new ones get those that follow."""
+        if self.interner is None:
+            from belvedere.kernels.hashes.interning import Interner
+
+            self.interner = Interner(len(self.columns))
+            self.interner.ids(np.stack([c[: self.size] for c in self.codes], axis=1))
+        return self.interner.ids(rows).astype(np.int64)
+
+    def row(self, number: int) -> Row:
+        """A row by its number."""
+        return tuple(int(c[number]) for c in self.codes)
+
+    def column(self, name: str) -> Codes:
+        """The numbers of one column."""
+        return self.codes[self.columns.index(name)][: self.size]
+
+
+class Base:
+    """The rows of all tables of a view, and where to find them by the keys of a join tree."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        held: Mapping[str, tuple[str, ...]],
+        domains: Mapping[tuple[str, str], Domain],
+    ) -> None:
+        self.tree, self.shape, self.held = tree, tree.shape, dict(held)
+        self.domains: dict[tuple[str, str], Domain] = dict(domains)
+        self.tables: dict[str, Rows] = {}
+        self.open: frozenset[str] = frozenset()
+        """Tables whose segments join with more rows than are here."""
+        self.pairs: dict[int, Domain] = {
+            e: Domain(np.zeros(0, dtype=np.int64), True)
+            for e, edge in enumerate(tree.edges)
+            if len(edge.classes) > 1
+        }
+        self._indexes: dict[tuple[int, int], Postings] = {}
+        self._keys: dict[tuple[int, int], Codes] = {}
+        self._numbered: dict[tuple[int, int], int] = {}
+
+    def rooted(self, root: int) -> Base:
+        """The same rows, seen from another root."""
+        other = Base(self.tree.rooted(root), self.held, self.domains)
+        other.tables, other.pairs = self.tables, self.pairs
+        other._indexes, other._keys, other._numbered = self._indexes, self._keys, self._numbered
+        return other
+
+    def rows_at(self, position: int) -> Rows:
+        """The rows of a position's table."""
+        return self.tables[self.shape.positions[position].table]
+
+    def present(self, position: int) -> Mask:
+        """Which rows are there and meet the position's selection."""
+        rows = self.rows_at(position)
+        found: Mask = rows.members[position][: rows.size] & (rows.counts[: rows.size] > 0)
+        return found
+
+    def is_present(self, position: int, number: int) -> bool:
+        """Whether one row is there and meets the position's selection."""
+        rows = self.rows_at(position)
+        return bool(rows.counts[number] > 0 and rows.members[position][number])
+
+    def width(self, edge: int) -> int:
+        """How many keys an edge has."""
+        if edge in self.pairs:
+            return len(self.pairs[edge])
+        p = self.tree.edges[edge].one
+        column = self.tree.columns(p, edge)[0]
+        return len(self.domains[self.shape.positions[p].table, column])
+
+    def keys(self, position: int, edge: int) -> Codes:
+        """The key on an edge of every row of a position; -1 if a part of it is NULL."""
+        rows = self.rows_at(position)
+        known = self._keys.get((position, edge))
+        done = 0 if known is None else self._numbered[position, edge]
+        if known is None or done < rows.size:
+            parts = [rows.column(c)[done:] for c in self.tree.columns(position, edge)]
+            known = with_room(np.zeros(0, np.int64) if known is None else known, rows.size)
+            known[done : rows.size] = self._combined(edge, parts)
+            self._keys[position, edge] = known
+            self._numbered[position, edge] = rows.size
+        return known[: rows.size]
+
+    def number_keys(self) -> None:
+        """Number the keys of all rows: what has no number joins with nothing; then sort by them."""
+        ends = [(p, e) for p, around in enumerate(self.tree.around) for e in around]
+        for position, edge in ends:
+            self.keys(position, edge)
+        for position, edge in ends:
+            self.index(position, edge)
+
+    def key(self, position: int, edge: int, row: Row) -> int | None:
+        """The key of a row that need not be there; None if no row has it."""
+        columns = self.rows_at(position).columns
+        parts = [row[columns.index(c)] for c in self.tree.columns(position, edge)]
+        if NULL in parts:
+            return NULL
+        if edge not in self.pairs:
+            return parts[0]
+        found = parts[0]
+        for part in parts[1:]:
+            code = self.pairs[edge].code(found << _SHIFT | part)
+            if code is None:
+                return None
+            found = code
+        return found
+
+    def _combined(self, edge: int, parts: Sequence[Codes]) -> Codes:
+        found = np.array(parts[0], dtype=np.int64)
+        for part in parts[1:]:
+            null = (found < 0) | (part < 0)
+            both = np.where(null, 0, found << _SHIFT | np.maximum(part, 0))
+            domain = self.pairs[edge]
+            if len(domain) == 0:
+                self.pairs[edge] = domain = Domain.of_integers(both[~null])
+            coded = np.full(len(both), NULL, dtype=np.int64)
+            coded[~null] = domain.codes_of(both[~null])
+            found = coded
+        return found
+
+    def index(self, position: int, edge: int) -> Postings:
+        """The rows of a position by their keys on an edge, the gone ones among them."""
+        found = self._indexes.get((position, edge))
+        if found is None:
+            from belvedere.kernels.postings import Postings
+
+            found = Postings(self.keys(position, edge), self.width(edge))
+            self._indexes[position, edge] = found
+        return found
+
+    def matching(self, position: int, edge: int, key: int | None) -> list[int]:
+        """The rows that are there, meet the position's selection and have a key on an edge."""
+        if key is None or key < 0:
+            return []
+        rows = self.rows_at(position)
+        member, counts = rows.members[position], rows.counts
+        return [n for n in self.index(position, edge).rows(key) if counts[n] > 0 and member[n]]
+
+    def find(self, table: str, row: Row) -> int | None:
+        """The number of a row, there or gone; None if it never was there."""
+        rows = self.tables[table]
+        edge, position = self._finest(table)
+        if edge is None:
+            same = np.ones(rows.size, dtype=bool)
+            for column, code in zip(rows.codes, row, strict=True):
+                same &= column[: rows.size] == code
+            places = np.flatnonzero(same)
+            return int(places[0]) if len(places) else None
+        key = self.key(position, edge, row)
+        if key is None:
+            return None
+        numbers = np.asarray(self._with_key(position, edge, key), dtype=np.int64)
+        for column, code in zip(rows.codes, row, strict=True):
+            numbers = numbers[column[numbers] == code]
+        return int(numbers[0]) if len(numbers) else None
+
+    def _with_key(self, position: int, edge: int, key: int) -> Sequence[int]:
+        if key >= 0:
+            return self.index(position, edge).rows(key)
+        return np.flatnonzero(self.keys(position, edge) < 0).tolist()
+
+    def _finest(self, table: str) -> tuple[int | None, int]:
+        """The edge by which a table's rows are found fastest."""
+        at = [(e, p) for p in self.shape.at(table) for e in self.tree.around[p]]
+        if not at:
+            return None, -1
+        return max(at, key=lambda pair: self.width(pair[0]))
+
+    def numbered(self, table: str, rows: Codes) -> Codes:
+        """The numbers of rows of a table; those that never were there are there no times yet."""
+        held = self.tables[table]
+        numbers = held.numbers(rows)
+        assert held.interner is not None
+        if held.interner.size > held.size:
+            self._append(table, held.interner.keys[held.size : held.interner.size])
+        return numbers
+
+    def _append(self, table: str, new: Codes) -> None:
+        rows = self.tables[table]
+        first, size = rows.size, rows.size + len(new)
+        rows.codes = [with_room(c, size) for c in rows.codes]
+        for column, codes in zip(rows.codes, new.T, strict=True):
+            column[first:size] = codes
+        rows.counts = with_room(rows.counts, size)
+        rows.members = {p: with_room(m, size) for p, m in rows.members.items()}
+        rows.size = size
+        numbers = np.arange(first, size)
+        for p in self.shape.at(table):
+            for e in self.tree.around[p]:
+                self._index_late(p, e, numbers)
+
+    def _index_late(self, position: int, edge: int, numbers: Codes) -> None:
+        keys = self.keys(position, edge)[numbers]
+        index = self._indexes.get((position, edge))
+        if index is not None:
+            index.add(numbers, keys, self.width(edge))
+            if index.stale:
+                del self._indexes[position, edge]
+
+    def count(self, table: str, numbers: Codes, signs: Codes, members: Mapping[int, Mask]) -> None:
+        """Change how often rows are there; `NotHeld` if one goes that is not."""
+        rows = self.tables[table]
+        np.add.at(rows.counts, numbers, signs)
+        if (rows.counts[numbers] < 0).any():
+            raise NotHeld(table)
+        came = signs > 0
+        # What a selection asks for may not be held, and differ from when the row was seen first.
+        for p, member in members.items():
+            rows.members[p][numbers[came]] = member[came]
+
+    def are_present(self, position: int, numbers: Codes) -> Mask:
+        """Which of some rows are there and meet the position's selection."""
+        rows = self.rows_at(position)
+        found: Mask = (rows.counts[numbers] > 0) & rows.members[position][numbers]
+        return found
+
+    def values(self, table: str, row: Row) -> dict[str, int | str | None]:
+        """The values of a row, as the domains know them."""
+        return {
+            c: self.domains[table, c].value(code)
+            for c, code in zip(self.held[table], row, strict=True)
+        }
+
+    @property
+    def bytes(self) -> int:
+        """What the rows take: the lookup part of a summary."""
+        return sum(
+            sum(c.nbytes for c in rows.codes) + rows.counts.nbytes for rows in self.tables.values()
+        )
+
+
+def roomy(known: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same numbers, before room for some that follow: the first change need not make it."""
+    return with_room(known, len(known) + 1)[: len(known)]
+
+
+def with_room(known: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """An array with the same beginning and room for so many numbers, and for some that follow."""
+    if len(known) >= size:
+        return known
+    room = np.empty(size + size // 8 + 16, dtype=known.dtype)
+    room[: len(known)] = known
+    room[len(known) :] = 0
+    return room

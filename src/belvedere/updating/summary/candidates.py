@@ -1,0 +1,133 @@
+"""Candidate rows: those that are most likely to become part of a view row by random insertions.
+
+A partial embedding is ranked by the segments it misses, then by how likely they are to come with
+the right keys, each key as likely as any other. One pass up and one down the join tree finds, for
+every row, the best partial embedding it is in:
+
+    cost = 1000 · missing + Σ log(keys) over the joins where something is missing
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from belvedere.updating.summary.base_tables import Base
+from belvedere.updating.summary.classes import Candidates
+from belvedere.updating.summary.database_graph import Counts, Graph
+
+MISSING = 1000.0
+
+
+def best_candidates(base: Base, graph: Graph, share: float) -> Candidates:
+    """A share of the extended rows of all positions: the ones of best rank."""
+    costs = ranks(base, graph)
+    rows = [np.flatnonzero(e) for e in graph.extended]
+    every = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
+    wanted = round(share * len(every))
+    # Equal costs are taken in the order of rows, so that the same data gives the same candidates.
+    order = np.argsort(every, kind="stable")[:wanted]
+    chosen = np.zeros(len(every), dtype=bool)
+    chosen[order] = True
+    parts = np.split(chosen, np.cumsum([len(r) for r in rows])[:-1])
+    return [r[c].astype(np.int64) for r, c in zip(rows, parts, strict=True)]
+
+
+def counted_candidates(base: Base, graph: Graph, count: int) -> Candidates:
+    """The rows of so many partial embeddings, best first, each begun from a row not taken yet."""
+    costs = ranks(base, graph)
+    rows = [np.flatnonzero(x & ~w) for x, w in zip(graph.extended, graph.whole, strict=True)]
+    every = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
+    at = np.repeat(np.arange(len(rows)), [len(r) for r in rows])
+    numbers = np.concatenate(rows)
+    taken: list[dict[int, None]] = [{} for _ in costs]
+    for place in np.argsort(every, kind="stable"):
+        p, number = int(at[place]), int(numbers[place])
+        if count == 0:
+            break
+        if number not in taken[p]:
+            count -= 1
+            for q, other in embedding(base, graph, costs, p, number):
+                taken[q][other] = None
+    return [np.array(sorted(t), dtype=np.int64) for t in taken]
+
+
+def embedding(
+    base: Base, graph: Graph, costs: list[Counts], p: int, number: int
+) -> list[tuple[int, int]]:
+    """A partial embedding from a row outwards, the best partner at each step."""
+    found, todo = [(p, number)], [(p, number, -1)]
+    while todo:
+        at, row, came = todo.pop()
+        for e in base.tree.around[at]:
+            q = base.tree.edges[e].across(at)
+            partners = [
+                n for n in base.matching(q, e, int(base.keys(at, e)[row])) if graph.extended[q][n]
+            ]
+            if e != came and partners:
+                best = min(partners, key=lambda n: (float(costs[q][n]), n))
+                found.append((q, best))
+                todo.append((q, best, e))
+    return found
+
+
+def ranks(base: Base, graph: Graph) -> list[Counts]:
+    """The cost of the best partial embedding of every extended row; of others, infinite."""
+    tree = base.tree
+    n = len(graph.extended)
+    below: list[dict[int, Counts]] = [{} for _ in range(n)]
+    for p in reversed(tree.down):
+        if p != tree.root:
+            e = tree.parent_edge[p]
+            own = sum(below[p].values(), np.zeros(len(graph.extended[p])))
+            below[tree.parent(e)][e] = _seen(base, graph, p, e, own, len(tree.side(e, p)))
+    costs = [sum(below[p].values(), np.zeros(len(graph.extended[p]))) for p in range(n)]
+    for p in tree.down:
+        for e in tree.child_edges[p]:
+            child = tree.child(e)
+            rest = costs[p] - below[p][e]
+            costs[child] = costs[child] + _seen(base, graph, p, e, rest, len(tree.side(e, p)))
+    return _with_dangling(base, graph, costs)
+
+
+def _seen(base: Base, graph: Graph, p: int, e: int, own: Counts, missing: int) -> Counts:
+    """What each row at the other end pays for a side: its best partner's cost, or all of it."""
+    q = base.tree.edges[e].across(p)
+    nothing = cost_of_none(missing, base.width(e))
+    return np.where(
+        np.isinf(best := _best(base, p, e, own, graph.extended[p])[base.keys(q, e)]), nothing, best
+    )
+
+
+def cost_of_none(segments: int, keys: int) -> float:
+    """What it costs to miss some segments beyond a join of so many keys."""
+    return segments * MISSING + math.log(max(keys, 1))
+
+
+def _best(base: Base, p: int, e: int, costs: Counts, which: npt.NDArray[np.bool_]) -> Counts:
+    """The least cost of some rows of a position for each key; last, for NULL, none."""
+    keys = base.keys(p, e)
+    found = np.full(base.width(e) + 1, np.inf)
+    rows = np.flatnonzero(which & (keys >= 0))
+    np.minimum.at(found, keys[rows], costs[rows])
+    return found
+
+
+def _with_dangling(base: Base, graph: Graph, costs: list[Counts]) -> list[Counts]:
+    """A row that is in view rows ranks as the dangling rows it joins with do."""
+    tree = base.tree
+    costs = [
+        np.where(e & ~w, c, np.inf)
+        for c, e, w in zip(costs, graph.extended, graph.whole, strict=True)
+    ]
+    for upwards in (True, False):
+        for p in reversed(tree.down) if upwards else tree.down:
+            for e in [tree.parent_edge[p]] if upwards else tree.child_edges[p]:
+                if e >= 0:
+                    q = tree.edges[e].across(p)
+                    seen = _best(base, p, e, costs[p], graph.extended[p])[base.keys(q, e)]
+                    better = graph.extended[q] & graph.whole[q]
+                    costs[q] = np.where(better, np.minimum(costs[q], seen), costs[q])
+    return costs

@@ -1,0 +1,212 @@
+"""The join cardinality summary: classes of extended rows as supernodes, joins as weighted edges.
+
+Rows of a position are in one class if their join cardinality is the same, they have partners in the
+same child positions (Def. 5.5) and are complete on the same edges: with partners from which rows lead
+to all positions beyond. Where the view projects, what they show is also the same (Sec. 8.2). A candidate
+is a class of its own. With each class stand
+
+    size      |c|, its rows
+    means     for each child position, the expected partners, weighted by theirs: Σ est·|E|/|c|
+    est       the product of the means: the expected join cardinality (Fig. 7)
+    reach     by how much the number of view rows grows when est does by one, all else the same
+
+Def. 5.5 looks down the tree alone, and takes rows that lack a partner above, or on several sides, for
+those that lack but one: an insertion that completes some of them is then averaged over all. With the
+edges on which they are complete, rows that one new segment completes are told from those that it
+does not, so that the presence of its side effects is known without candidates.
+
+`reach` lets an estimate stop where a change is spread over a class: what lies above a class need
+not be gone through again. The joins of classes are kept by key as well, for the segments of an
+update, which are joined with their neighbours exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from belvedere.joins.join_trees import Tree
+from belvedere.updating.summary.base_tables import Base, roomy
+from belvedere.updating.summary.database_graph import MOST, Counts, Graph
+from belvedere.updating.summary.domains import Codes, Domain
+from belvedere.updating.summary.shown_columns import Shown
+
+if TYPE_CHECKING:
+    from belvedere.kernels.lists import Lists
+
+NONE = -1
+FEW = 1000
+"""Classes made since that are too few to be worth numbering all again."""
+_SHIFT = 32
+ROOM = 26
+"""Bits of a class beside its join cardinality, which has 37."""
+
+Candidates = list[npt.NDArray[np.int64]]
+"""The rows of each position that are classes of their own."""
+
+
+class Names:
+    """The numbers of a position's classes: by signature, then the candidates', then later ones."""
+
+    def __init__(
+        self, tree: Tree, graph: Graph, p: int, candidates: Codes, shown: Shown | None, rows: Codes
+    ) -> None:
+        self.position, self.candidates, self.shown = p, np.unique(candidates), shown
+        self.children = len(tree.child_edges[p])
+        self.cardinalities = Domain.of_integers(self._in_common(graph, rows))
+        self.signatures = self.cardinalities
+        if shown is not None:
+            self.signatures = Domain.of_integers(self._signatures(graph, rows))
+        self.first = len(self.signatures)
+
+    def __len__(self) -> int:
+        return len(self.signatures) + len(self.candidates)
+
+    @property
+    def later(self) -> int:
+        """How many classes were made since."""
+        return len(self.signatures) - self.first
+
+    def _in_common(self, graph: Graph, rows: Codes) -> Codes:
+        """What rows of a class have in common, whatever they show."""
+        p = self.position
+        complete = graph.completes.heard[p][rows].astype(np.int64)
+        bits = graph.joined[p][rows] | complete << self.children
+        return cardinality_codes(graph.jcard[p][rows], bits)
+
+    def _signatures(self, graph: Graph, rows: Codes) -> Codes:
+        found = self._in_common(graph, rows)
+        if self.shown is None:
+            return found
+        return self.cardinalities.codes_of(found) << _SHIFT | self.shown.of(rows)
+
+    def of(self, graph: Graph, rows: Codes) -> Codes:
+        """The class of each of some rows; -1 of those that are no extended rows."""
+        found = np.full(len(rows), NONE, dtype=np.int64)
+        there = graph.extended[self.position][rows]
+        codes = self.signatures.codes_of(self._signatures(graph, rows[there]))
+        found[there] = np.where(codes < self.first, codes, codes + len(self.candidates))
+        if len(self.candidates):
+            at = np.minimum(np.searchsorted(self.candidates, rows), len(self.candidates) - 1)
+            own = there & (self.candidates[at] == rows)
+            found[own] = self.first + at[own]
+        return found
+
+
+def class_bits(tree: Tree, p: int) -> tuple[dict[int, int], dict[int, int]]:
+    """The bits of a position's classes: for edges to children with partners, for edges that are complete.
+
+    Edges that have no room are without: of them classes tell nothing.
+    """
+    children, around = tree.child_edges[p], tree.around[p]
+    bits = [1 << bit if bit < ROOM else 0 for bit in range(len(children) + len(around))]
+    first = len(children)
+    return dict(zip(children, bits, strict=False)), dict(zip(around, bits[first:], strict=True))
+
+
+def cardinality_codes(jcard: Codes, bits: Codes) -> Codes:
+    """Join cardinalities and bits, as many as have room, as one number each."""
+    found: Codes = jcard << ROOM | bits & ((1 << ROOM) - 1)
+    return found
+
+
+@dataclass
+class Summary:
+    """The classes of every position, numbered through within it."""
+
+    names: list[Names]
+    of_row: list[Codes]
+    """The class of each row; -1 if it is not an extended row."""
+    sizes: list[Codes]
+    by_key: dict[tuple[int, int], Lists]
+    """For a position and an edge, how many rows of each class have each key."""
+    links: dict[int, Lists]
+    """For an edge, under each class below how many joins it has with each class above."""
+    means: dict[int, Counts]
+    """For each edge to a child, the mean of each class above."""
+    est: list[Counts]
+    reach: list[Counts]
+
+    @property
+    def bytes(self) -> int:
+        """Of the supernodes (size, est) and the edges (two ends, weight), 4 bytes a number."""
+        nodes = sum(int((s > 0).sum()) for s in self.sizes)
+        edges = sum(len(links) for links in self.links.values())
+        return nodes * 8 + edges * 12
+
+    @property
+    def worn(self) -> bool:
+        """Whether so many classes were made since that most may be empty."""
+        later = sum(names.later for names in self.names)
+        return later > FEW + sum(names.first for names in self.names)
+
+
+def summarized(
+    base: Base, graph: Graph, candidates: Candidates, shown: list[Shown] | None = None
+) -> Summary:
+    """The summary of a database graph; `shown` tells what the rows of a position show."""
+    positions = range(len(base.shape.positions))
+    names, of_row, sizes = [], [], []
+    for p in positions:
+        rows = np.flatnonzero(graph.extended[p])
+        names.append(Names(base.tree, graph, p, candidates[p], shown[p] if shown else None, rows))
+        found = np.full(len(graph.extended[p]), NONE, dtype=np.int64)
+        found[rows] = names[p].of(graph, rows)
+        of_row.append(roomy(found))
+        sizes.append(np.bincount(found[rows], minlength=len(names[p])).astype(np.int64))
+    tree = base.tree
+    by_key = {(p, e): _by_key(base, p, e, of_row[p]) for p in positions for e in tree.around[p]}
+    links = {e: _links(base, e, by_key, len(sizes[tree.child(e)])) for e in range(len(tree.edges))}
+    summary = Summary(names, of_row, sizes, by_key, links, {}, [], [])
+    propagate(tree, summary)
+    return summary
+
+
+def _by_key(base: Base, p: int, e: int, of_row: Codes) -> Lists:
+    from belvedere.kernels.lists import Lists
+
+    keys = base.keys(p, e)
+    rows = np.flatnonzero((of_row >= 0) & (keys >= 0))
+    span = int(of_row.max(initial=0)) + 1
+    both, counts = np.unique(keys[rows] * span + of_row[rows], return_counts=True)
+    return Lists(base.width(e), both // span, both % span, counts)
+
+
+def _links(base: Base, e: int, by_key: dict[tuple[int, int], Lists], below: int) -> Lists:
+    """Class pairs that meet in a key, with the number of row pairs."""
+    from belvedere.kernels.lists import Lists
+
+    tree = base.tree
+    keys, classes, counts = by_key[tree.child(e), e].entries()
+    of, above, more = by_key[tree.parent(e), e].under(keys)
+    span = int(above.max(initial=0)) + 1
+    both, places = np.unique(classes[of] * span + above, return_inverse=True)
+    weights = np.zeros(len(both), dtype=np.int64)
+    np.add.at(weights, places, counts[of] * more)
+    return Lists(below, both // span, both % span, weights)
+
+
+def propagate(tree: Tree, summary: Summary) -> None:
+    """The means, `est` and `reach` of all classes: Fig. 7 bottom-up, its derivative top-down."""
+    sizes = summary.sizes
+    whole = [np.maximum(s, 1).astype(float) for s in sizes]
+    est: list[Counts] = [np.ones(len(s)) for s in sizes]
+    for p in reversed(tree.down):
+        for e in tree.child_edges[p]:
+            sums = summary.links[e].up(est[tree.child(e)], len(sizes[p]))
+            summary.means[e] = np.minimum(sums, MOST) / whole[p]
+            est[p] = np.minimum(est[p] * summary.means[e], MOST)
+    reach: list[Counts] = [np.zeros(len(s)) for s in sizes]
+    reach[tree.root] = sizes[tree.root].astype(float)
+    for p in tree.down:
+        for e in tree.child_edges[p]:
+            others = np.ones(len(sizes[p]))
+            for f in tree.child_edges[p]:
+                others = others if f == e else np.minimum(others * summary.means[f], MOST)
+            rate = reach[p] * others / whole[p]
+            child = tree.child(e)
+            reach[child] = summary.links[e].down(rate, len(sizes[child]))
+    summary.est, summary.reach = est, reach

@@ -1,0 +1,203 @@
+"""The database graph of a view: which rows make view rows, which dangle, which dangle with them.
+
+    whole        in an embedding: a choice of one row at every position that forms a view row
+    dangling     in none
+    extended     dangling, or joined with a dangling row through other positions (Def. 5.2)
+    jcard        the sub-embeddings below a row in the join tree, among extended rows (Def. 5.4)
+
+G⁺ has the whole rows, G⁻ the extended ones. All are found by what rows tell their neighbours: along
+every edge both ways, how many rows say yes, by key. A row says yes along an edge
+
+    completes    if it has partners that say yes on all its other edges
+    dangles      if it dangles, or has a partner that says yes on one of its other edges
+
+Join cardinalities stop at `MOST`: products below it are exact in floating point, sums of it over
+a hundred million rows fit 64 bits, and whatever is above is a side effect many times over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from belvedere.joins.join_trees import Tree
+from belvedere.updating.summary.base_tables import Base, Mask, roomy, with_room
+from belvedere.updating.summary.domains import Codes
+
+MOST = float(2**36)
+Counts = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.int32]
+Says = Callable[[Bits, int, int], Mask]
+"""Whether rows say yes along an edge: from what they hear, the edge's bit and all bits."""
+
+
+def on_all(heard: Bits, edge: int, every: int) -> Mask:
+    """Whether rows hear yes on all edges, one aside."""
+    found: Mask = ((heard | edge) & every) == every
+    return found
+
+
+def on_any(heard: Bits, edge: int, every: int) -> Mask:
+    """Whether rows dangle or hear yes on any edge, one aside."""
+    del every
+    found: Mask = (heard & ~edge) != 0
+    return found
+
+
+@dataclass
+class Messages:
+    """What rows tell their neighbours: who hears yes on which edges, and how many say it."""
+
+    says: Says
+    heard: list[Bits]
+    """For each row of a position, a bit for every edge at it; above these, one if it dangles."""
+    counts: dict[tuple[int, int], Codes]
+    """How many rows of a position say yes along an edge, by key; last, for NULL, none."""
+
+
+@dataclass
+class Graph:
+    """What is found of each position's rows."""
+
+    whole: list[Mask]
+    extended: list[Mask]
+    jcard: list[Codes]
+    joined: list[Codes]
+    """Bits for the child positions in which a row has extended partners."""
+    whole_by: dict[tuple[int, int], Codes]
+    """How many whole rows of a position have each key of an edge."""
+    completes: Messages
+    dangles: Messages
+    partners: dict[int, Codes]
+    """For each edge, how many extended rows of its lower end have each key."""
+    sums: dict[int, Codes]
+    """And the sums of their join cardinalities."""
+
+    def lengthen(self, base: Base, p: int) -> None:
+        """Room for rows of a position that came since; they are not there yet, but hear what is."""
+        first, size = len(self.whole[p]), base.rows_at(p).size
+        if first == size:
+            return
+        for some in (self.whole, self.extended, self.jcard, self.joined):
+            some[p] = lengthened(some[p], size)
+        for messages in (self.completes, self.dangles):
+            heard = messages.heard[p] = lengthened(messages.heard[p], size)
+            heard[first:] = 0
+            for e in base.tree.around[p]:
+                q = base.tree.edges[e].across(p)
+                counts = by_key(messages.counts, (q, e), base.width(e))
+                told = counts[base.keys(p, e)[first:]] > 0
+                heard[first:] |= np.where(told, base.tree.bit(p, e), 0).astype(np.int32)
+
+
+def by_key(counts: dict[Any, Codes], at: Any, width: int) -> Codes:
+    """Numbers by key, with room for all keys there are and for NULL."""
+    counts[at] = with_room(counts[at], width + 1)
+    return counts[at]
+
+
+def lengthened(view: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """The same numbers and zeros up to a size: in place if what was made for it before has room."""
+    room = view.base if isinstance(view.base, np.ndarray) else view
+    if len(room) < size or room.dtype != view.dtype or room.ndim != 1:
+        room = with_room(view, size)
+    found = room[:size]
+    found[len(view) :] = 0
+    return found
+
+
+def graph_of(base: Base) -> Graph:
+    """The database graph, from the rows alone."""
+    passes = _Passes(base)
+    completes = Messages(on_all, [np.zeros(len(x), np.int32) for x in passes.present], {})
+    passes.tell(completes)
+    whole = [
+        x & on_all(heard, 0, passes.every(p))
+        for p, (x, heard) in enumerate(zip(passes.present, completes.heard, strict=True))
+    ]
+    heard = [
+        np.where(x & ~w, passes.every(p) + 1, 0).astype(np.int32)
+        for p, (x, w) in enumerate(zip(passes.present, whole, strict=True))
+    ]
+    dangles = Messages(on_any, heard, {})
+    passes.tell(dangles)
+    extended = [x & (h != 0) for x, h in zip(passes.present, dangles.heard, strict=True)]
+    whole_by = {
+        (p, e): passes.count(p, e, whole[p]) for p in range(len(whole)) for e in base.tree.around[p]
+    }
+    graph = Graph(whole, extended, [], [], whole_by, completes, dangles, {}, {})
+    passes.cardinalities(graph)
+    for some in (graph.whole, graph.extended, completes.heard, dangles.heard):
+        some[:] = map(roomy, some)
+    return graph
+
+
+def rerooted(base: Base, graph: Graph) -> Graph:
+    """The same graph seen from another root: only join cardinalities depend on it."""
+    found = replace(graph, partners={}, sums={})
+    found.whole, found.extended = list(graph.whole), list(graph.extended)
+    _Passes(base).cardinalities(found)
+    return found
+
+
+class _Passes:
+    def __init__(self, base: Base) -> None:
+        self.base, self.tree = base, base.tree
+        positions = range(len(base.shape.positions))
+        self.present = [base.present(p) for p in positions]
+
+    def every(self, p: int) -> int:
+        """The bits of all edges at a position."""
+        return (1 << len(self.tree.around[p])) - 1
+
+    def count(self, position: int, edge: int, which: Mask) -> Codes:
+        """How many of some rows of a position have each key of an edge; last, for NULL, none."""
+        keys = self.base.keys(position, edge)[which]
+        found = np.bincount(keys[keys >= 0], minlength=self.base.width(edge) + 1)
+        return with_room(found.astype(np.int64), len(found) + 1)
+
+    def tell(self, messages: Messages) -> None:
+        """Tell along all edges, both ways."""
+        tree, heard = self.tree, messages.heard
+        for p, e in tree.ways:
+            yes = self.present[p] & messages.says(heard[p], tree.bit(p, e), self.every(p))
+            counts = messages.counts[p, e] = self.count(p, e, yes)
+            q = tree.edges[e].across(p)
+            told = counts[self.base.keys(q, e)] > 0
+            heard[q] |= np.where(told, tree.bit(q, e), 0).astype(np.int32)
+
+    def cardinalities(self, graph: Graph) -> None:
+        """The join cardinality of extended rows, and where they have extended partners."""
+        tree = self.tree
+        graph.jcard = [np.zeros(0, np.int64) for _ in graph.extended]
+        graph.joined = list(graph.jcard)
+        for p in reversed(tree.down):
+            rows = np.arange(len(graph.extended[p]))
+            jcard, joined = cardinality(self.base, graph, p, rows)
+            graph.jcard[p], graph.joined[p] = roomy(jcard), roomy(joined)
+            e = tree.parent_edge[p]
+            if e >= 0:
+                graph.partners[e] = self.count(p, e, graph.extended[p])
+                sums = graph.sums[e] = np.zeros(len(graph.partners[e]), dtype=np.int64)
+                keys = self.base.keys(p, e)
+                np.add.at(sums, keys[keys >= 0], jcard[keys >= 0])
+
+
+def cardinality(base: Base, graph: Graph, p: int, rows: Codes) -> tuple[Codes, Codes]:
+    """The join cardinalities of some rows of a position, and where they have extended partners."""
+    value, joined = np.ones(len(rows)), np.zeros(len(rows), dtype=np.int64)
+    for bit, e in enumerate(base.tree.child_edges[p]):
+        keys = base.keys(p, e)[rows]
+        value = np.minimum(value * np.minimum(graph.sums[e][keys], MOST), MOST)
+        joined |= (graph.partners[e][keys] > 0).astype(np.int64) << bit
+    there = graph.extended[p][rows]
+    return np.where(there, value, 0.0).astype(np.int64), np.where(there, joined, 0)
+
+
+def children_of(tree: Tree, position: int, bits: int) -> list[int]:
+    """The child positions that bits stand for."""
+    return [tree.child(e) for bit, e in enumerate(tree.child_edges[position]) if bits >> bit & 1]

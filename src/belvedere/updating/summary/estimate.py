@@ -1,0 +1,301 @@
+"""How many view rows an insertion would make, from the summary (Fig. 6 and 7).
+
+Step 1 looks in G⁺: every whole row reaches out to a view row in every direction, so a whole row
+that a segment joins with, other than its own, makes another view row as soon as something new
+lies on the segment's side. The row to be inserted itself is not counted here.
+
+Step 2 looks in G⁻: the segments become classes of their own, joined with their neighbours' classes
+by their keys, and the change of `est` is propagated to the root. Candidates, which are rows, are
+propagated one by one; where a change spreads over a larger class, its `reach` tells what becomes
+of it further up. With every row a candidate the count is exact. Without any, whether there are side
+effects is exact where one segment is new: rows of a class are complete on the same edges, so that
+it completes all of them that have its key, or none.
+
+Where a join on several columns contains others of the same position, the rows that have a segment's
+key on it, its kin, meet the segment's partners on all of these joins at once. An average over their
+class would take that for a coincidence, so that they are propagated apart from it.
+
+`estimate ≥ 1 + θ` declares side effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from belvedere.joins.join_trees import Tree
+from belvedere.updating.summary.base_tables import Base, Mask, Row
+from belvedere.updating.summary.classes import NONE, Summary
+from belvedere.updating.summary.database_graph import MOST, Counts
+from belvedere.updating.summary.domains import Codes
+
+THETA = 0.4
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The part of a view row at one position: its number if it is there, its key on each edge."""
+
+    number: int | None
+    keys: dict[int, int | None]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The view rows that an insertion would make, the asked one among them."""
+
+    rows: float
+    through: tuple[tuple[int, int, int], ...] = ()
+    """Edges, the position of a segment, and the whole rows beyond that it joins with."""
+
+    def declares(self, theta: float = THETA) -> bool:
+        """Whether side effects are declared."""
+        return self.rows >= 1 + theta
+
+
+def segments_of(
+    base: Base, rows: Sequence[Row | None], numbers: Sequence[int | None]
+) -> list[Segment]:
+    """The segments of a view row; a row of None has values that no table has."""
+    found = []
+    for p, (row, number) in enumerate(zip(rows, numbers, strict=True)):
+        keys = {e: None if row is None else base.key(p, e, row) for e in base.tree.around[p]}
+        found.append(Segment(number, keys))
+    return found
+
+
+class WholeRows(Protocol):
+    """What step 1 needs to know of a database graph."""
+
+    @property
+    def whole(self) -> Sequence[Mask]:
+        """Which rows of each position are whole."""
+
+    @property
+    def whole_by(self) -> Mapping[tuple[int, int], Codes]:
+        """How many whole rows of a position have each key of an edge."""
+
+
+def estimate_side_effects(
+    tree: Tree, graph: WholeRows, summary: Summary, segments: Sequence[Segment]
+) -> Estimate:
+    """How many view rows inserting the segments would make."""
+    beyond = step_one(tree, graph, segments)
+    inside = _Propagation(tree, summary, segments).rows()
+    return Estimate(inside + sum(n for *_, n in beyond), tuple(beyond))
+
+
+def step_one(
+    tree: Tree, graph: WholeRows, segments: Sequence[Segment]
+) -> list[tuple[int, int, int]]:
+    """The whole rows that segments join with, other than their own: where, and how many."""
+    new = frozenset(p for p, s in enumerate(segments) if s.number is None)
+    found = []
+    for e, edge in enumerate(tree.edges):
+        for p in (edge.one, edge.other):
+            key = segments[p].keys[e]
+            q = edge.across(p)
+            counts = graph.whole_by[q, e]
+            if key is None or not 0 <= key < len(counts) or not new & tree.side(e, p):
+                continue
+            number = segments[q].number
+            own = number is not None and number < len(graph.whole[q]) and graph.whole[q][number]
+            others = int(counts[key]) - int(own)
+            if others > 0:
+                found.append((e, p, others))
+    return found
+
+
+@dataclass(frozen=True)
+class _Touched:
+    """Classes of a position whose `est` changes, in order, and what it becomes."""
+
+    classes: Codes
+    est: Counts
+
+    def of(self, classes: Codes, est: Counts) -> Counts:
+        """The `est` of some classes with the changes."""
+        found = est[classes]
+        if len(self.classes) and len(classes):
+            at = np.minimum(np.searchsorted(self.classes, classes), len(self.classes) - 1)
+            found = np.where(self.classes[at] == classes, self.est[at], found)
+        return found
+
+
+_NO_CLASSES = np.zeros(0, dtype=np.int64)
+_UNTOUCHED = _Touched(_NO_CLASSES, np.zeros(0))
+
+
+@dataclass(frozen=True)
+class _Kin:
+    """Rows of a position that have its segment's key on some edges: their classes, in order."""
+
+    edges: tuple[int, ...]
+    classes: Codes
+    counts: Codes
+
+    def among(self, classes: Codes) -> Codes:
+        """How many of them are in each of some classes."""
+        return _counted(self.classes, self.counts, classes)
+
+
+_NO_KIN = _Kin((), _NO_CLASSES, _NO_CLASSES)
+
+
+class _Propagation:
+    """Changes of `est`, from the leaves to the root, of the classes that are touched."""
+
+    def __init__(self, tree: Tree, summary: Summary, segments: Sequence[Segment]) -> None:
+        self.tree, self.summary, self.segments = tree, summary, segments
+        n = len(segments)
+        self.own = [self._class_of(p) for p in range(n)]
+        self.before = [0.0] * n
+        self.after = [0.0] * n
+        self.touched = [_UNTOUCHED] * n
+        self.kin = [self._kin_of(p) for p in range(n)]
+        self.beside = [0.0] * n
+        """What the kin of segments gain, beyond others of their classes, where they are known apart."""
+        self.partners: list[dict[int, tuple[float, float]]] = [{} for _ in segments]
+        """The `est` of what lies below a segment on an edge, without and with the insertion."""
+        self.spread = 0.0
+
+    def _class_of(self, p: int) -> int:
+        number = self.segments[p].number
+        known = self.summary.of_row[p]
+        return NONE if number is None or number >= len(known) else int(known[number])
+
+    def _kin_of(self, p: int) -> _Kin:
+        """Rows that share more than one key with a segment; candidates are apart as it is."""
+        edges = self.tree.shared[p]
+        if len(edges) < 2 or not set(edges) & set(self.tree.child_edges[p]):
+            return _NO_KIN
+        classes, counts = self.summary.by_key[p, edges[0]].at(self.segments[p].keys[edges[0]])
+        counts = counts - (classes == self.own[p])
+        some = (counts > 0) & (self.summary.sizes[p][classes] > 1)
+        return _Kin(edges, classes[some], counts[some])
+
+    def rows(self) -> float:
+        """The new view rows."""
+        tree = self.tree
+        for p in reversed(tree.down):
+            self._segment(p)
+            self._classes(p)
+        root = tree.root
+        found, summary = self.touched[root], self.summary
+        more = found.est - summary.est[root][found.classes]
+        grown = float((summary.sizes[root][found.classes] * more).sum())
+        return min(grown + self.spread + self._change(root), MOST)
+
+    def _change(self, p: int) -> float:
+        """By how much `est` grows at the key of a position's segment, by it and its kin."""
+        return self.after[p] + self.beside[p] - self.before[p]
+
+    def _segment(self, p: int) -> None:
+        """The `est` of a position's segment without and with the insertion."""
+        before, after = 1.0, 1.0
+        for e in self.tree.child_edges[p]:
+            child = self.tree.child(e)
+            classes, counts = self.summary.by_key[child, e].at(self.segments[p].keys[e])
+            others = counts - (classes == self.own[child])
+            was = float((others * self.summary.est[child][classes]).sum()) + self.before[child]
+            est = self.touched[child].of(classes, self.summary.est[child])
+            now = float((others * est).sum()) + self.after[child] + self.beside[child]
+            self.partners[p][e] = (was, now)
+            before *= was
+            after *= now
+        self.after[p] = min(after, MOST)
+        self.before[p] = 0.0 if self.segments[p].number is None else min(before, MOST)
+
+    def _classes(self, p: int) -> None:
+        """The classes of a position that children's changes touch, and their new `est`."""
+        kin = self.kin[p]
+        grown = {e: self._grown(p, e) for e in self.tree.child_edges[p]}
+        every = [classes for classes, _ in grown.values() if len(classes)]
+        if any(was != now for e, (was, now) in self.partners[p].items() if e in kin.edges):
+            every.append(kin.classes)
+        if not every:
+            return
+        classes = np.unique(np.concatenate(every))
+        sizes = self.summary.sizes[p][classes].astype(float)
+        was, (value, more) = self.summary.est[p][classes], self._moved(p, classes, grown)
+        gained = kin.among(classes) * (more - (value - was))
+        if p == self.tree.root or self.tree.parent_edge[p] in kin.edges:
+            self.beside[p] = float(gained.sum())
+        else:
+            value = value + gained / sizes
+        moved = value != was
+        self.touched[p] = _Touched(classes[moved], value[moved])
+        if p != self.tree.root:
+            wide = moved & (sizes > 1)
+            reach = self._reach(p, classes[wide])
+            self.spread += float((reach * (value - was)[wide]).sum())
+
+    def _moved(
+        self, p: int, classes: Codes, grown: Mapping[int, tuple[Codes, Counts]]
+    ) -> tuple[Counts, Counts]:
+        """The new `est` of some classes, and by how much that of a segment's kin among them grows."""
+        sizes, kin = self.summary.sizes[p][classes].astype(float), self.kin[p]
+        value, ahead, behind = (np.ones(len(classes)) for _ in range(3))
+        for e, (touched, amounts) in grown.items():
+            more = np.zeros(len(classes))
+            np.add.at(more, np.searchsorted(classes, touched), amounts)
+            means = self.summary.means[e][classes]
+            now = means + more / sizes
+            was, own = self.partners[p][e] if e in kin.edges else (means, now)
+            value = np.minimum(value * now, MOST)
+            behind, ahead = np.minimum(behind * was, MOST), np.minimum(ahead * own, MOST)
+        return value, ahead - behind
+
+    def _grown(self, p: int, e: int) -> tuple[Codes, Counts]:
+        """By how much the partners of classes on one edge grew, all rows of a class together."""
+        child, found = self.tree.child(e), self.touched[self.tree.child(e)]
+        alone = self.summary.sizes[child][found.classes] == 1
+        below = found.classes[alone]
+        delta = (found.est - self.summary.est[child][found.classes])[alone]
+        of, above, weights = self.summary.links[e].under(below)
+        # The joins of the segment and of its kin are counted with them.
+        apart = self._apart(p, e, above)
+        mine = apart * self._joins(p, e, below)[of] if apart.any() else 0
+        more = (weights - mine) * delta[of]
+        classes, counts = self.summary.by_key[p, e].at(self.segments[child].keys[e])
+        others = (counts - self._apart(p, e, classes)) * self._change(child)
+        both, values = np.concatenate([above, classes]), np.concatenate([more, others])
+        some = values != 0
+        return both[some], values[some]
+
+    def _apart(self, p: int, e: int, classes: Codes) -> Codes:
+        """How many rows of some classes are the segment of a position, or its kin on an edge."""
+        own: Codes = (classes == self.own[p]).astype(np.int64)
+        return own + self.kin[p].among(classes) if e in self.kin[p].edges else own
+
+    def _joins(self, p: int, e: int, below: Codes) -> Codes:
+        """How many rows of classes below a position's segment joins with."""
+        classes, counts = self.summary.by_key[self.tree.child(e), e].at(self.segments[p].keys[e])
+        return _counted(classes, counts, below)
+
+    def _reach(self, p: int, classes: Codes) -> Counts:
+        """What changes of classes do at the root, but for what goes through a segment above or its kin."""
+        e = self.tree.parent_edge[p]
+        above = self.tree.parent(e)
+        reach, kin = self.summary.reach[p][classes], self.kin[above]
+        apart = kin.classes if e in kin.edges else _NO_CLASSES
+        if self.own[above] != NONE:
+            apart = np.union1d(apart, [self.own[above]])
+        if not len(apart) or not len(classes):
+            return reach
+        rates = self.summary.reach[above][apart] / self.summary.sizes[above][apart]
+        for f in self.tree.child_edges[above]:
+            rates = rates if f == e else rates * self.summary.means[f][apart]
+        rate = float((rates * self._apart(above, e, apart)).sum())
+        return np.maximum(reach - self._joins(above, e, classes) * rate, 0.0)
+
+
+def _counted(classes: Codes, counts: Codes, some: Codes) -> Codes:
+    """The counts of some classes, from those of classes in order; zero of others."""
+    if not len(classes):
+        return np.zeros(len(some), dtype=np.int64)
+    at = np.minimum(np.searchsorted(classes, some), len(classes) - 1)
+    return np.where(classes[at] == some, counts[at], 0)

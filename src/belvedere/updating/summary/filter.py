@@ -1,0 +1,161 @@
+"""The update filter of a view: its tables in memory, the graph, the summary; kept current.
+
+Candidates are chosen once, when the filter is made; a change of the tables moves rows between
+classes (split, merge) but never makes or unmakes a candidate, so that the filter after any
+changes is the filter of the tables as they are then, with the same root and candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from belvedere.joins.join_trees import Keys, join_tree
+from belvedere.joins.normal_form import Shape
+from belvedere.updating.request.view_rows import Coder, ViewRow
+from belvedere.updating.summary.base_tables import Base, held_columns
+from belvedere.updating.summary.candidates import best_candidates
+from belvedere.updating.summary.classes import Candidates, Summary, summarized
+from belvedere.updating.summary.database_graph import Graph, graph_of, rerooted
+from belvedere.updating.summary.estimate import (
+    Estimate,
+    Segment,
+    estimate_side_effects,
+    segments_of,
+)
+from belvedere.updating.summary.incremental.class_changes import move
+from belvedere.updating.summary.incremental.graph_changes import Before, spread
+from belvedere.updating.summary.loading import coded, load, members_of
+from belvedere.updating.summary.shown_columns import Shown
+
+
+class Lookups:
+    """Rows of a view's tables in memory, all of them or those beside a request, found by value."""
+
+    def __init__(self, base: Base, keys: Keys) -> None:
+        self.base, self.keys = base, keys
+
+    @property
+    def shape(self) -> Shape:
+        """The view."""
+        return self.base.shape
+
+    @property
+    def tells_rows(self) -> bool:
+        """Whether every position uses all that is held of its table.
+
+        Of a table that is listed twice it may not: then a segment does not tell its row.
+        """
+        return all(
+            c in position.types
+            for position in self.shape.positions
+            for c in self.base.held[position.table]
+        )
+
+    def segments(self, row: Mapping[str, Any], coder: Coder | None = None) -> list[Segment]:
+        """The segments of a view row that shows all that is held."""
+        coder = coder or Coder(self.base)
+        whole = ViewRow(row)
+        known = [coder.known(p, whole) for p in range(len(self.shape.positions))]
+        return self.segments_known(known, coder)
+
+    def segments_known(self, known: Sequence[Mapping[str, Any]], coder: Coder) -> list[Segment]:
+        """The segments of which all held columns are known."""
+        rows, numbers = [], []
+        for p, position in enumerate(self.shape.positions):
+            table = position.table
+            row = tuple(coder.code(table, c, known[p][c]) for c in self.base.held[table])
+            number = self.base.find(table, row)
+            rows.append(row)
+            there = number is not None and self.base.is_present(p, number)
+            numbers.append(number if there else None)
+        return segments_of(self.base, rows, numbers)
+
+
+class Filter(Lookups):
+    """All rows of a view's tables, and what can be estimated about updates of it."""
+
+    def __init__(
+        self,
+        base: Base,
+        keys: Keys,
+        candidates: Candidates,
+        graph: Graph | None = None,
+    ) -> None:
+        super().__init__(base, keys)
+        self.graph: Graph = graph or graph_of(base)
+        self.candidates = candidates
+        self.summary: Summary = self._summarized()
+
+    @property
+    def preserves_keys(self) -> bool:
+        """Whether a view row tells its base rows: then an embedding is a view row."""
+        shape = self.shape
+        return all(
+            (p, c) in shape.shown
+            for p, position in enumerate(shape.positions)
+            for c in self.keys.get(position.table, tuple(self.base.held[position.table]))
+        )
+
+    def rooted(self, root: int, share: float = 0.0) -> Filter:
+        """The filter of the same rows from another root; they share the rows, so only one is kept."""
+        base = self.base.rooted(root)
+        graph = rerooted(base, self.graph)
+        return Filter(base, self.keys, best_candidates(base, graph, share), graph)
+
+    def candidates_of(self, share: float) -> None:
+        """Choose candidates anew."""
+        self.candidates = best_candidates(self.base, self.graph, share)
+        self.summary = self._summarized()
+
+    def _summarized(self) -> Summary:
+        """The summary of all rows, as they are."""
+        shown = None
+        if not self.preserves_keys:
+            shown = [Shown(self.base, p) for p in range(len(self.shape.positions))]
+        return summarized(self.base, self.graph, self.candidates, shown)
+
+    def summarize(self) -> None:
+        """Make the summary anew."""
+        self.summary = self._summarized()
+
+    def advance(self, changes: Mapping[str, pa.Table], signs: Mapping[str, Sequence[int]]) -> None:
+        """Apply signed base rows of some tables, the columns that the view uses."""
+        base, shape = self.base, self.shape
+        numbers = {t: base.numbered(t, coded(base, t, rows)) for t, rows in changes.items()}
+        before: Before = {
+            p: (some := np.unique(of), base.are_present(p, some))
+            for t, of in numbers.items()
+            for p in shape.at(t)
+        }
+        for p in before:
+            self.graph.lengthen(base, p)
+        for t, rows in changes.items():
+            members = {p: members_of(shape, p, rows) for p in shape.at(t)}
+            base.count(t, numbers[t], np.asarray(signs[t], dtype=np.int64), members)
+        move(base, self.graph, self.summary, spread(base, self.graph, before))
+        if self.summary.worn:
+            self.summarize()
+
+    def estimate(self, segments: Sequence[Segment]) -> Estimate:
+        """How many view rows the segments would make."""
+        return estimate_side_effects(self.base.tree, self.graph, self.summary, segments)
+
+
+def make_filter(
+    shape: Shape,
+    tables: Mapping[str, pa.Table],
+    keys: Keys,
+    *,
+    root: int | str = 0,
+    share: float = 0.0,
+) -> Filter:
+    """The filter of a view over tables in Arrow, the columns that it uses."""
+    tree = join_tree(shape, root, keys)
+    base = load(tree, held_columns(shape, keys), tables)
+    made = Filter(base, keys, [np.zeros(0, dtype=np.int64) for _ in shape.positions])
+    made.candidates_of(share)
+    return made

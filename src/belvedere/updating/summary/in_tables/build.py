@@ -1,0 +1,325 @@
+"""The summary by aggregations and joins, for an engine that has the tables: Spark, or DuckDB in tests.
+
+The passes of `graph.py` as queries, each over the tables and those before it, for every end (p, e)
+of an edge of the join tree and for every position and edge:
+
+    c_p_e    by key, rows of p that have partners on all their other edges: they complete
+    d_p_e    by key, rows of p that dangle, or hear of one that does on another edge
+    k_p      the candidates of p, numbered; chosen once (`choosing.py`)
+    b_p_e    by key, extended rows of p by their class: join cardinality, bits, a candidate's number
+    z_p      extended rows of p by the same: the sizes of classes
+    l_e      pairs of classes that meet on an edge, with how many rows do: their links
+    n_p      rows of p, and those that are whole: for an explanation
+
+How many whole rows of p have a key needs no table: those of c_p_e, if the other end completes it.
+
+`run` makes a table of each and names it, so that none is computed twice: a frame that Spark keeps for
+an explanation, or a view that is maintained like any other. Only classes and links come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from belvedere.algebra.scalars import col, condition
+from belvedere.joins.join_trees import Keys, Tree
+from belvedere.updating.summary.classes import cardinality_codes, class_bits
+from belvedere.updating.summary.database_graph import MOST
+from belvedere.updating.summary.domains import Codes
+
+Run = Callable[[str, exp.Query], str]
+"""Makes a table of a query under a name that says what it is; how SQL calls the table."""
+Read = Callable[[str], pa.Table]
+"""The rows of such a table."""
+Choose = Callable[["Passes"], Mapping[int, str]]
+"""Makes the tables of candidates of some positions, once rows are known to be whole or to dangle."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """Supernodes with their sizes, links with their weights, rows of each position by kind."""
+
+    names: tuple[Codes, ...]
+    """What stands for each class of a position, in order; see `class_codes`."""
+    sizes: tuple[Codes, ...]
+    links: tuple[tuple[Codes, Codes, Codes], ...]
+    """Of each edge the places of classes below and above that meet, in order, and their weights."""
+    rows: list[tuple[int, int]]
+    """Of each position: all rows, those in view rows; nothing if they were not counted."""
+
+    @property
+    def bytes(self) -> int:
+        """As `Summary.bytes`."""
+        return 8 * sum(map(len, self.sizes)) + 12 * sum(len(w) for *_, w in self.links)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How the tables of a summary are called."""
+
+    sizes: tuple[str, ...]
+    """Of each position."""
+    links: tuple[str, ...]
+    """Of each edge."""
+    rows: tuple[str, ...] = ()
+    """Of each position, if its rows were counted."""
+
+
+def at_key(kind: str, p: int, e: int) -> str:
+    """What a table by key says of the rows of a position on an edge."""
+    return f"{kind}_{p}_{e}"
+
+
+def keys_of(tree: Tree, e: int) -> list[str]:
+    """The columns of a table by key that hold the key."""
+    return [f"k{i}" for i in range(len(tree.edges[e].classes))]
+
+
+def columns_of(held: Sequence[Any]) -> list[str]:
+    """What the held columns of a table are called: none has the name of what is found out about its rows."""
+    return [f"v{i}" for i in range(len(held))]
+
+
+def class_codes(jcard: Codes, bits: Codes, own: Codes) -> Codes:
+    """What stands for classes: of a candidate its number, below zero; of others what their rows share."""
+    found: Codes = np.where(own > 0, -own, cardinality_codes(jcard, bits))
+    return found
+
+
+def class_codes_of(rows: pa.Table, columns: Iterable[str]) -> Codes:
+    """The same of rows that have join cardinality, bits and a candidate's number in some columns."""
+    return class_codes(*(whole_numbers(rows[c]) for c in columns))
+
+
+def whole_numbers(column: pa.ChunkedArray) -> Codes:
+    """A column of numbers without fractions."""
+    found: Codes = pc.cast(column, pa.int64()).to_numpy()
+    return found
+
+
+def summary_of(tree: Tree, made: Steps, read: Read) -> Built:
+    """The summary that was made."""
+    names, sizes, links = [], [], []
+    for found in map(read, made.sizes):
+        codes = class_codes_of(found, CLASS)
+        order = np.argsort(codes)
+        names.append(codes[order])
+        sizes.append(whole_numbers(found["n"])[order])
+    for e, found in enumerate(map(read, made.links)):
+        above = np.searchsorted(names[tree.parent(e)], class_codes_of(found, _ABOVE))
+        below = np.searchsorted(names[tree.child(e)], class_codes_of(found, _BELOW))
+        order = np.lexsort((above, below))
+        links.append((below[order], above[order], whole_numbers(found["w"])[order]))
+    counts = pa.concat_tables(map(read, made.rows)) if made.rows else None
+    rows = [] if counts is None else [(c["n"], c["w"]) for c in counts.to_pylist()]
+    return Built(tuple(names), tuple(sizes), tuple(links), rows)
+
+
+CLASS = ("jcard", "bits", "own")
+"""The columns that tell a class."""
+_ABOVE, _BELOW = ("j", "f", "o"), ("k", "g", "q")
+
+
+class Passes:
+    """The queries of a view's summary, each run once."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        held: Mapping[str, tuple[str, ...]],
+        keys: Keys,
+        table: Callable[[str], exp.Table],
+        run: Run,
+    ) -> None:
+        self.tree, self.held, self.run = tree, held, run
+        self.made: dict[str, str] = {}
+        self.candidates: Mapping[int, str] = {}
+        self.rows = [self._rows(p, keys, table) for p in range(len(tree.shape.positions))]
+
+    def run_all(self, choose: Choose | None = None) -> Steps:
+        """Run everything that the summary is made of; without candidates unless they are chosen."""
+        self._run_graph()
+        self.candidates = {} if choose is None else choose(self)
+        return self._run_classes()
+
+    def _run_graph(self) -> None:
+        tree = self.tree
+        for p, e in tree.ways:
+            others = [f for f in tree.around[p] if f != e]
+            self._keep(at_key("c", p, e), self._counted(p, e, self.heard(p, "c", others, "")))
+        for p, e in tree.ways:
+            others = [f for f in tree.around[p] if f != e]
+            query = self.heard(p, "c", tree.around[p], "left")
+            query = self.heard(p, "d", others, "left", query)
+            self._keep(
+                at_key("d", p, e), self._counted(p, e, query.where(self._dangles(p, others)))
+            )
+
+    def _run_classes(self) -> Steps:
+        tree = self.tree
+        for p in reversed(tree.down):
+            for e in tree.around[p]:
+                self._keep(at_key("b", p, e), self._grouped(p, e))
+        return Steps(
+            tuple(self._keep(f"z_{p}", self._sizes(p)) for p in range(len(self.rows))),
+            tuple(self._keep(f"l_{e}", self._links(e)) for e in range(len(tree.edges))),
+        )
+
+    def run_all_counted(self) -> Steps:
+        """The same without candidates, and count rows."""
+        made = self.run_all()
+        counts = (self._keep(f"n_{p}", self._counts(p)) for p in range(len(self.rows)))
+        return replace(made, rows=tuple(counts))
+
+    def _keep(self, name: str, query: exp.Select) -> str:
+        self.made[name] = self.run(name, query)
+        return self.made[name]
+
+    def named(self, name: str, alias: str) -> exp.Expr:
+        """What was made, under an alias."""
+        return exp.alias_(exp.to_table(self.made[name], dialect="spark"), alias, table=True)
+
+    def _rows(self, p: int, keys: Keys, table: Callable[[str], exp.Table]) -> exp.Expr:
+        """The held columns of a position's rows that meet its selection, each row once."""
+        at, held = self.tree.shape.positions[p], self.held_at(p)
+        named = zip(held, columns_of(held), strict=True)
+        query = exp.select(*(exp.alias_(col(c).expr, v) for c, v in named))
+        query = query.from_(table(at.table))
+        if at.selection.conjuncts:
+            query = query.where(condition(at.selection.expr))
+        if set(keys.get(at.table, ("",))) <= set(held):
+            return query.subquery("r")
+        self._keep(f"r_{p}", query.distinct())
+        return self.named(f"r_{p}", "r")
+
+    def held_at(self, p: int) -> tuple[str, ...]:
+        """The held columns of a position's table."""
+        return self.held[self.tree.shape.positions[p].table]
+
+    def keys(self, p: int, e: int, rows: str = "r") -> list[str]:
+        """The columns of a position's rows that hold their key on an edge."""
+        held = self.held_at(p)
+        return [f"{rows}.v{held.index(c)}" for c in self.tree.columns(p, e)]
+
+    def heard(
+        self, p: int, kind: str, edges: Iterable[int], join: str, query: exp.Select | None = None
+    ) -> exp.Select:
+        """Rows of a position beside what the other ends of some edges say of their keys."""
+        found = query or exp.Select().from_(self.rows[p].copy())
+        for f in edges:
+            q = self.tree.edges[f].across(p)
+            said = self.named(at_key(kind, q, f), f"{kind}{f}")
+            found = found.join(said, on=self.on(p, f, said.alias), join_type=join)
+        return found
+
+    def on(self, p: int, e: int, other: str, rows: str = "r") -> str:
+        """That rows of a position have the key on an edge that something else has."""
+        mine = zip(self.keys(p, e, rows), keys_of(self.tree, e), strict=True)
+        return " AND ".join(f"{own} = {other}.{key}" for own, key in mine)
+
+    def shown_keys(self, p: int, e: int) -> list[str]:
+        """The key on an edge of a position's rows, for a table by key."""
+        pairs = zip(self.keys(p, e), keys_of(self.tree, e), strict=True)
+        return [f"{own} AS {key}" for own, key in pairs]
+
+    def _counted(self, p: int, e: int, query: exp.Select) -> exp.Select:
+        return query.select(*self.shown_keys(p, e), "count(*) AS n").group_by(*self.keys(p, e))
+
+    def whole(self, p: int) -> str:
+        """Whether a row that hears who completes it is whole."""
+        return " AND ".join(f"c{f}.k0 IS NOT NULL" for f in self.tree.around[p]) or "TRUE"
+
+    def _dangles(self, p: int, edges: Iterable[int]) -> str:
+        """Whether a row dangles or hears of one that does.
+
+        Asked by the key, not by how many say so: a count that goes from 3 to 4 tells nobody anything,
+        and views that do not read it do not follow it.
+        """
+        alone = [f"c{f}.k0 IS NULL" for f in self.tree.around[p]]
+        return " OR ".join([*alone, *(f"d{f}.k0 IS NOT NULL" for f in edges)]) or "FALSE"
+
+    def _counts(self, p: int) -> exp.Select:
+        heard = self.heard(p, "c", self.tree.around[p], "left")
+        return heard.select("count(*) AS n", f"count(CASE WHEN {self.whole(p)} THEN 1 END) AS w")
+
+    def extended(self, p: int) -> exp.Select:
+        """Extended rows of a position beside what they hear."""
+        edges = self.tree.around[p]
+        query = self.heard(p, "d", edges, "left", self.heard(p, "c", edges, "left"))
+        return query.where(self._dangles(p, edges))
+
+    def _named(self, p: int, shown: Iterable[str]) -> exp.Subquery:
+        """Extended rows of a position with their classes."""
+        tree, query = self.tree, self.extended(p)
+        joined, complete = class_bits(tree, p)
+        jcard = f"CAST(1 AS {_CARDINALITY})"
+        bits = [f"CASE WHEN c{e}.k0 IS NULL THEN 0 ELSE {bit} END" for e, bit in complete.items()]
+        for number, e in enumerate(tree.child_edges[p]):
+            query = query.join(self._sums(e), on=self.on(p, e, f"s{e}"), join_type="left")
+            # Three factors fit a decimal: beyond that a product is cut off before it goes on.
+            jcard = _at_most(jcard) if number and number % 2 == 0 else jcard
+            jcard = f"{jcard} * {_at_most(f'coalesce(s{e}.s, CAST(0 AS DECIMAL(38, 0)))')}"
+            bits.append(f"CASE WHEN s{e}.s IS NULL THEN 0 ELSE {joined[e]} END")
+        query, own = self._owned(p, query)
+        return query.select(
+            *shown,
+            f"{_at_most(jcard)} AS jcard",
+            f"{' + '.join(bits) or '0'} AS bits",
+            f"{own} AS own",
+        ).subquery("f")
+
+    def _owned(self, p: int, query: exp.Select) -> tuple[exp.Select, str]:
+        """Rows of a position beside the candidates, and the number of each as one."""
+        none = "CAST(0 AS BIGINT)"
+        if p not in self.candidates:
+            return query, none
+        known = exp.alias_(exp.to_table(self.candidates[p], dialect="spark"), "k", table=True)
+        same = (f"r.{v} = k.{v}" for v in columns_of(self.held_at(p)))
+        return query.join(
+            known, on=" AND ".join(same), join_type="left"
+        ), f"coalesce(k.own, {none})"
+
+    def _sums(self, e: int) -> exp.Subquery:
+        """The join cardinalities of the extended rows below an edge, summed by key."""
+        below, keys = self.named(at_key("b", self.tree.child(e), e), "b"), keys_of(self.tree, e)
+        total = "sum(CAST(n AS DECIMAL(20, 0)) * jcard) AS s"
+        query = exp.select(*keys, total, dialect="spark").from_(below)
+        return query.group_by(*keys).subquery(f"s{e}")
+
+    def _grouped(self, p: int, e: int | None) -> exp.Select:
+        """Extended rows of a position by their key on an edge and by their class."""
+        keys = [] if e is None else keys_of(self.tree, e)
+        rows = self._named(p, [] if e is None else self.shown_keys(p, e))
+        by = [*keys, *CLASS]
+        return exp.select(*by, "count(*) AS n").from_(rows).group_by(*by)
+
+    def _sizes(self, p: int) -> exp.Select:
+        if not self.tree.around[p]:
+            return self._grouped(p, None)
+        first = self.named(at_key("b", p, self.tree.around[p][0]), "b")
+        return exp.select(*CLASS, "sum(n) AS n").from_(first).group_by(*CLASS)
+
+    def _links(self, e: int) -> exp.Select:
+        above = self.named(at_key("b", self.tree.parent(e), e), "a")
+        below = self.named(at_key("b", self.tree.child(e), e), "b")
+        on = " AND ".join(f"a.{k} = b.{k}" for k in keys_of(self.tree, e))
+        by = [f"{end}.{c}" for end in "ab" for c in CLASS]
+        named = [f"{c} AS {n}" for c, n in zip(by, (*_ABOVE, *_BELOW), strict=True)]
+        joined = exp.select(*named, "sum(a.n * b.n) AS w").from_(above).join(below, on=on)
+        return joined.group_by(*by)
+
+
+_CARDINALITY = "DECIMAL(12, 0)"
+
+
+def _at_most(value: str) -> str:
+    """A number that stops at the greatest join cardinality."""
+    most = f"CAST({MOST:.0f} AS {_CARDINALITY})"
+    return f"CASE WHEN {value} > {most} THEN {most} ELSE CAST({value} AS {_CARDINALITY}) END"

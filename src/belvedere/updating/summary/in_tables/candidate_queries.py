@@ -1,0 +1,280 @@
+"""Candidates by aggregations and joins: `candidates.py` as queries, for rows that stay in the tables.
+
+    x_p      extended rows of p, and whether they are whole
+    m_p_e    by key, the least that a row of p and what is beyond it, seen from e, cost
+    y_p      extended rows with their cost; of whole ones the least that they hear of from below
+    f_p      the same; of whole ones also what they hear of from above
+    g_p_e    by key, the row of f_p that goes on a partial embedding best
+    e_p      partial embeddings from rows of p outwards
+    k_p      the candidates, numbered: all that is kept
+
+Only counts come back, and of embeddings so many as are asked for. A row with NULL in what is held
+of it is no candidate: where it would be joined on that, nothing completes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from belvedere.updating.summary.candidates import cost_of_none
+from belvedere.updating.summary.in_tables.build import (
+    Choose,
+    Passes,
+    Run,
+    at_key,
+    columns_of,
+    keys_of,
+)
+
+MOST_OWN = 1_000_000
+"""Candidates of a share of the rows: more are not taken."""
+
+
+@dataclass(frozen=True)
+class Makers:
+    """Who makes the tables that choosing needs, those that are kept, and runs queries over them."""
+
+    once: Run
+    kept: Run
+    read: Callable[[exp.Query], pa.Table]
+
+
+def share_of(share: float, makers: Makers) -> Choose:
+    """Chooses a share of the extended rows of all positions: the ones of best rank."""
+    return lambda passes: _Choosing(passes, makers).best(share)
+
+
+def counted(count: int, makers: Makers) -> Choose:
+    """Chooses the rows of so many partial embeddings, best first, each begun from a row not taken yet."""
+    return lambda passes: _Choosing(passes, makers).embedded(count)
+
+
+class _Choosing:
+    def __init__(self, passes: Passes, makers: Makers) -> None:
+        self.passes, self.tree, self.makers = passes, passes.tree, makers
+        self.positions = range(len(passes.tree.shape.positions))
+
+    def best(self, share: float) -> dict[int, str]:
+        """Ranks come together in a few costs, so that it is counted how far down they are taken."""
+        if not share or not self._ranked():
+            return {}
+        groups = [
+            (row["cost"], p, row["n"], row["m"]) for p in self.positions for row in self._costs(p)
+        ]
+        left = min(round(share * sum(n for _, _, n, _ in groups)), MOST_OWN)
+        taken = dict.fromkeys(self.positions, 0)
+        for _, p, _, some in sorted(groups):
+            taken[p] += min(some, left)
+            left -= min(some, left)
+        return {p: self._kept(p, self._first(p, n, "TRUE")) for p, n in taken.items() if n}
+
+    def embedded(self, count: int) -> dict[int, str]:
+        """Every embedding takes a row of each position at most: so many first rows are enough."""
+        if not count or not self._ranked():
+            return {}
+        for p, e in self.tree.ways:
+            self._once(at_key("g", p, e), self._best_by_key(p, e))
+        for p in self.positions:
+            self._once(f"e_{p}", self._embeddings(p, count * len(self.positions)))
+        chosen, found = self._taken(count), {}
+        for q in self.positions if chosen else ():
+            parts = [self._rows_of(p, q, numbers) for p, numbers in chosen.items()]
+            rows = exp.union(*parts, distinct=True) if len(parts) > 1 else parts[0].distinct()
+            found[q] = self._kept(q, exp.select("*").from_(rows.subquery("u")))
+        return found
+
+    def _ranked(self) -> bool:
+        """Make what ranks all extended rows; whether there are any."""
+        for p in self.positions:
+            rows = self.passes.extended(p).select(
+                *self._shown(p), f"{self.passes.whole(p)} AS whole"
+            )
+            self._once(f"x_{p}", rows)
+        if not any(self._count(f"x_{p}") for p in self.positions):
+            return False
+        self.nothing = [self._nothing(e) for e in range(len(self.tree.edges))]
+        for p, e in self.tree.ways:
+            others = [f for f in self.tree.around[p] if f != e]
+            rows = self.passes.heard(p, "m", others, "left", self._from(f"x_{p}"))
+            self._once(at_key("m", p, e), self._least(p, e, rows, self._cost(p, others)))
+        for p in reversed(self.tree.down):
+            self._once(f"y_{p}", self._from_below(p))
+        for p in self.tree.down:
+            self._once(f"f_{p}", self._from_above(p))
+        return True
+
+    def _nothing(self, e: int) -> dict[int, str]:
+        """What it costs to have none of the rows of either end, by the position that is missing.
+
+        Every row says yes or dangles: so all keys are among those of `c` and `d`.
+        """
+        edge, keys = self.tree.edges[e], keys_of(self.tree, e)
+        there = " AND ".join(f"{k} IS NOT NULL" for k in keys)
+        ends = [(kind, p) for kind in "cd" for p in (edge.one, edge.other)]
+        parts = [
+            exp.select(*keys).from_(self.passes.named(at_key(*end, e), "t")).where(there)
+            for end in ends
+        ]
+        count = exp.select("count(*) AS n").from_(exp.union(*parts, distinct=True).subquery("u"))
+        width = self._number(count)
+        return {
+            p: f"CAST('{cost_of_none(len(self.tree.side(e, p)), width)!r}' AS DOUBLE)"
+            for p in (edge.one, edge.other)
+        }
+
+    def _cost(self, p: int, edges: Sequence[int]) -> str:
+        """What a row of a position lacks on some edges, beside what `m` says of these."""
+        told = [
+            f"coalesce(m{f}.cost, {self.nothing[f][self.tree.edges[f].across(p)]})" for f in edges
+        ]
+        return " + ".join(told) or "CAST(0 AS DOUBLE)"
+
+    def _from_below(self, p: int) -> exp.Select:
+        """Rows of a position with their cost: of whole ones the least of those below."""
+        around = self.tree.around[p]
+        query = self.passes.heard(p, "m", around, "left", self._from(f"x_{p}"))
+        query, heard = self._beyond(p, query, self.tree.child_edges[p], "y")
+        return self._where_whole(p, query, _least_of(heard), self._cost(p, around))
+
+    def _from_above(self, p: int) -> exp.Select:
+        """The same, of whole ones also of those above."""
+        edges = [e for e in (self.tree.parent_edge[p],) if e >= 0]
+        query, heard = self._beyond(p, self._from(f"y_{p}"), edges, "f")
+        return self._where_whole(p, query, _least_of(["r.cost", *heard]), "r.cost")
+
+    def _beyond(
+        self, p: int, query: exp.Select, edges: Sequence[int], kind: str
+    ) -> tuple[exp.Select, list[str]]:
+        """Rows of a position beside the least cost at the other end of some edges."""
+        for e in edges:
+            q = self.tree.edges[e].across(p)
+            said = self._least(q, e, self._from(f"{kind}_{q}"), "r.cost").subquery(f"t{e}")
+            query = query.join(said, on=self.passes.on(p, e, f"t{e}"), join_type="left")
+        return query, [f"t{e}.cost" for e in edges]
+
+    def _where_whole(self, p: int, query: exp.Select, whole: str, others: str) -> exp.Select:
+        cost = f"CASE WHEN r.whole THEN {whole} ELSE {others} END AS cost"
+        return query.select(*self._shown(p), "r.whole AS whole", cost)
+
+    def _least(self, p: int, e: int, rows: exp.Select, cost: str) -> exp.Select:
+        """By key, the least cost of some rows of a position."""
+        found = rows.select(*self.passes.shown_keys(p, e), f"min({cost}) AS cost")
+        return found.group_by(*self.passes.keys(p, e))
+
+    def _costs(self, p: int) -> list[dict[str, Any]]:
+        """How many rows have each cost, and how many of them may be candidates."""
+        some = f"count(CASE WHEN {self._known(p)} THEN 1 END) AS m"
+        query = self._from(f"f_{p}").select("r.cost AS cost", "count(*) AS n", some)
+        found: list[dict[str, Any]] = self.makers.read(query.group_by("r.cost")).to_pylist()
+        return found
+
+    def _first(self, p: int, count: int, where: str) -> exp.Select:
+        """The rows of a position that cost least."""
+        query = self._from(f"f_{p}").select(*self._shown(p), "r.cost AS cost")
+        query = query.where(f"({self._known(p)}) AND {where}")
+        return query.order_by("cost", *self._columns(p)).limit(count)
+
+    def _kept(self, p: int, rows: exp.Select) -> str:
+        """Some rows of a position as its candidates, numbered from 1."""
+        columns = self._columns(p)
+        cost = ["r.cost"] if "cost" in rows.named_selects else []
+        order = ", ".join([*cost, *(f"r.{v}" for v in columns)])
+        number = f"CAST(row_number() OVER (ORDER BY {order}) AS BIGINT) AS own"
+        query = exp.select(*self._shown(p), number, dialect="spark").from_(rows.subquery("r"))
+        return self.makers.kept(f"k_{p}", query.where(self._known(p)))
+
+    def _best_by_key(self, p: int, e: int) -> exp.Select:
+        """By key, the row of a position that costs least."""
+        keys, columns = self.passes.keys(p, e), self._columns(p)
+        order = ", ".join(["r.cost", *(f"r.{v}" for v in columns)])
+        place = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) AS place"
+        shown = (*self._shown(p), *self.passes.shown_keys(p, e), place)
+        ranked = self._from(f"f_{p}").select(*shown, dialect="spark").subquery("r")
+        return exp.select(*columns, *keys_of(self.tree, e)).from_(ranked).where("place = 1")
+
+    def _embeddings(self, p: int, count: int) -> exp.Select:
+        """Partial embeddings from the dangling rows of a position that cost least, numbered."""
+        first = self._first(p, count, "NOT r.whole").subquery("r")
+        query, shown = (
+            exp.Select().from_(first),
+            [f"r.{v} AS {_at(p, v)}" for v in self._columns(p)],
+        )
+        for at, e, here in self._outwards(p):
+            q = self.tree.edges[e].across(at)
+            best = self.passes.named(at_key("g", q, e), f"g{q}")
+            query = query.join(best, on=self.passes.on(at, e, f"g{q}", here), join_type="left")
+            shown += [f"g{q}.{v} AS {_at(q, v)}" for v in self._columns(q)]
+        order = ", ".join(["r.cost", *(f"r.{v}" for v in self._columns(p))])
+        number = f"row_number() OVER (ORDER BY {order}) AS number"
+        return query.select("r.cost AS cost", number, *shown, dialect="spark")
+
+    def _outwards(self, p: int) -> Iterator[tuple[int, int, str]]:
+        """The edges away from a position: from where, and what the rows there are called."""
+        todo = [(p, -1, "r")]
+        while todo:
+            at, came, here = todo.pop()
+            for e in self.tree.around[at]:
+                if e != came:
+                    q = self.tree.edges[e].across(at)
+                    yield at, e, here
+                    todo.append((q, e, f"g{q}"))
+
+    def _taken(self, count: int) -> dict[int, list[int]]:
+        """Which embeddings are taken, by the position that they begin from."""
+        every = []
+        for p in self.positions:
+            for row in self.makers.read(self._from(f"e_{p}").select("*")).to_pylist():
+                at = [tuple(row[_at(q, v)] for v in self._columns(q)) for q in self.positions]
+                every.append((row["cost"], p, row["number"], at))
+        chosen: dict[int, list[int]] = {}
+        taken: set[tuple[int, Any]] = set()
+        for _, p, number, at in sorted(every, key=lambda known: known[:3]):
+            if count and (p, at[p]) not in taken:
+                count -= 1
+                chosen.setdefault(p, []).append(number)
+                taken.update(enumerate(at))
+        return chosen
+
+    def _rows_of(self, p: int, q: int, numbers: Sequence[int]) -> exp.Select:
+        """The rows of one position in some embeddings from another."""
+        shown = [f"r.{_at(q, v)} AS {v}" for v in self._columns(q)]
+        listed = ", ".join(map(str, numbers))
+        return self._from(f"e_{p}").select(*shown).where(f"r.number IN ({listed})")
+
+    def _columns(self, p: int) -> list[str]:
+        return columns_of(self.passes.held_at(p))
+
+    def _shown(self, p: int) -> list[str]:
+        return [f"r.{v} AS {v}" for v in self._columns(p)]
+
+    def _known(self, p: int) -> str:
+        """Whether nothing that is held of a row is NULL."""
+        return " AND ".join(f"r.{v} IS NOT NULL" for v in self._columns(p))
+
+    def _from(self, name: str) -> exp.Select:
+        """What was made, its rows called as those of a position are."""
+        return exp.Select().from_(self.passes.named(name, "r"))
+
+    def _once(self, name: str, query: exp.Select) -> None:
+        self.passes.made[name] = self.makers.once(name, query)
+
+    def _count(self, name: str) -> int:
+        return self._number(self._from(name).select("count(*) AS n"))
+
+    def _number(self, query: exp.Select) -> int:
+        return int(self.makers.read(query)["n"][0].as_py())
+
+
+def _least_of(costs: Sequence[str]) -> str:
+    """The least of some costs that is not NULL."""
+    return f"least({', '.join(costs)})" if len(costs) > 1 else [*costs, "CAST(NULL AS DOUBLE)"][0]
+
+
+def _at(p: int, column: str) -> str:
+    """What a column of a position's rows is called in an embedding."""
+    return f"p{p}_{column}"

@@ -1,0 +1,44 @@
+"""The creation of a summary in tables, noted before it begins: what a killed one made is taken away.
+
+A summary is many views and tables, and its view is saved after all of them. The note stands while
+they are made; a note whose view nobody holds the lock of is what a process left that was killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from belvedere.derivations.registry import the_saves
+from belvedere.errors import BelvedereError
+from belvedere.lake.offline import Tables
+from belvedere.updating.state import KIND
+from belvedere.updating.summary.in_tables import parts
+
+MAKING = "updating-making"
+
+
+@contextmanager
+def noted(lake: Tables, name: str, tables: Sequence[str]) -> Iterator[None]:
+    """Note that a view's summary is being made, with some tables that are not known as its own."""
+    saves = the_saves(lake)
+    saves.save(MAKING, name, {"pieces": list(tables)}, {}, {})
+    try:
+        yield
+    finally:
+        saves.drop(MAKING, name)
+
+
+def take_away(lake: Tables) -> None:
+    """Drop what killed creations left; without any, this is a look at one directory."""
+    saves = lake.saves
+    for name in () if saves is None else saves.names(MAKING):
+        assert saves is not None
+        # What is being made by another process, or cannot be dropped now, is left.
+        with suppress(BelvedereError, OSError), saves.locked(KIND, name, timeout=0):
+            if not saves.has(MAKING, name):
+                continue
+            if not saves.has(KIND, name):
+                left = saves.head(MAKING, name).definition["pieces"]
+                parts.drop(lake, name, left)  # type: ignore[arg-type]
+            saves.drop(MAKING, name)

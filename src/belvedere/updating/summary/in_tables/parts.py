@@ -1,0 +1,188 @@
+"""The parts of a summary that stays in tables: made by Spark, brought to newer versions, dropped.
+
+What `building.py` makes for every edge becomes a materialized view, so that the summary is built by
+jobs of Spark and kept current from the change feeds: rows that leave a class or enter one are
+changes of these views. Candidates are tables that nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from belvedere.delta.stamps import Position, Vector
+from belvedere.errors import Invalid
+from belvedere.joins.join_trees import Keys, Tree
+from belvedere.joins.normal_form import Shape
+from belvedere.lake.tables import catalog as lake_catalog
+from belvedere.sql.names import parts
+from belvedere.sql.statements.cursor import dotted
+from belvedere.sql.statements.views import CreateView
+from belvedere.updating.summary.in_tables.build import Choose, Passes
+from belvedere.updating.summary.in_tables.candidate_queries import Makers
+from belvedere.views.catalog import all_views, canonical_name, is_view, sound_and_broken
+from belvedere.views.definition import View
+
+if TYPE_CHECKING:
+    from belvedere.lake.sessions.workspace import Work
+    from belvedere.lake.spark_lake import Door
+
+SUMMARY_PROPERTY = "belvedere.summary"
+"""On a table of candidates: the view that it belongs to."""
+
+
+def create(
+    door: Door,
+    name: str,
+    tree: Tree,
+    held: Mapping[str, tuple[str, ...]],
+    keys: Keys,
+    choose: Callable[[Makers], Choose],
+) -> list[str]:
+    """Make the views of a summary and its candidates, all of them or none; their names."""
+    candidates = candidate_tables(name, tree.shape)
+    drop(door, name, candidates)  # what a creation that was cut off left
+    try:
+        making = _Making(door, name)
+        passes = Passes(tree, held, keys, _as_it_is, making.view)
+        passes.run_all(lambda known: making.chosen(choose, known))
+    except BaseException:
+        drop(door, name, candidates)
+        raise
+    return making.made
+
+
+def _as_it_is(table: str) -> exp.Table:
+    return exp.to_table(table, dialect="spark")
+
+
+class _Making:
+    """Makes what queries say, each as what it is to be; knows the names of all that stays."""
+
+    def __init__(self, door: Door, name: str) -> None:
+        self.door, self.name = door, name
+        self.made: list[str] = []
+
+    def view(self, piece: str, query: exp.Query) -> str:
+        """A materialized view."""
+        from belvedere.views.create import fill_view, plan_view
+
+        own = self._free(piece)
+        statement = CreateView(own, query.sql(dialect="spark"), comment=_comment(self.name))
+        fill_view(self.door, plan_view(self.door, statement))
+        self.made.append(own)
+        return own
+
+    def chosen(self, choose: Callable[[Makers], Choose], passes: Passes) -> Mapping[int, str]:
+        """The tables of candidates; what was computed to choose them is out of memory then."""
+        with self.door.work() as w:
+
+            def once(_: str, query: exp.Query) -> str:
+                return w.register("choosing", w.keep(w.query(query.sql(dialect="spark"))))
+
+            def rows(query: exp.Query) -> pa.Table:
+                return w.query(query.sql(dialect="spark")).toArrow()
+
+            return choose(Makers(once, lambda *what: self._candidates(w, *what), rows))(passes)
+
+    def _candidates(self, work: Work, piece: str, query: exp.Query) -> str:
+        """A plain table."""
+        own = self._free(piece)
+        of = {SUMMARY_PROPERTY: self.name}
+        lake_catalog.create_table(work, own, query.sql(dialect="spark"), of)
+        self.made.append(own)
+        return own
+
+    def _free(self, piece: str) -> str:
+        """The name of a part, if nothing else has it."""
+        own = called(self.name, piece)
+        canonical = canonical_name(self.door, own)
+        if self.door.exists(canonical) or is_view(self.door, canonical):
+            raise Invalid(
+                f"{own!r} exists already: a part of the summary would have this name",
+                hint="rename the table",
+                reason="NAME_TAKEN",
+            )
+        return own
+
+
+def is_whole(door: Door, name: str, pieces: Collection[str]) -> bool:
+    """Whether all parts of a summary are there."""
+    there = {view.name for view in _views(door, name)}
+    return {*there, *_candidates(door, name, pieces)} == set(pieces)
+
+
+def belongs(view: str, name: str) -> bool:
+    """Whether a view is, by its name, one of a summary."""
+    *space, last = parts(view)
+    *own, mine = parts(name)
+    return space == own and last.startswith(f"{mine}_summary_")
+
+
+def drop(door: Door, name: str, pieces: Collection[str] = ()) -> None:
+    """Take the views of a summary away; among `pieces` also broken ones, and candidates."""
+    from belvedere.views.create import drop_view
+
+    broken = [view.name for view in sound_and_broken(door)[1] if view.name in pieces]
+    for view in [*(v.name for v in reversed(_views(door, name))), *reversed(broken)]:
+        drop_view(door, view)
+    for table in list(_candidates(door, name, pieces)):
+        lake_catalog.drop_table(door, canonical_name(door, table))
+
+
+def candidate_tables(name: str, shape: Shape) -> list[str]:
+    """The names of the tables that a summary may have its candidates in."""
+    return [called(name, f"k_{p}") for p in range(len(shape.positions))]
+
+
+def _candidates(door: Door, name: str, pieces: Collection[str]) -> Iterator[str]:
+    """The tables of candidates among some parts of a summary, as far as they are there."""
+    for piece in pieces:
+        canonical = canonical_name(door, piece)
+        plain = not is_view(door, canonical) and door.exists(canonical)
+        if plain and door.table(canonical).properties.get(SUMMARY_PROPERTY) == name:
+            yield piece
+
+
+def bring(
+    door: Door, name: str, tables: Collection[str], only: Collection[str] | None = None
+) -> tuple[Vector, int]:
+    """The views of a summary at their tables' newest versions, or some tables': where, and rows changed."""
+    from belvedere.derivations.calls import Calls
+
+    views = _views(door, name)
+    done = Calls(door, after=lambda: None).together(views, only)
+    return _vector(door, views, tables), sum(each.rows_changed or 0 for each in done)
+
+
+def called(name: str, piece: str) -> str:
+    """The name of a view of a summary."""
+    *space, last = parts(name)
+    return dotted([*space, f"{last}_summary_{piece}"])
+
+
+def _comment(name: str) -> str:
+    return f"a part of the summary of {name}"
+
+
+def _views(door: Door, name: str) -> list[View]:
+    """The views of a summary, those that others read first."""
+    return [v for v in all_views(door) if v.definition.comment == _comment(name)]
+
+
+def _vector(door: Door, views: Sequence[View], tables: Collection[str]) -> Vector:
+    """The versions of some tables that all views of a summary are at."""
+    found: dict[str, Position] = {}
+    for view in views:
+        stamp = door.stamp(door.table(view.stored)).stamp
+        for table, at in (stamp.vector if stamp else {}).items():
+            if table in tables and found.setdefault(table, at) != at:
+                raise Invalid(
+                    f"another process refreshes {view.name!r}",
+                    hint="try again",
+                    reason="CONCURRENT_REFRESH",
+                )
+    return found

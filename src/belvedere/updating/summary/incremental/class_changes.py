@@ -1,0 +1,89 @@
+"""The summary after base changes: rows move between classes, and only what they touch moves with them.
+
+A row that leaves its class splits it, one that enters it merges with it; a class that loses its last
+row is empty, and a row that is no extended row any more is in none. For every key of a moved row
+the counts of both classes change, and for every class on the other end of the edge their links:
+
+    Δ|E(a, b)| = Σ over keys  Δa·b + (a + Δa)·Δb
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from belvedere.updating.summary.base_tables import Base
+from belvedere.updating.summary.classes import NONE, Summary, propagate
+from belvedere.updating.summary.database_graph import Graph, lengthened
+from belvedere.updating.summary.domains import Codes
+
+Entries = tuple[Codes, Codes, Codes]
+"""Keys, members and by how much their counts change: sorted, each pair once."""
+
+
+def move(base: Base, graph: Graph, summary: Summary, rows: Sequence[Codes]) -> None:
+    """Put some rows of each position into the classes that they are in now."""
+    changes: dict[tuple[int, int], Entries] = {}
+    for p, some in enumerate(rows):
+        old, new = _renamed(graph, summary, p, some)
+        moved = old != new
+        for e in base.tree.around[p]:
+            keys = base.keys(p, e)[some[moved]]
+            changes[p, e] = _left_and_entered(keys, old[moved], new[moved])
+    for e in range(len(base.tree.edges)):
+        _relink(base, summary, e, changes)
+    if any(map(len, rows)):
+        propagate(base.tree, summary)
+
+
+def _renamed(graph: Graph, summary: Summary, p: int, rows: Codes) -> tuple[Codes, Codes]:
+    """The classes of some rows before and now, with the sizes of both."""
+    first, size = len(summary.of_row[p]), len(graph.extended[p])
+    of_row = summary.of_row[p] = lengthened(summary.of_row[p], size)
+    of_row[first:] = NONE
+    names = summary.names[p]
+    old, new = of_row[rows], names.of(graph, rows)
+    of_row[rows] = new
+    sizes = summary.sizes[p]
+    sizes = np.concatenate([sizes, np.zeros(len(names) - len(sizes), dtype=np.int64)])
+    np.subtract.at(sizes, old[old >= 0], 1)
+    np.add.at(sizes, new[new >= 0], 1)
+    summary.sizes[p] = sizes
+    return old, new
+
+
+def _left_and_entered(keys: Codes, old: Codes, new: Codes) -> Entries:
+    both = np.concatenate([keys, keys])
+    classes = np.concatenate([old, new])
+    deltas = np.repeat(np.array([-1, 1]), len(keys))
+    there = (both >= 0) & (classes >= 0)
+    return netted(both[there], classes[there], deltas[there])
+
+
+def netted(keys: Codes, members: Codes, deltas: Codes) -> Entries:
+    """Changes of counts put together by key and member, those that cancel out left away."""
+    span = int(members.max(initial=0)) + 1
+    both, of = np.unique(keys * span + members, return_inverse=True)
+    net = np.zeros(len(both), dtype=np.int64)
+    np.add.at(net, of, deltas)
+    both, net = both[net != 0], net[net != 0]
+    return both // span, both % span, net
+
+
+def _relink(base: Base, summary: Summary, e: int, changes: dict[tuple[int, int], Entries]) -> None:
+    """The classes by key at both ends of an edge, and the links between them."""
+    above, below = (base.tree.parent(e), e), (base.tree.child(e), e)
+    for end in (above, below):
+        summary.by_key[end].reserve(base.width(e))
+    keys, upper, more = changes[above]
+    of, lower, counts = summary.by_key[below].under(keys)
+    parts = [(lower, upper[of], more[of] * counts)]
+    summary.by_key[above].add(keys, upper, more)
+    keys, lower, more = changes[below]
+    of, upper, counts = summary.by_key[above].under(keys)
+    parts.append((lower[of], upper, more[of] * counts))
+    summary.by_key[below].add(keys, lower, more)
+    links = summary.links[e]
+    links.reserve(len(summary.sizes[below[0]]))
+    links.add(*netted(*(np.concatenate(some) for some in zip(*parts, strict=True))))

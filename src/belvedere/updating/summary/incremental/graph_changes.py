@@ -1,0 +1,186 @@
+"""The database graph after base changes: from the rows that came and went to those they reach.
+
+A row that comes or goes changes what it tells its neighbours. Only where the first row says yes, or
+the last one no longer does, do the rows beyond hear anything new; all others are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from belvedere.updating.summary.base_tables import Base, Mask
+from belvedere.updating.summary.database_graph import (
+    MOST,
+    Bits,
+    Graph,
+    Messages,
+    by_key,
+    cardinality,
+    on_all,
+)
+from belvedere.updating.summary.domains import Codes
+
+_NO_ROWS: Codes = np.zeros(0, dtype=np.int64)
+
+
+class _Reached:
+    """Rows of a position that were reached, each once, with what was true of them before."""
+
+    def __init__(self, size: int) -> None:
+        self.known = np.zeros(size, dtype=bool)
+        self.rows = _NO_ROWS
+        self.present: Mask = np.zeros(0, dtype=bool)
+        self.heard: Bits = np.zeros(0, dtype=np.int32)
+
+    def add(self, rows: Codes, present: Mask, heard: Bits) -> None:
+        """Rows with what is true of them; of those reached already it is known."""
+        new = ~self.known[rows]
+        self.known[rows] = True
+        self.rows = np.concatenate([self.rows, rows[new]])
+        self.present = np.concatenate([self.present, present[new]])
+        self.heard = np.concatenate([self.heard, heard[new]])
+
+
+Before = Mapping[int, tuple[Codes, Mask]]
+"""For some positions the rows that may have come or gone, and which of them were present."""
+
+
+def spread(base: Base, graph: Graph, before: Before) -> list[Codes]:
+    """Bring a graph to its rows as they are now; the rows of each position that it moved."""
+    return _Spreading(base, graph).moved(before)
+
+
+class _Spreading:
+    def __init__(self, base: Base, graph: Graph) -> None:
+        self.base, self.graph, self.tree = base, graph, base.tree
+        self.positions = range(len(base.shape.positions))
+
+    def moved(self, before: Before) -> list[Codes]:
+        completes, dangles = self.graph.completes, self.graph.dangles
+        reached = self._nowhere()
+        for p, (rows, present) in before.items():
+            reached[p].add(rows, present, completes.heard[p][rows])
+        self._tell(completes, reached)
+        others = self._nowhere()
+        for p in self.positions:
+            self._whole(p, reached[p], others[p])
+        self._tell(dangles, others)
+        moved = self._cardinalities([self._extended(p, others[p]) for p in self.positions])
+        return [np.union1d(rows, self._complete(p, reached[p])) for p, rows in enumerate(moved)]
+
+    def _nowhere(self) -> list[_Reached]:
+        return [_Reached(self.base.rows_at(p).size) for p in self.positions]
+
+    def _tell(self, messages: Messages, reached: list[_Reached]) -> None:
+        """Tell what changed along all edges, both ways."""
+        for p, e in self.tree.ways:
+            some, bit, every = reached[p], self.tree.bit(p, e), self._every(p)
+            was = some.present & messages.says(some.heard, bit, every)
+            now = self.base.are_present(p, some.rows)
+            now &= messages.says(messages.heard[p][some.rows], bit, every)
+            moved = was != now
+            if not moved.any():
+                continue
+            keys = self.base.keys(p, e)[some.rows[moved]]
+            counts = by_key(messages.counts, (p, e), self.base.width(e))
+            told, old, new = added(counts, keys, now[moved].astype(np.int64) - was[moved])
+            turned = (old > 0) != (new > 0)
+            self._hear(messages, reached, p, e, told[turned], new[turned] > 0)
+
+    def _hear(
+        self, messages: Messages, reached: list[_Reached], p: int, e: int, keys: Codes, yes: Mask
+    ) -> None:
+        """What the rows with some keys at the other end of an edge now hear."""
+        q = self.tree.edges[e].across(p)
+        rows, of = self.base.index(q, e).under(keys)
+        heard, bit = messages.heard[q], self.tree.bit(q, e)
+        reached[q].add(rows, self.base.are_present(q, rows), heard[rows])
+        heard[rows] = np.where(yes[of], heard[rows] | bit, heard[rows] & ~bit)
+
+    def _every(self, p: int) -> int:
+        return (1 << len(self.tree.around[p])) - 1
+
+    def _whole(self, p: int, reached: _Reached, others: _Reached) -> None:
+        """Which of the reached rows make view rows now; those that dangle anew, or no longer."""
+        rows, every = reached.rows, self._every(p)
+        present, heard = self.base.are_present(p, rows), self.graph.dangles.heard[p]
+        was = self.graph.whole[p][rows]
+        now = present & on_all(self.graph.completes.heard[p][rows], 0, every)
+        self.graph.whole[p][rows] = now
+        moved = was != now
+        for e in self.tree.around[p]:
+            counts = by_key(self.graph.whole_by, (p, e), self.base.width(e))
+            added(
+                counts, self.base.keys(p, e)[rows[moved]], now[moved].astype(np.int64) - was[moved]
+            )
+        moved |= reached.present != present
+        others.add(rows[moved], reached.present[moved], heard[rows[moved]])
+        own = np.where(present & ~now, every + 1, 0).astype(np.int32)
+        heard[rows] = (heard[rows] & every) | own
+
+    def _extended(self, p: int, others: _Reached) -> Codes:
+        """The rows that became extended rows, or are no longer."""
+        rows, heard = others.rows, self.graph.dangles.heard[p]
+        was = self.graph.extended[p][rows]
+        now = self.base.are_present(p, rows) & (heard[rows] != 0)
+        self.graph.extended[p][rows] = now
+        turned: Codes = rows[was != now]
+        return turned
+
+    def _complete(self, p: int, reached: _Reached) -> Codes:
+        """The extended rows that are complete on other edges than before."""
+        rows = reached.rows
+        heard = self.graph.completes.heard[p][rows] != reached.heard
+        found: Codes = rows[heard & self.graph.extended[p][rows]]
+        return found
+
+    def _cardinalities(self, turned: list[Codes]) -> list[Codes]:
+        """Join cardinalities from the leaves up; the rows of which anything is different."""
+        graph, below = self.graph, [[rows] for rows in turned]
+        for edge in graph.sums:
+            by_key(graph.sums, edge, self.base.width(edge))
+            by_key(graph.partners, edge, self.base.width(edge))
+        found = list(turned)
+        for p in reversed(self.tree.down):
+            rows = np.unique(np.concatenate(below[p]))
+            was = graph.jcard[p][rows]
+            jcard, joined = cardinality(self.base, graph, p, rows)
+            different = (was != jcard) | (graph.joined[p][rows] != joined)
+            different |= np.isin(rows, turned[p])
+            rows, found[p] = rows[different], rows[different]
+            graph.jcard[p][rows], graph.joined[p][rows] = jcard[different], joined[different]
+            e = self.tree.parent_edge[p]
+            if e >= 0 and len(rows):
+                turns = self._turns(p, rows, turned[p])
+                keys = self._summed(
+                    e, self.base.keys(p, e)[rows], jcard[different] - was[different], turns
+                )
+                above = self.tree.parent(e)
+                beyond, _ = self.base.index(above, e).under(keys)
+                below[above].append(beyond[graph.extended[above][beyond]])
+        return found
+
+    def _turns(self, p: int, rows: Codes, turned: Codes) -> Codes:
+        """By how much each row changes the number of extended rows."""
+        turns = np.where(self.graph.extended[p][rows], 1, -1)
+        return np.where(np.isin(rows, turned), turns, 0)
+
+    def _summed(self, e: int, keys: Codes, more: Codes, turns: Codes) -> Codes:
+        """Add to an edge's sums; the keys whose rows above have other cardinalities for it."""
+        some, old, new = added(self.graph.sums[e], keys, more)
+        _, before, after = added(self.graph.partners[e], keys, turns)
+        different = np.minimum(old, MOST) != np.minimum(new, MOST)
+        found: Codes = some[different | ((before > 0) != (after > 0))]
+        return found
+
+
+def added(counts: Codes, keys: Codes, more: Any) -> tuple[Codes, Codes, Codes]:
+    """Add to numbers by key, NULL aside: the keys, each once, and their numbers before and after."""
+    joins = keys >= 0
+    some = np.unique(keys[joins])
+    old = counts[some]
+    np.add.at(counts, keys[joins], more[joins])
+    return some, old, counts[some]

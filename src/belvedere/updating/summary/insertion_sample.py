@@ -1,0 +1,212 @@
+"""Insertions to try join trees on: view rows that would be completed by rows not there yet.
+
+Every insertion that matters takes its values from the active domains (Def. 4.3). Drawn here are those
+that complete something: from a random dangling row along the joins, to a random partner or, where
+there is none or by chance, to a new row with the key of its neighbour and random known values
+otherwise. Whether one has side effects is found exactly.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from belvedere.memory import kinds
+from belvedere.updating.side_effects.in_memory import Changes, NewRow, State, TooMuch, effect
+from belvedere.updating.summary.base_tables import Base, Row
+from belvedere.updating.summary.domains import NULL, plain
+from belvedere.updating.summary.estimate import Segment, segments_of
+from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.loading import members_of
+from belvedere.updating.summary.roots import Choice, choose_root
+
+NEW = 0.2
+"""How often a row is new although there is a partner."""
+SAMPLE = 400
+MOST = 1600
+STEPS = 200_000
+TRIES = 20
+_STRANGE = -2
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The rows of an insertion at each position, and the numbers of those that are there."""
+
+    rows: tuple[Row, ...]
+    numbers: tuple[int | None, ...]
+    members: tuple[frozenset[int], ...]
+    """The positions whose selection each row meets."""
+
+
+class Insertions:
+    """Random insertions into a view."""
+
+    def __init__(self, made: Filter, seed: int = 1) -> None:
+        self.made, self.base, self.tree = made, made.base, made.base.tree
+        self.dice = random.Random(seed)
+        graph = made.graph
+        self.dangling = [
+            np.flatnonzero(x & ~w) for x, w in zip(graph.extended, graph.whole, strict=True)
+        ]
+        self.strange = _STRANGE
+
+    def sample(self, size: int) -> list[tuple[list[Segment], bool]]:
+        """So many insertions and whether they have side effects; fewer if too few can be drawn."""
+        found: list[tuple[list[Segment], bool]] = []
+        for drawn in self._draws(TRIES * size):
+            try:
+                real = has_side_effects(self.base, drawn)
+            except TooMuch:
+                continue
+            found.append((segments_of(self.base, drawn.rows, drawn.numbers), real))
+            if len(found) == size:
+                break
+        return found
+
+    def _draws(self, tries: int) -> Iterator[Drawn]:
+        places = [p for p, rows in enumerate(self.dangling) if len(rows)]
+        weights = [len(self.dangling[p]) for p in places]
+        for _ in range(tries if places else 0):
+            p = self.dice.choices(places, weights)[0]
+            drawn = self._around(p, int(self.dice.choice(self.dangling[p])))
+            if drawn is None or None not in drawn.numbers:
+                continue
+            if all(p in members for p, members in enumerate(drawn.members)):
+                yield drawn
+
+    def _around(self, p: int, number: int) -> Drawn | None:
+        """A view row around a row; None if a NULL or another join keeps it from being one."""
+        rows: dict[int, Row] = {p: self.base.rows_at(p).row(number)}
+        numbers: dict[int, int | None] = {p: number}
+        by_class = self._classes({}, p, rows[p])
+        todo = [(p, -1)]
+        while todo and by_class is not None:
+            at, came = todo.pop()
+            for e in self.tree.around[at]:
+                if e != came and by_class is not None:
+                    q = self.tree.edges[e].across(at)
+                    numbers[q] = self._partner(q, e, self.base.key(at, e, rows[at]), by_class)
+                    rows[q] = self._row(q, numbers[q], by_class)
+                    by_class = self._classes(by_class, q, rows[q])
+                    todo.append((q, e))
+        if by_class is None:
+            return None
+        every = range(len(self.base.shape.positions))
+        return Drawn(
+            tuple(rows[q] for q in every),
+            tuple(numbers[q] for q in every),
+            tuple(self._members(q, rows[q], numbers[q]) for q in every),
+        )
+
+    def _members(self, p: int, row: Row, number: int | None) -> frozenset[int]:
+        """The positions whose selection a row meets, as far as what is held tells."""
+        shape, table = self.base.shape, self.base.shape.positions[p].table
+        if number is not None:
+            return frozenset(q for q in shape.at(table) if self.base.is_present(q, number))
+        held = self.base.held[table]
+        values = {
+            c: None if code < 0 else plain(self.base.domains[table, c].value(code), kind)
+            for c, code, kind in zip(held, row, (shape.used[table][c] for c in held), strict=True)
+        }
+        one = pa.table(
+            {c: pa.array([v], kinds.arrow(shape.used[table][c])) for c, v in values.items()}
+        )
+        return frozenset(
+            q
+            for q in shape.at(table)
+            if (
+                bool(members_of(shape, q, one)[0])
+                if shape.positions[q].selection.columns <= values.keys()
+                else q == p
+            )
+        )
+
+    def _classes(self, known: dict[int, int], p: int, row: Row) -> dict[int, int] | None:
+        """The numbers of join classes with those of a row; None if they differ or are NULL."""
+        found = dict(known)
+        for c, code in zip(self.base.rows_at(p).columns, row, strict=True):
+            k = self.base.shape.class_of.get((p, c))
+            if k is not None and (code == NULL or found.setdefault(k, code) != code):
+                return None
+        return found
+
+    def _partner(self, p: int, e: int, key: int | None, by_class: dict[int, int]) -> int | None:
+        """A row with a key that agrees with all joins, by chance none."""
+        if self.dice.random() < NEW:
+            return None
+        rows = self.base.rows_at(p)
+        found = [
+            n
+            for n in self.base.matching(p, e, key)
+            if self._classes(by_class, p, rows.row(n)) is not None
+        ]
+        return self.dice.choice(found) if found else None
+
+    def _row(self, p: int, number: int | None, by_class: dict[int, int]) -> Row:
+        """A row that is there, or a new one: joined as it must be, otherwise of known values."""
+        rows = self.base.rows_at(p)
+        if number is not None:
+            return rows.row(number)
+        like = rows.row(self.dice.randrange(rows.size)) if rows.size else None
+        key = self.made.keys.get(self.base.shape.positions[p].table, ())
+        found = []
+        for i, c in enumerate(rows.columns):
+            k = self.base.shape.class_of.get((p, c))
+            if k in by_class:
+                found.append(by_class[k])
+            elif like is None or like[i] == NULL or c in key:
+                self.strange -= 1
+                found.append(self.strange)
+            else:
+                found.append(like[i])
+        return tuple(found)
+
+
+def has_side_effects(base: Base, drawn: Drawn) -> bool:
+    """Whether an insertion makes view rows besides itself; `TooMuch` if that is too much to tell."""
+    new: dict[str, list[NewRow]] = {}
+    embedding: list[int] = []
+    for p, (row, number) in enumerate(zip(drawn.rows, drawn.numbers, strict=True)):
+        if number is not None:
+            embedding.append(number)
+        else:
+            table = base.shape.positions[p].table
+            some = new.setdefault(table, [])
+            some.append(NewRow(row, drawn.members[p]))
+            embedding.append(-len(some))
+    changes = Changes({}, {t: tuple(rows) for t, rows in new.items()})
+    asked = State(base, changes).signature(tuple(embedding))
+    found = effect(base, changes, asked=[asked], most=1, steps=STEPS)
+    return bool(found.added.keys() - {asked})
+
+
+def sampled_root(made: Filter, share: float, first: int) -> tuple[Filter, Choice | None]:
+    """The filter from the root that errs least; `first` among those that a sample cannot tell apart.
+
+    Where roots differ and the sample does not tell the best from the next, it is doubled, up to a limit.
+    """
+    insertions, positions = Insertions(made), range(len(made.shape.positions))
+    sample = insertions.sample(SAMPLE) if len(positions) > 1 else []
+    if not sample:
+        return made, None
+    roots = [first, *(p for p in positions if p != first)]
+    filters = {made.base.tree.root: made}
+    choice = choose_root(roots, lambda r: _rooted(filters, made, r, share), sample)
+    while not choice.is_settled and len(sample) < MOST:
+        more = insertions.sample(len(sample))
+        if not more:
+            break
+        sample += more
+        choice = choose_root(roots, lambda r: _rooted(filters, made, r, share), sample)
+    return filters[choice.root], choice
+
+
+def _rooted(filters: dict[int, Filter], made: Filter, root: int, share: float) -> Filter:
+    if root not in filters:
+        filters[root] = made.rooted(root, share)
+    return filters[root]

@@ -1,0 +1,82 @@
+"""Which root: the join tree whose estimates err least on a sample of insertions (Sec. 9.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from belvedere.joins.join_trees import join_tree
+from belvedere.joins.normal_form import Shape
+from belvedere.updating.summary.estimate import THETA
+from belvedere.updating.summary.filter import Filter
+
+Insertion = Any
+"""A view row, or its segments."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A root, its share of wrong estimates in the sample, and how far off that may be."""
+
+    root: int
+    error: float
+    bound: float
+    errors: dict[int, float]
+    sample: int = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether more insertions are of no use: none is better, all are as good, or all others worse."""
+        others = [e for r, e in self.errors.items() if r != self.root]
+        worse = all(e - self.error >= self.bound for e in others)
+        return worse or self.error == 0 or set(others) == {self.error}
+
+
+def error_bound(sample: int) -> float:
+    """How far a share found in a sample may be off, at the greatest variance.
+
+    >>> round(error_bound(400), 3), round(error_bound(1600), 3)
+    (0.1, 0.05)
+    """
+    return 4 * math.sqrt(0.25 / sample)
+
+
+def choose_root(
+    roots: Sequence[int],
+    filter_of: Callable[[int], Filter],
+    sample: Sequence[tuple[Insertion, bool]],
+    theta: float = THETA,
+) -> Choice:
+    """The root with the fewest wrong estimates on insertions whose side effects are known.
+
+    Of roots with as few the first that is given.
+    """
+    errors = {}
+    for root in roots:
+        made = filter_of(root)
+        estimates = (
+            made.estimate(row if isinstance(row, list) else made.segments(row)) for row, _ in sample
+        )
+        wrong = sum(
+            e.declares(theta) != real for e, (_, real) in zip(estimates, sample, strict=True)
+        )
+        errors[root] = wrong / len(sample)
+    best = min(roots, key=errors.__getitem__)
+    return Choice(best, errors[best], error_bound(len(sample)), errors, len(sample))
+
+
+def best_root(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> int:
+    """The position from which most joins lead to a key.
+
+    What a new row of it refers to is then unique, and what hangs on it is below, joined exactly.
+    """
+
+    def away(root: int) -> int:
+        tree = join_tree(shape, root, keys)
+        ends = [(tree.child(e), tree.columns(tree.child(e), e)) for e in range(len(tree.edges))]
+        tables = [(keys.get(shape.positions[p].table), columns) for p, columns in ends]
+        return sum(key is not None and set(key) <= set(columns) for key, columns in tables)
+
+    return max(range(len(shape.positions)), key=lambda p: (away(p), -p))

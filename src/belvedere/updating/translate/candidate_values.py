@@ -1,0 +1,276 @@
+"""Values that a hidden one may take: those of rows, those that conditions and foreign keys leave, new ones.
+
+A list is *complete* if no value that is left out could do what none in it does:
+
+    listed      a condition leaves a finite number of values
+    parents     a foreign key to a table outside the view leaves those of its rows
+    free        of values that meet all conditions and that no row has, there are as many as may be
+                needed; which of them it is makes no difference to what joins
+
+Where it is neither of these, or a condition cannot be decided of one value alone, a search that
+finds nothing has not shown that there is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.algebra.scalars import Scalar
+from belvedere.memory import kinds
+from belvedere.memory.declined import Declined
+from belvedere.memory.scalars import value as computed
+from belvedere.updating.summary.base_tables import Mask
+from belvedere.updating.summary.domains import Domain, Normal, normal, plain
+from belvedere.updating.translate.condition_constants import left, spoken
+from belvedere.updating.translate.constraints import Source, TableRules
+from belvedere.updating.translate.fresh_values import Unused, fits
+
+if TYPE_CHECKING:
+    from belvedere.updating.request.view_rows import Coder, Hidden, Options
+
+MOST_EXISTING = 200
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A position with a hidden value: the columns that have it, what is known of the others."""
+
+    table: str
+    columns: tuple[str, ...]
+    types: Mapping[str, str]
+    known: Mapping[str, Normal]
+    selected: tuple[Scalar, ...]
+    """What must be true of the columns."""
+    checked: tuple[Scalar, ...]
+    """What must not be false of them."""
+    linked: frozenset[str] = frozenset()
+    """Columns with other hidden values."""
+
+    @property
+    def kind(self) -> str:
+        """The type of the hidden value here."""
+        return self.types[self.columns[0]]
+
+    @property
+    def conditions(self) -> tuple[Scalar, ...]:
+        """All that speaks of the columns."""
+        return self.selected + self.checked
+
+    def spoken(self) -> Iterator[Normal]:
+        """The values that conditions speak of, or compare with."""
+        for condition in self.conditions:
+            yield from spoken(condition, self.kind)
+            yield from (
+                self.known[c]
+                for c in condition.columns & self.known.keys()
+                if self.types[c] == self.kind
+            )
+
+
+@dataclass
+class Parents:
+    """Values that foreign keys leave."""
+
+    values: list[Normal] = field(default_factory=list)
+    cut: bool = False
+    """Whether there are more."""
+    only: bool = False
+    """Whether nothing else is left, whatever rows come."""
+
+
+@dataclass
+class Candidates:
+    """The values that a hidden one may take."""
+
+    values: list[Normal]
+    complete: bool
+    """Whether no value that is left out could do what none of these does."""
+    restricted: bool
+    """Whether that is so because conditions or foreign keys leave no others."""
+    domain: Domain | None
+    """The values that rows have, if they are known."""
+
+
+def candidates(
+    coder: Coder,
+    h: Hidden,
+    options: Sequence[Options],
+    rules: Mapping[str, TableRules],
+    source: Source,
+    most: int,
+    told: Sequence[Normal],
+    asked: Collection[Normal],
+) -> Candidates:
+    """The values that a hidden value may take: so many new ones, and told ones that it may have to equal.
+
+    New are values that neither rows have nor any view row is asked to show.
+    """
+    spots = _spots(coder, h, options, rules)
+    held = dict.fromkeys(
+        coder.hidden_code(p, n, h)
+        for p, o in enumerate(options)
+        if h in o.hidden
+        for n in o.existing
+    )
+    types = list(dict.fromkeys(spot.kind for spot in spots))
+    domain = coder.base.domains.get((spots[0].table, spots[0].columns[0]))
+    unused = Unused(types, domain, asked)
+    needed = 1 if domain is None else most
+    listed = _listed(spots)
+    parents = _parents(coder, spots, rules, source)
+    elsewhere = _selected_elsewhere(coder, spots)
+    new = unused.values([*(v for s in spots for v in s.spoken()), *elsewhere], needed)
+    wanted = [*parents.values, *told]
+    pool = [v for v in [*(new if listed is None else listed), *wanted] if fits(v, types)]
+    pool += [None] if h[0] == "place" else []
+    meeting, sure = meet(spots, list(dict.fromkeys(pool)))
+    free = [v for v in meeting if unused.is_free(v)]
+    restricted = listed is not None or (not parents.cut and parents.only)
+    complete = restricted or (not parents.cut and sure and len(free) >= needed)
+    all_alike = sure and listed is None and not elsewhere
+    left_out = set(free[needed:] if all_alike else ()) - set(wanted)
+    values = dict.fromkeys(v for v in [*held, *meeting] if v not in left_out)
+    if h[0] == "class" or (len(values) > 1 and None not in meeting):
+        values.pop(None, None)
+    # What nothing fits still has a value to choose, which joins with nothing and meets no WHERE.
+    return Candidates(list(values) or [None], complete, restricted, domain)
+
+
+def _selected_elsewhere(coder: Coder, spots: Sequence[Spot]) -> list[Normal]:
+    """Constants of what other positions of a table select by: on them depends where else a row stands."""
+    return [
+        v
+        for spot in spots
+        for q in coder.shape.at(spot.table)
+        for part in coder.shape.positions[q].selection.conjuncts
+        if part.columns & set(spot.columns) and part not in spot.selected
+        for v in spoken(part, spot.kind)
+    ]
+
+
+def admitted(
+    coder: Coder,
+    h: Hidden,
+    options: Sequence[Options],
+    rules: Mapping[str, TableRules],
+    values: Sequence[Normal],
+) -> list[Normal]:
+    """Those of some values that are of a hidden value's types and meet all conditions on it."""
+    spots = _spots(coder, h, options, rules)
+    types = list(dict.fromkeys(spot.kind for spot in spots))
+    some = [v for v in values if fits(v, types)]
+    return meet(spots, some)[0] if some else []
+
+
+def _spots(
+    coder: Coder, h: Hidden, options: Sequence[Options], rules: Mapping[str, TableRules]
+) -> list[Spot]:
+    """The positions with a hidden value."""
+    return [spot_of(coder, p, h, o, rules) for p, o in enumerate(options) if h in o.hidden]
+
+
+def spot_of(coder: Coder, p: int, h: Hidden, o: Options, rules: Mapping[str, TableRules]) -> Spot:
+    """A position as a hidden value of it sees it."""
+    at, columns = coder.shape.positions[p], tuple(coder.columns(p, h))
+    own = set(columns)
+    checks = (part for check in rules[at.table].checks.values() for part in check.conjuncts)
+    return Spot(
+        at.table,
+        columns,
+        {**rules[at.table].columns, **at.types},
+        o.known,
+        tuple(part for part in at.selection.conjuncts if part.columns & own),
+        tuple(part for part in checks if part.columns & own),
+        frozenset(at.types) - own - o.known.keys(),
+    )
+
+
+def _listed(spots: Sequence[Spot]) -> list[Normal] | None:
+    """The values that conditions list, of a type that has two those; None if they list none."""
+    every = (
+        left(condition, spot.columns, spot.kind) for spot in spots for condition in spot.conditions
+    )
+    lists = [some for some in every if some is not None]
+    if not lists:
+        two = [normal(truth, "boolean") for truth in (True, False)]
+        return two if spots[0].kind == "boolean" else None
+    return [v for v in lists[0] if all(v in some for some in lists[1:])]
+
+
+def meet(spots: Sequence[Spot], values: Sequence[Normal]) -> tuple[list[Normal], bool]:
+    """Which values meet all conditions that can be decided of them, and whether all can."""
+    kept, sure = np.ones(len(values), dtype=bool), True
+    for spot in spots:
+        told = spot.known.keys() | set(spot.columns)
+        # Of NULL a selection is not true, and a CHECK not false.
+        for some, null in ((spot.selected, False), (spot.checked, True)):
+            for condition in some:
+                if not condition.columns <= told:
+                    sure = False
+                    continue
+                found, decided = _decided(spot, condition, values, null=null)
+                kept, sure = kept & found, sure and decided
+    return [v for v, keep in zip(values, kept.tolist(), strict=True) if keep], sure
+
+
+def _decided(
+    spot: Spot, condition: Scalar, values: Sequence[Normal], *, null: bool
+) -> tuple[Mask, bool]:
+    """Which values meet a condition, and whether that could be computed of all of them."""
+    one = {c: v for c, v in spot.known.items() if c in condition.columns}
+    every = {c: values if c in spot.columns else [one[c]] * len(values) for c in condition.columns}
+    rows = pa.table(
+        {
+            c: pa.array([plain(v, spot.types[c]) for v in some], kinds.arrow(spot.types[c]))
+            for c, some in every.items()
+        }
+    )
+    try:
+        truth = computed(condition, rows, spot.types).data
+        met: Mask = pc.fill_null(truth, null).to_numpy(zero_copy_only=False).astype(bool)
+        return met, True
+    except Declined:
+        return np.ones(len(values), dtype=bool), False
+    except pa.ArrowInvalid:
+        # Some value is too large to compute with.
+        if len(values) == 1:
+            return np.zeros(1, dtype=bool), False
+        alone = [_decided(spot, condition, [v], null=null)[0] for v in values]
+        return np.concatenate(alone), False
+
+
+def _parents(
+    coder: Coder, spots: Sequence[Spot], rules: Mapping[str, TableRules], source: Source
+) -> Parents:
+    """The values that foreign keys of a hidden value's columns leave, the first of them."""
+    found = Parents()
+    for spot in spots:
+        for key in rules[spot.table].foreign:
+            pairs = dict(zip(key.columns, key.parent_columns, strict=True))
+            others = pairs.keys() - set(spot.columns)
+            # A key with NULL in it refers to nothing: so does one with a column that nobody fills.
+            if others == pairs.keys() or any(
+                spot.known.get(c) is None and c not in spot.linked for c in others
+            ):
+                continue
+            some = _referred(spot, pairs, source, key.parent)
+            found.values += [normal(v, spot.kind) for v in some[:MOST_EXISTING]]
+            found.cut |= len(some) > MOST_EXISTING or bool(others & spot.linked)
+            found.only |= key.parent not in coder.shape.tables
+    return found
+
+
+def _referred(spot: Spot, pairs: Mapping[str, str], source: Source, parent: str) -> list[Any]:
+    """What rows of a parent have where the hidden value is to be, one more than are taken."""
+    column = next(pairs[c] for c in spot.columns if c in pairs)
+    equal = {pairs[c]: plain(spot.known[c], spot.types[c]) for c in pairs if c in spot.known}
+    if not equal:
+        return source.first(parent, column, MOST_EXISTING + 1)
+    values = dict.fromkeys(r[column] for r in source.where(parent, equal))
+    return [v for v in values if v is not None][: MOST_EXISTING + 1]

@@ -1,0 +1,158 @@
+"""What conditions say of a column: the constants that they speak of, the values that they leave.
+
+    leaves      x = c, x IN (…), x BETWEEN two near numbers, and several of these with OR
+    speaks of   constants of the column's type, dates of a year, texts that fit a LIKE
+
+Constants are read as values of the column's type; what is not one says nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+
+from sqlglot import exp
+
+from belvedere.algebra.scalars import Scalar
+from belvedere.memory import kinds
+from belvedere.updating.summary.domains import Normal, is_numeric, normal, plain
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_EXACT_IN_A_DOUBLE = 15
+"""Numbers of so many digits are each another double."""
+MOST_BETWEEN = 200
+"""Values of a range that are listed."""
+
+
+def left(condition: Scalar, columns: Sequence[str], kind: str) -> list[Normal] | None:
+    """The values that a condition leaves to columns of one value; None if it does not list them.
+
+    >>> import sqlglot
+    >>> left(Scalar(sqlglot.parse_one("x = 3 OR x IN (5, NULL)")), ["x"], "int")
+    [3, 5]
+    """
+    lists = [_left(part.expr, columns, kind) for part in condition.conjuncts]
+    listed = [some for some in lists if some is not None]
+    if not listed:
+        return None
+    return [v for v in listed[0] if all(v in some for some in listed[1:])]
+
+
+def _left(e: exp.Expr, columns: Sequence[str], kind: str) -> list[Normal] | None:
+    match e:
+        case exp.Paren() | exp.And():
+            return left(Scalar(e), columns, kind)
+        case exp.Or(this=one, expression=other):
+            both = [_left(some, columns, kind) for some in (one, other)]
+            return None if None in both else [v for some in both for v in some or ()]
+        case exp.EQ(this=exp.Column() as c, expression=what) if c.name in columns:
+            return _constants([what], kind)
+        case exp.EQ(this=what, expression=exp.Column() as c) if c.name in columns:
+            return _constants([what], kind)
+        case exp.In(this=exp.Column() as c, expressions=listed) if c.name in columns and listed:
+            return _constants(listed, kind)
+        case exp.Between(this=exp.Column() as c) if c.name in columns and is_numeric(kind):
+            return _range(_constants([e.args["low"], e.args["high"]], kind))
+        case _:
+            return None
+
+
+def _constants(listed: Sequence[exp.Expr], kind: str) -> list[Normal] | None:
+    """Constants as values of a type, NULL left out; None if one of them is no such value.
+
+    Which moment a timestamp is depends on the session, unless it names a zone.
+    """
+    if kind == "timestamp":
+        return None
+    found = [constant(e, kind) for e in listed if not isinstance(e, exp.Null)]
+    return None if None in found else found
+
+
+def _range(ends: list[Normal] | None) -> list[Normal] | None:
+    if ends is None or len(ends) < 2:
+        return None
+    low, high = (int(end) for end in ends if end is not None)
+    return list(range(low, high + 1)) if high - low < MOST_BETWEEN else None
+
+
+def constant(e: exp.Expr, kind: str) -> Normal:
+    """A constant as a value of a type; None if it is none.
+
+    >>> constant(exp.Neg(this=exp.Literal.number(5)), "int"), constant(exp.Literal.string("a"), "int")
+    (-5, None)
+    >>> constant(exp.Literal.string("1970-01-03"), "date"), constant(exp.Literal.number("1.5"), "int")
+    (2, None)
+
+    A double is equal to several numbers of many digits, and so is none of them.
+
+    >>> constant(exp.Literal.number("1e3"), "int"), constant(exp.Literal.number("1e3"), "bigint")
+    (1000, None)
+    """
+    match e:
+        case exp.Paren(this=inner):
+            return constant(inner, kind)
+        case exp.Cast(this=exp.Literal() as inner) if _keeps(e, kind):
+            return constant(inner, kind)
+        case exp.Boolean(this=truth):
+            return normal(bool(truth), kind) if kind == "boolean" else None
+        case exp.Neg(this=exp.Literal(is_string=False) as inner):
+            return _number(f"-{inner.this}", kind)
+        case exp.Literal(is_string=True, this=text):
+            return _text(text, kind)
+        case exp.Literal(this=text):
+            return _number(text, kind)
+        case _:
+            return None
+
+
+def _number(text: str, kind: str) -> Normal:
+    if not (kinds.is_integer(kind) or kinds.is_decimal(kind)):
+        return None
+    if "e" in text.lower() and kinds.digits(kind)[0] > _EXACT_IN_A_DOUBLE:
+        return None
+    try:
+        found = normal(Decimal(text), kind)
+        exact = plain(found, kind) == Decimal(text)
+    except InvalidOperation:
+        return None
+    return found if exact else None
+
+
+def _keeps(cast: exp.Cast, kind: str) -> bool:
+    """Whether a cast leaves a constant what it is among values of a type: a 5 is 5L, no 5.5 is."""
+    to = cast.to.sql(dialect="spark").lower().replace(" ", "")
+    whole = kinds.is_integer(to) and kinds.is_integer(kind) and cast.this.is_int
+    return to == kind or whole
+
+
+def _text(text: str, kind: str) -> Normal:
+    try:
+        if kind == "date":
+            if not _DAY.fullmatch(text):
+                return None
+            return normal(datetime.date.fromisoformat(text), kind)
+        if kind.startswith("timestamp"):
+            return normal(datetime.datetime.fromisoformat(text), kind)
+    except ValueError:
+        return None
+    return text if kind == "string" else None
+
+
+def spoken(condition: Scalar, kind: str) -> Iterator[Normal]:
+    """Values of a type that a condition speaks of."""
+    for literal in condition.expr.find_all(exp.Literal):
+        if isinstance(literal.parent, exp.Like):
+            continue
+        whole = literal.parent if isinstance(literal.parent, exp.Neg) else literal
+        found = constant(whole, kind)
+        if found is not None:
+            yield found
+        elif literal.is_int and kind == "date" and 1 <= int(literal.this) <= datetime.MAXYEAR:
+            yield normal(datetime.date(int(literal.this), 1, 1), kind)
+        elif literal.is_number and kinds.is_integer(kind):
+            yield int(Decimal(whole.sql()))
+    for like in condition.expr.find_all(exp.Like) if kind == "string" else ():
+        for some in ("", "new"):
+            yield like.expression.name.replace("%", some).replace("_", "n")

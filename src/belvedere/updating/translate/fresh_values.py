@@ -1,0 +1,155 @@
+"""Values of a type that no row has: beside given ones, at the ends of what rows have, in gaps.
+
+Numbers, dates, times and decimals are counted as integers (a decimal by its last digit), so that
+one walk serves all, and none leaves its type.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, count, islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from belvedere.memory import kinds
+from belvedere.updating.summary.domains import Domain, Normal, is_numeric, normal
+
+MOST_STEPS = 1_000
+"""Values that rows have which are passed on the way to one that none has."""
+_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+
+
+@cache
+def bounds(kind: str) -> tuple[int, int] | None:
+    """The least and the greatest value of a type, counted; None of what is not counted.
+
+    >>> bounds("tinyint"), bounds("decimal(3,1)"), bounds("string")
+    ((-128, 127), (-999, 999), None)
+    """
+    if kind in _BITS:
+        half = 1 << (_BITS[kind] - 1)
+        return -half, half - 1
+    if kinds.is_decimal(kind):
+        most = int(10 ** kinds.digits(kind)[0]) - 1
+        return -most, most
+    if is_numeric(kind):
+        of: Any = datetime.date if kind == "date" else datetime.datetime
+        low, high = normal(of.min, kind), normal(of.max, kind)
+        return int(low or 0), int(high or 0)
+    return None
+
+
+def counted(value: int | str) -> int:
+    """A number, or a decimal as its domain knows it, as an integer.
+
+    >>> counted(7), counted("-1.50")
+    (7, -150)
+    """
+    return int(value.replace(".", "")) if isinstance(value, str) else int(value)
+
+
+def _of(number: int, kind: str) -> int | str:
+    """The value of a type that an integer counts."""
+    if not kinds.is_decimal(kind):
+        return number
+    scale = kinds.digits(kind)[1]
+    digits = str(abs(number)).zfill(scale + 1)
+    text = f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits
+    return f"-{text}" if number < 0 else text
+
+
+def fits(value: Normal, types: Collection[str]) -> bool:
+    """Whether a value is one of each of some types that are joined."""
+    ends = [bounds(kind) for kind in types]
+    return value is None or all(e is None or e[0] <= counted(value) <= e[1] for e in ends)
+
+
+def is_free(domain: Domain | None, value: Normal) -> bool:
+    """Whether no row is known to have a value."""
+    return value is not None and (domain is None or domain.code(value) is None)
+
+
+@dataclass(frozen=True)
+class Unused:
+    """Values of types that are joined, and which of them rows have; None if that is not known."""
+
+    types: Sequence[str]
+    domain: Domain | None
+    asked: Collection[Normal] = ()
+    """Values that rows are to have."""
+
+    def is_free(self, value: Normal) -> bool:
+        """Whether no row is known to have a value, or to get it."""
+        return is_free(self.domain, value) and value not in self.asked
+
+    def values(self, given: Iterable[Normal], most: int) -> Iterator[Normal]:
+        """Given values of the types, then free ones: so many beside each, and so many others."""
+        known = [v for v in dict.fromkeys(given) if v is not None and fits(v, self.types)]
+        yield from known
+        if self._ends is not None:
+            beside: Iterable[int | str] = (
+                v for k in known for step in (1, -1) for v in self._walk(counted(k), step, most)
+            )
+            yield from chain(beside, self._others(most))
+        elif self.types[0] in ("string", "binary"):
+            yield from self._texts([str(k) for k in known], most)
+
+    @property
+    def _ends(self) -> tuple[int, int] | None:
+        ends = [e for e in map(bounds, self.types) if e is not None]
+        return (max(e[0] for e in ends), min(e[1] for e in ends)) if ends else None
+
+    def _walk(self, start: int, step: int, most: int) -> Iterator[int | str]:
+        """The first free values from one on, itself left out."""
+        assert self._ends is not None
+        low, high = self._ends
+        found = 0
+        for number in islice(count(start + step, step), MOST_STEPS + most):
+            if found == most or not low <= number <= high:
+                return
+            value = _of(number, self.types[0])
+            if self.is_free(value):
+                found += 1
+                yield value
+
+    def _others(self, most: int) -> Iterator[int | str]:
+        """Free values beyond all that rows have, above and below; in gaps if there are too few."""
+        assert self._ends is not None
+        kind = self.types[0]
+        if kinds.is_decimal(kind):
+            whole = 10 ** kinds.digits(kind)[1]
+            yield from self._walk(0, whole if whole <= self._ends[1] else 1, most)
+            yield from self._walk(self._ends[1] + 1, -1, most)
+            return
+        taken = self._taken()
+        top, bottom = max([0, *taken[-1:].tolist()]), min([0, *taken[:1].tolist()])
+        beyond = [*self._walk(top, 1, most), *self._walk(bottom, -1, most)]
+        yield from beyond
+        if len(beyond) < most:
+            for at in np.flatnonzero(np.diff(taken) > 1)[:most].tolist():
+                yield from self._walk(int(taken[at]), 1, most)
+
+    def _taken(self) -> npt.NDArray[np.int64]:
+        """The numbers that rows have, in order."""
+        if self.domain is None:
+            return np.zeros(0, dtype=np.int64)
+        base = self.domain.base.astype(np.int64, copy=False)
+        later = np.array(self.domain.later, dtype=np.int64)
+        return np.unique(np.concatenate([base, later])) if len(later) else base
+
+    def _texts(self, known: Sequence[str], most: int) -> Iterator[str]:
+        """Free texts just above and below given ones, and others."""
+        if self.types[0] == "binary":
+            texts = (f"new {i}".encode().hex() for i in count())
+            yield from islice(filter(self.is_free, texts), most)
+            return
+        below = [k[:-1] + chr(ord(k[-1]) - 1) for k in known if k and ord(k[-1]) > 1]
+        for lead in ["", *(f"{k} " for k in [*known, *below])]:
+            texts = (f"{lead}new {i}" for i in count())
+            # Of those that follow, a condition may exclude as many as it speaks of.
+            yield from islice(filter(self.is_free, texts), most + len(known))

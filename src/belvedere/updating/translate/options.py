@@ -1,0 +1,292 @@
+"""What can stand at each position for the view rows to insert: existing rows, or new ones with values.
+
+A value that no row has does what any other such value does, unless it has to equal a certain one:
+
+    one row       a new row that stands at two positions, or for two view rows, has one value in each
+                  column, also where one of the places hides the column and the other tells it
+    foreign key   a column of a new row refers to a column of another new row
+
+Hidden values between which one of these may hold are *linked*: each may take what any of them may,
+and the values that are told where they would meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from belvedere.memory.kinds import is_integer
+from belvedere.updating.request.view_rows import Coder, Hidden, Options, ViewRow
+from belvedere.updating.side_effects.in_memory import beyond
+from belvedere.updating.summary.base_tables import Base, Mask
+from belvedere.updating.summary.domains import Codes, Normal
+from belvedere.updating.translate.candidate_values import (
+    MOST_EXISTING,
+    Candidates,
+    admitted,
+    candidates,
+)
+from belvedere.updating.translate.constraints import Source, TableRules
+from belvedere.updating.translate.fresh_values import bounds, fits, is_free
+
+MOST_SHARED = 500
+"""Values that linked ones share."""
+
+Rules = Mapping[str, TableRules]
+Slot = tuple[int, int]
+"""A view row to insert, by its place among them, and a position."""
+Node = tuple[int, Hidden]
+"""A hidden value of a view row to insert."""
+
+
+def options_of(
+    coder: Coder,
+    rows: Sequence[ViewRow],
+    rules: Rules,
+    source: Source,
+    kept: Mapping[Node, Sequence[Normal]] | None = None,
+) -> tuple[list[list[Options]], list[str]]:
+    """What can stand at each position for each view row, and what of it is left out, as sentences.
+
+    `kept` are further values of hidden ones: those of the rows that a view row replaces.
+    """
+    places, left_out = range(len(coder.shape.positions)), list[str]()
+    found = [[Options(coder.known(p, row), coder.hidden(p)) for p in places] for row in rows]
+    for options in found:
+        for p, o in enumerate(options):
+            existing = _consistent(coder, p, o)
+            if o.hidden and len(existing) > MOST_EXISTING:
+                table = coder.shape.positions[p].table
+                left_out.append(
+                    f"not all rows of {table!r} that the view row may be made of were tried"
+                )
+            o.existing = [n for n in existing[:MOST_EXISTING] if _agrees(coder, p, o, n)]
+    _fill(coder, found, rules, source, kept or {}, left_out)
+    return found, list(dict.fromkeys(left_out))
+
+
+def _fill(
+    coder: Coder,
+    found: Sequence[Sequence[Options]],
+    rules: Rules,
+    source: Source,
+    kept: Mapping[Node, Sequence[Normal]],
+    left_out: list[str],
+) -> None:
+    """Give each hidden value the list of those that it may take."""
+    nodes = [(i, h) for i, options in enumerate(found) for h in hidden_in(options)]
+    links = linked(coder, found, rules)
+    asked = {v for options in found for o in options for v in o.known.values()}
+    for group in links.groups(nodes):
+        told = links.told_to(group)
+        each = {
+            (i, h): candidates(coder, h, found[i], rules, source, len(nodes), told, asked)
+            for i, h in group
+        }
+        _share(coder, found, rules, each, kept, asked)
+        for (i, h), some in each.items():
+            if not some.complete:
+                left_out.append(f"not every value of {_named(coder, h)} was tried")
+            for o in found[i]:
+                if h in o.hidden:
+                    o.values[h] = some.values
+
+
+def hidden_in(options: Sequence[Options]) -> list[Hidden]:
+    """The hidden values of a view row."""
+    return list(dict.fromkeys(h for o in options for h in o.hidden))
+
+
+def _share(
+    coder: Coder,
+    found: Sequence[Sequence[Options]],
+    rules: Rules,
+    each: Mapping[Node, Candidates],
+    kept: Mapping[Node, Sequence[Normal]],
+    asked: Collection[Normal],
+) -> None:
+    """Give linked values what any of them may take, as far as conditions admit it."""
+    for node, some in each.items():
+        some.values = list(dict.fromkeys([*kept.get(node, ()), *some.values]))
+    if len(each) == 1:
+        return
+    every = list(dict.fromkeys(v for some in each.values() for v in some.values if v is not None))
+    domains = list({id(some.domain): some.domain for some in each.values()}.values())
+    for (i, h), some in each.items():
+        own = dict.fromkeys(some.values)
+        others = [v for v in every if v not in own]
+        more = admitted(coder, h, found[i], rules, others[:MOST_SHARED])
+        if more:
+            own.pop(None, None) if h[0] == "class" else None
+        some.values = [*own, *more]
+        free = [v for v in some.values if v not in asked and all(is_free(d, v) for d in domains)]
+        enough = some.restricted or len(domains) == 1 or len(free) >= len(each)
+        some.complete &= enough and len(others) <= MOST_SHARED
+
+
+def _named(coder: Coder, h: Hidden) -> str:
+    """A hidden value as an error calls it: one of its columns."""
+    p, c = (h[1], h[2]) if h[0] == "place" else coder.shape.classes[h[1]][0]
+    return f"column {c!r} of {coder.shape.positions[p].table!r}, which the view does not show,"
+
+
+@dataclass
+class Links:
+    """Hidden values that may have to be equal, and told ones that they may have to equal."""
+
+    parent: dict[Node, Node] = field(default_factory=dict)
+    told: list[tuple[Node, Normal]] = field(default_factory=list)
+
+    def first(self, node: Node) -> Node:
+        """The one that stands for all that are linked with a node."""
+        while self.parent.get(node, node) != node:
+            node = self.parent[node]
+        return node
+
+    def link(self, cells: Iterable[Cell]) -> None:
+        """Note that some values may have to be equal."""
+        every = list(dict.fromkeys(cells))
+        nodes = [cell for cell in every if not isinstance(cell, Telling)]
+        for node in nodes[1:]:
+            self.parent[self.first(node)] = self.first(nodes[0])
+        if nodes:
+            self.told += [(nodes[0], cell.value) for cell in every if isinstance(cell, Telling)]
+
+    def groups(self, nodes: Sequence[Node]) -> list[list[Node]]:
+        """The nodes that are linked, together."""
+        found: dict[Node, list[Node]] = {}
+        for node in nodes:
+            found.setdefault(self.first(node), []).append(node)
+        return list(found.values())
+
+    def told_to(self, group: Sequence[Node]) -> list[Normal]:
+        """The told values that one of some linked nodes may have to equal."""
+        some = self.first(group[0])
+        return list(dict.fromkeys(v for node, v in self.told if self.first(node) == some))
+
+
+@dataclass(frozen=True)
+class Telling:
+    """A value that a view row tells."""
+
+    value: Normal
+
+
+Cell = Telling | Node
+"""The value of a column where a view row needs a base row: told, or hidden."""
+
+
+def linked(coder: Coder, found: Sequence[Sequence[Options]], rules: Rules) -> Links:
+    """Which hidden values may have to be equal."""
+    links = Links()
+    for ones, others in meeting_slots(coder, found):
+        some = [_cells(coder, found, slot) for slot in (*ones, *others)]
+        for c in some[0].keys() & some[-1].keys():
+            links.link(cells[c] for cells in some)
+    by_table: dict[str, list[dict[str, Cell]]] = {}
+    for i, options in enumerate(found):
+        for p in range(len(options)):
+            table = coder.shape.positions[p].table
+            by_table.setdefault(table, []).append(_cells(coder, found, (i, p)))
+    for child, some in by_table.items():
+        for key in (key for key in rules[child].foreign if key.parent in by_table):
+            for c, d in zip(key.columns, key.parent_columns, strict=True):
+                children = [cells[c] for cells in some if c in cells]
+                parents = [cells[d] for cells in by_table[key.parent] if d in cells]
+                kinds = rules[child].columns[c], rules[key.parent].columns[d]
+                if children and parents and _are_compared(*kinds):
+                    links.link((*children, *parents))
+    return links
+
+
+def _are_compared(kind: str, other: str) -> bool:
+    """Whether values of two types are the same ones as their domains know them."""
+    return kind == other or (is_integer(kind) and is_integer(other))
+
+
+def _cells(coder: Coder, found: Sequence[Sequence[Options]], slot: Slot) -> dict[str, Cell]:
+    """The columns that a view row needs of a position, with their values."""
+    i, p = slot
+    o = found[i][p]
+    cells: dict[str, Cell] = {c: Telling(v) for c, v in o.known.items()}
+    cells.update((c, (i, h)) for h in o.hidden for c in coder.columns(p, h))
+    return cells
+
+
+def meeting_slots(
+    coder: Coder, found: Sequence[Sequence[Options]]
+) -> Iterator[tuple[list[Slot], list[Slot]]]:
+    """Slots of one table that tell nothing different: one new row may stand at any two of them.
+
+    Either several of one position, or those of one and those of another.
+    """
+    for table in coder.shape.tables if found else ():
+        for p, q in combinations_with_replacement(coder.shape.at(table), 2):
+            both = [c for c in found[0][p].known if c in found[0][q].known]
+            near: dict[tuple[Normal, ...], tuple[list[Slot], list[Slot]]] = {}
+            for i, options in enumerate(found):
+                for side, place in enumerate((p, q) if p != q else (p,)):
+                    told = tuple(options[place].known[c] for c in both)
+                    near.setdefault(told, ([], []))[side].append((i, place))
+            for ones, others in near.values():
+                if (ones and others) or (len(ones) > 1 and p == q):
+                    yield ones, others
+
+
+def _consistent(coder: Coder, p: int, o: Options) -> list[int]:
+    """The rows of a position that agree with what is shown, those with few partners first."""
+    base, tree = coder.base, coder.base.tree
+    table = coder.shape.positions[p].table
+    wanted = {c: coder.code(table, c, v) for c, v in o.known.items() if c in base.held[table]}
+    rows = base.tables[table]
+    for e in tree.around[p]:
+        if all(c in wanted for c in tree.columns(p, e)):
+            full = tuple(wanted.get(c, -1) for c in base.held[table])
+            numbers = np.array(base.matching(p, e, base.key(p, e, full)), dtype=np.int64)
+            break
+    else:
+        numbers = np.flatnonzero(base.present(p))
+    for c, code in wanted.items():
+        numbers = numbers[rows.column(c)[numbers] == code]
+    for h in o.hidden:
+        numbers = numbers[_join(coder, p, numbers, h)]
+    found: list[int] = (_few_partners_first(base, p, numbers) if o.hidden else numbers).tolist()
+    return found
+
+
+def _join(coder: Coder, p: int, numbers: Codes, h: Hidden) -> Mask:
+    """Which rows may join by a hidden value: NULL does not, nor does what another column cannot have."""
+    if h[0] == "place":
+        return np.ones(len(numbers), dtype=bool)
+    shape, column = coder.shape, coder.columns(p, h)[0]
+    table = shape.positions[p].table
+    codes = coder.base.tables[table].column(column)[numbers]
+    types = {shape.positions[q].types[c] for q, c in shape.classes[h[1]]}
+    if len({bounds(kind) for kind in types}) == 1:
+        return codes >= 0
+    some, of = np.unique(codes, return_inverse=True)
+    domain = coder.base.domains[table, column]
+    fit = [code >= 0 and fits(domain.value(code), types) for code in some.tolist()]
+    return np.array(fit, dtype=bool)[of]
+
+
+def _few_partners_first(base: Base, p: int, numbers: Codes) -> Codes:
+    """Rows in the order of how many rows of other positions they join with."""
+    partners = np.zeros(len(numbers), dtype=np.int64)
+    for e in base.tree.around[p]:
+        other = base.index(base.tree.edges[e].across(p), e)
+        partners += other.counts(base.keys(p, e)[numbers])
+    found: Codes = numbers[np.argsort(partners, kind="stable")]
+    return found
+
+
+def _agrees(coder: Coder, p: int, o: Options, number: int) -> bool:
+    """Whether a row agrees with what is shown of it but not held in memory."""
+    shown = beyond(coder.base, p)
+    stored = coder.stored(coder.shape.positions[p].table, number) if shown else None
+    if stored is None:
+        return True
+    return any(coder.shows(p, r) == tuple(o.known[c] for c in shown) for r in stored)

@@ -1,0 +1,156 @@
+"""Base changes tried out: what they do to the view besides what was asked.
+
+Of several that do what was asked and more, the one with the fewest side effects is remembered.
+They are counted as far as that takes few steps; beyond, a count says `at least`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from belvedere.updating.side_effects.in_memory import (
+    Changes,
+    Effect,
+    Signature,
+    State,
+    TooMuch,
+    effect,
+)
+from belvedere.updating.side_effects.on_spark import Engine, Made, effect_by
+from belvedere.updating.summary.base_tables import Base
+from belvedere.updating.translate.constraints import BaseRow
+
+SHOWN = 5
+COUNTED = 200_000
+"""Steps for counting side effects."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """Base changes with exactly the asked effect."""
+
+    changes: Changes
+    new: Mapping[str, list[BaseRow]]
+    """The rows to put in, with all their columns."""
+
+    @property
+    def touched(self) -> int:
+        """How many base rows are changed, copies not counted."""
+        gone = sum(map(len, self.changes.gone.values()))
+        return gone + sum(map(len, self.new.values()))
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Base changes and what they do."""
+
+    attempt: Translation
+    effect: Effect
+    """Side effects are the first few."""
+    does: bool
+    """Whether they do what was asked."""
+    extra: int
+    """How many view rows change besides."""
+    at_least: bool
+    """Whether there may be more than that."""
+    asked: int
+    """How many view rows change as asked."""
+
+    @property
+    def harm(self) -> tuple[bool, bool, int, int]:
+        """By what the least harmful is chosen."""
+        return not self.does, self.at_least, self.extra, self.attempt.touched
+
+
+@dataclass
+class Trial:
+    """View rows that are to go and to come, on tables as they are."""
+
+    base: Base
+    engine: Engine | None
+    """Who joins what is too much for memory."""
+    steps: int
+    deleted: Sequence[Signature]
+    inserted: Sequence[Signature]
+
+    def __post_init__(self) -> None:
+        self.old = State(self.base, Changes(), [self.steps])
+        self.counting = True
+
+    def wanted(self) -> set[Signature]:
+        """The view rows that must come; those that are there already and stay are not among them."""
+        return {s for s in self.inserted if self.old.shows(s) is None}
+
+    def unwanted(self) -> set[Signature]:
+        """The view rows that must go."""
+        return set(self.deleted) - set(self.inserted)
+
+    def extra(self, found: Effect) -> set[Signature]:
+        """The view rows that change besides."""
+        added = found.added.keys() - set(self.inserted)
+        return added | (found.removed.keys() - self.unwanted())
+
+    def does_exactly(self, found: Effect) -> bool:
+        """Whether an effect is what was asked, no more and no less."""
+        if self.extra(found):
+            return False
+        return found.added.keys() >= self.wanted() and found.removed.keys() >= self.unwanted()
+
+    def effect(self, attempt: Translation) -> Effect:
+        """What base changes do: in memory, or where that is too much by an engine that has the tables."""
+        base, changes = self.base, attempt.changes
+        asked = [*self.deleted, *self.inserted]
+        try:
+            found = effect(base, changes, asked=asked, most=SHOWN, steps=self.steps)
+            if self._is_open(changes) and not self.extra(found):
+                raise TooMuch(
+                    "this update joins too many rows to be found in the tables", reason="TOO_MUCH"
+                )
+            return found
+        except TooMuch:
+            if self.engine is None:
+                raise
+        found = effect_by(self.engine, base, Made(changes, attempt.new), asked, SHOWN)
+        # Rows that the engine found may have been taken in.
+        self.old = State(base, Changes(), [self.steps])
+        return found
+
+    def _is_open(self, changes: Changes) -> bool:
+        """Whether rows that the changes join with are not all in memory."""
+        return bool(self.base.open & {*changes.gone, *changes.new})
+
+    def judged(self, attempt: Translation, found: Effect, least: Tried | None) -> Tried:
+        """How much base changes do besides what was asked, as far as that matters beside others."""
+        does = self._does(attempt.changes)
+        extra, at_least = len(self.extra(found)), self._is_open(attempt.changes)
+        if not found.complete and does:
+            extra, whole = self._counted(attempt.changes, extra, least)
+            at_least |= not whole
+        elif not found.complete:
+            at_least = True
+        asked = len(self.wanted()) + len(self.unwanted())
+        return Tried(attempt, found, does, extra, at_least, asked)
+
+    def _does(self, changes: Changes) -> bool:
+        after = State(self.base, changes, [self.steps])
+        try:
+            comes = all(after.shows(s) is not None for s in self.inserted)
+            return comes and all(after.shows(s) is None for s in self.unwanted())
+        except TooMuch:
+            return False
+
+    def _counted(self, changes: Changes, first: int, least: Tried | None) -> tuple[int, bool]:
+        """How many side effects there are, and whether these are all."""
+        if not self.counting:
+            return first, False
+        most = least.extra if least is not None and least.does and not least.at_least else None
+        asked = [*self.deleted, *self.inserted]
+        try:
+            found = effect(
+                self.base, changes, asked=asked, most=most, steps=min(self.steps, COUNTED)
+            )
+        except TooMuch:
+            self.counting = False
+            return first, False
+        return len(self.extra(found)), found.complete

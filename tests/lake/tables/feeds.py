@@ -1,0 +1,13 @@
+"""The changes of a table as one asker sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from belvedere.delta.tables import Table
+from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.tables.change_feed import Changes, Feed
+
+
+def changes(work: Work, table: Table, old: int, new: int, columns: Sequence[str]) -> Changes:
+    return Feed(table, old, new, columns).net(work, columns)

@@ -1,0 +1,38 @@
+"""A desk that tells a subscription as fast as it can until it is killed: arguments are the lake."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+from belvedere.lake.offline import Shelf
+from belvedere.scheduling.notify.subscriptions import Desk
+from belvedere.scheduling.serve.service import Answer
+
+
+class Counting:
+    """A service whose view is a counter."""
+
+    def __init__(self) -> None:
+        self.numbers = count()
+
+    def ask(self, view: str) -> Answer:
+        return Answer(view, 0.0, 5.0, 0.0)
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        return [{"n": next(self.numbers), "text": "x" * 5000}]
+
+    def versions(self) -> Mapping[str, int]:
+        return {}
+
+
+start = time.time()
+steps = count()
+desk = Desk(Shelf(sys.argv[1]), Counting(), wall=lambda: start + 10.0 * next(steps))
+sys.stdout.write("ready\n")
+sys.stdout.flush()
+while True:
+    desk.turn()

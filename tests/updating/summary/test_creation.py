@@ -1,0 +1,142 @@
+"""A view is made under its lock, and what a killed creation of its summary left is taken away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belvedere.derivations.registry import the_saves
+from belvedere.errors import Invalid
+from belvedere.lake.offline import Shelf
+from belvedere.sql.statements.updatable_views import CreateUpdatable
+from belvedere.storage.locks import Conflict
+from belvedere.updating import kind
+from belvedere.updating.kind import UpdatableViews
+from belvedere.updating.state import KIND
+from belvedere.updating.summary.in_tables import creation
+from belvedere.updating.summary.in_tables.creation import MAKING, noted, take_away
+from tests.updating.shelf_lake import QUERY, make
+
+Dropped = list[tuple[str, list[str]]]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Shelf:
+    return Shelf(make(tmp_path))
+
+
+@pytest.fixture
+def dropped(monkeypatch: pytest.MonkeyPatch) -> Dropped:
+    found: Dropped = []
+    monkeypatch.setattr(creation.parts, "drop", lambda _, name, some: found.append((name, some)))
+    return found
+
+
+def killed(lake: Shelf, name: str) -> None:
+    the_saves(lake).save(MAKING, name, {"pieces": [f"{name}_summary_k_0"]}, {}, {})
+
+
+@contextmanager
+def locked_elsewhere(lake: Shelf, name: str) -> Iterator[None]:
+    """Someone else holds the lock of a view."""
+    there, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with the_saves(lake).locked(KIND, name):
+            there.set()
+            done.wait()
+
+    other = threading.Thread(target=hold)
+    other.start()
+    there.wait()
+    try:
+        yield
+    finally:
+        done.set()
+        other.join()
+
+
+def is_locked(lake: Shelf, name: str) -> bool:
+    """Whether another thread would find a view locked."""
+    found: list[bool] = []
+
+    def look() -> None:
+        try:
+            with the_saves(lake).locked(KIND, name, timeout=0):
+                found.append(False)
+        except Conflict:
+            found.append(True)
+
+    other = threading.Thread(target=look)
+    other.start()
+    other.join()
+    return found[0]
+
+
+def test_what_a_killed_creation_left_is_dropped_with_its_note(
+    lake: Shelf, dropped: Dropped
+) -> None:
+    killed(lake, "v")
+    take_away(lake)
+    assert dropped == [("v", ["v_summary_k_0"])]
+    take_away(lake)
+    assert len(dropped) == 1
+    assert not the_saves(lake).names(MAKING)
+
+
+def test_of_a_view_that_was_saved_only_the_note_goes(lake: Shelf, dropped: Dropped) -> None:
+    killed(lake, "contacts")
+    take_away(lake)
+    assert not dropped
+    assert not the_saves(lake).names(MAKING)
+
+
+def test_what_another_process_is_making_is_left_to_it(lake: Shelf, dropped: Dropped) -> None:
+    killed(lake, "v")
+    with locked_elsewhere(lake, "v"):
+        take_away(lake)
+    assert not dropped
+    assert the_saves(lake).names(MAKING) == ["v"]
+
+
+def test_the_note_stands_while_a_summary_is_made_and_goes_when_that_fails(lake: Shelf) -> None:
+    seen: list[Any] = []
+
+    def interrupted() -> None:
+        with noted(lake, "v", ["v_summary_k_0"]):
+            seen.append(the_saves(lake).head(MAKING, "v").definition["pieces"])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert seen == [["v_summary_k_0"]]
+    assert not the_saves(lake).names(MAKING)
+
+
+@pytest.mark.parametrize("summary", [False, True])
+def test_a_view_is_checked_for_its_name_made_and_saved_under_its_lock(
+    lake: Shelf, monkeypatch: pytest.MonkeyPatch, summary: bool
+) -> None:
+    seen: list[tuple[bool, list[str]]] = []
+    built = kind.built
+
+    def watched(door: Any, definition: Any) -> Any:
+        seen.append((is_locked(lake, "v"), the_saves(lake).names(MAKING)))
+        return built(door, definition)
+
+    monkeypatch.setattr(kind, "built", watched)
+    monkeypatch.setattr(UpdatableViews, "_nothing", lambda _: None)
+    views = UpdatableViews(lake)
+    create = CreateUpdatable("v", QUERY, "item", 0.0, summary=summary)
+    views._create(create)
+    assert seen == [(True, ["v"] if summary else [])]
+    assert "v" in views.names()
+    assert not is_locked(lake, "v")
+    assert not the_saves(lake).names(MAKING)
+    with pytest.raises(Invalid, match="exists already"):
+        views._create(create)
