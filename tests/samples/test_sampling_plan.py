@@ -14,7 +14,7 @@ import pytest
 from belvedere.cli import main
 from belvedere.derivations.ledger import Ledger, Record
 from belvedere.errors import Invalid
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.samples.periodic import JobCost, MaintenanceLoad, best_plan, refreshes_only
 from belvedere.samples.sampling_plan import arrival_rate, sampling_plan
 from belvedere.views.catalog import the_view
@@ -42,7 +42,7 @@ def arrive(lake: Path, version: int, rows: int, second: float) -> None:
 
 def sample(lake: Path, ratio: float) -> None:
     """A sample of `owners`, as its stored table remembers it."""
-    definition = the_view(Shelf(lake), "owners").definition
+    definition = the_view(OfflineLake(lake), "owners").definition
     sampling = Sampling("owners", ("owner",), True, ratio, 0)
     own = replace(definition, id=str(uuid.uuid4()), name="owners_sample", sample=sampling.to_dict())
     small_lake.store(lake, own.name, own.to_json(), small_lake.stamp(lake, own.id, 1, ["video"]))
@@ -50,7 +50,7 @@ def sample(lake: Path, ratio: float) -> None:
 
 def record(lake: Path, view: str, jobs: Sequence[tuple[str, int, float]]) -> None:
     """Refreshes in the ledger: strategy, changed rows, seconds."""
-    shelf = Shelf(lake)
+    shelf = OfflineLake(lake)
     with Ledger(shelf.journal) as ledger:
         for number, (strategy, rows, seconds) in enumerate(jobs, 2):
             ledger.add(
@@ -88,7 +88,7 @@ def lake(tmp_path: Path) -> Path:
 
 
 def test_costs_come_from_the_records_and_the_rate_from_the_tables_histories(lake: Path) -> None:
-    plan = sampling_plan(Shelf(lake), "owners")
+    plan = sampling_plan(OfflineLake(lake), "owners")
     assert plan.load.rate == pytest.approx(100)
     assert plan.load.refresh.fixed == pytest.approx(10)
     assert plan.load.refresh.per_row == pytest.approx(0.001)
@@ -105,7 +105,12 @@ def test_costs_come_from_the_records_and_the_rate_from_the_tables_histories(lake
 def test_what_the_user_gives_takes_the_place_of_what_is_recorded(tmp_path: Path) -> None:
     made = small_lake.make(tmp_path / "lake")
     plan = sampling_plan(
-        Shelf(made), "owners", rate=1000, refresh_cost=(30, 4e-4), clean_cost=(2, 2e-4), spread=2.0
+        OfflineLake(made),
+        "owners",
+        rate=1000,
+        refresh_cost=(30, 4e-4),
+        clean_cost=(2, 2e-4),
+        spread=2.0,
     )
     assert plan.load == MaintenanceLoad(1000, JobCost(30, 4e-4), JobCost(2, 2e-4), 2.0)
     assert plan.current is None
@@ -116,7 +121,7 @@ def test_what_the_user_gives_takes_the_place_of_what_is_recorded(tmp_path: Path)
 
 
 def test_cleanings_as_slow_as_refreshes_do_not_pay(lake: Path) -> None:
-    plan = sampling_plan(Shelf(lake), "owners", clean_cost=(10, 0.1))
+    plan = sampling_plan(OfflineLake(lake), "owners", clean_cost=(10, 0.1))
     assert not plan.pays
     assert "do not pay" in str(plan)
 
@@ -125,7 +130,7 @@ def test_batches_of_one_size_are_told(lake: Path) -> None:
     made = small_lake.make(lake.parent / "other")
     sample(made, 0.1)
     record(made, "owners", [("merge", 1000, 11.0), ("merge", 1200, 12.0)])
-    plan = sampling_plan(Shelf(made), "owners", rate=10, clean_cost=(1, 0.001))
+    plan = sampling_plan(OfflineLake(made), "owners", rate=10, clean_cost=(1, 0.001))
     assert plan.load.refresh.per_row == pytest.approx(0.005)
     (note,) = plan.notes
     assert "every recorded refresh of owners was of about 1,200 rows" in note
@@ -146,14 +151,14 @@ def test_values_that_mean_nothing_are_refused(
     lake: Path, given: dict[str, float], reason: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
-        sampling_plan(Shelf(lake), "owners", **given)  # type: ignore[arg-type]
+        sampling_plan(OfflineLake(lake), "owners", **given)  # type: ignore[arg-type]
     assert refused.value.reason == reason
     assert refused.value.hint
 
 
 def test_what_is_neither_recorded_nor_given_is_named(tmp_path: Path) -> None:
     made = small_lake.make(tmp_path / "lake")
-    shelf = Shelf(made)
+    shelf = OfflineLake(made)
     with pytest.raises(Invalid, match="'owners' has no sample") as refused:
         sampling_plan(shelf, "owners")
     assert refused.value.reason == "NO_SAMPLE"

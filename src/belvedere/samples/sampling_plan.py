@@ -11,7 +11,7 @@ from math import isfinite
 
 from belvedere.derivations.ledger import Record, newest
 from belvedere.errors import Invalid
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.listing import table
 from belvedere.samples.create import no_sample, samples_of
 from belvedere.samples.periodic import (
@@ -95,7 +95,7 @@ class SamplingPlan:
 
 
 def sampling_plan(
-    lake: Tables,
+    lake: ReadableLake,
     name: str,
     *,
     rate: float | None = None,
@@ -126,7 +126,7 @@ def sampling_plan(
     return SamplingPlan(view.name, load, best, refreshes_only(load), current, tuple(notes))
 
 
-def arrival_rate(lake: Tables, view: View) -> float:
+def arrival_rate(lake: ReadableLake, view: View) -> float:
     """The changed rows a second of a view's tables, from their first to their last change."""
     tables = [t for t in view.inputs if not is_part(t)]
     commits = [c for t in tables for c in commits_since_creation(lake, view, t) if c.rows]
@@ -165,13 +165,13 @@ def _refuse_unless(valid: bool, option: str, value: object) -> None:
         )
 
 
-def _fitted(lake: Tables, views: Sequence[View], job: str, notes: list[str]) -> JobCost:
+def _fitted(lake: ReadableLake, views: Sequence[View], job: str, notes: list[str]) -> JobCost:
     """The cost of a job that refreshes these views, one after the other, from their records."""
     costs = [_fitted_one(lake, view, job, notes) for view in views]
     return JobCost(sum(c.fixed for c in costs), sum(c.per_row for c in costs))
 
 
-def _fitted_one(lake: Tables, view: View, job: str, notes: list[str]) -> JobCost:
+def _fitted_one(lake: ReadableLake, view: View, job: str, notes: list[str]) -> JobCost:
     records = newest(lake, MAX_RECORDS, view.definition.id)
     measured = [(rows, r.seconds) for r in records if (rows := _changed_rows(r)) > 0]
     if not measured:

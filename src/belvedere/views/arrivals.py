@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from belvedere.delta.history import Event
 from belvedere.delta.stamps import Stamp
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.views.definition import View
 
 
-def commits_since_creation(lake: Tables, view: View, table: str) -> Iterator[Event]:
+def commits_since_creation(lake: ReadableLake, view: View, table: str) -> Iterator[Event]:
     """The commits of a table after the version that the view was created from, newest first.
 
     Earlier commits filled the table; they do not show how changes will arrive.

@@ -10,7 +10,7 @@ from datetime import datetime
 from belvedere.delta.history import Event
 from belvedere.delta.stamps import Stamp
 from belvedere.derivations.history import BEHIND
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.scheduling.model.arrivals import Arrival
 from belvedere.scheduling.model.problem import State
 from belvedere.views.arrivals import commits_since_creation
@@ -22,7 +22,7 @@ from belvedere.views.definition import View
 class Watch:
     """The tables of one view, and up to where each was seen."""
 
-    lake: Tables
+    lake: ReadableLake
     name: str
     tables: tuple[str, ...]
     seen: dict[str, int] = field(default_factory=dict)
@@ -56,7 +56,9 @@ class Watch:
             yield name, start, table.version, events
 
 
-def observed(lake: Tables, view: str, tables: Iterable[str]) -> tuple[list[Arrival], datetime]:
+def observed(
+    lake: ReadableLake, view: str, tables: Iterable[str]
+) -> tuple[list[Arrival], datetime]:
     """What arrived since a view began, in seconds from the first, and when that was."""
     found = [(e, name) for name in tables for e in _commits(lake, view, name) if e.rows]
     found.sort(key=lambda pair: pair[0].time)
@@ -69,7 +71,7 @@ def observed(lake: Tables, view: str, tables: Iterable[str]) -> tuple[list[Arriv
     ], start
 
 
-def arriving(lake: Tables, view: str, name: str) -> dict[str, float]:
+def arriving(lake: ReadableLake, view: str, name: str) -> dict[str, float]:
     """How often changes of a table were of each kind since a view began; empty if there were none."""
     counts = Counter[str]()
     for event in _commits(lake, view, name):
@@ -77,12 +79,12 @@ def arriving(lake: Tables, view: str, name: str) -> dict[str, float]:
     return {kind: count / counts.total() for kind, count in counts.items()}
 
 
-def _commits(lake: Tables, view: str, name: str) -> Iterator[Event]:
+def _commits(lake: ReadableLake, view: str, name: str) -> Iterator[Event]:
     """The commits of a table that a user named, since a view was created."""
     return commits_since_creation(lake, the_view(lake, view), canonical_name(lake, name))
 
 
-def consistent_version(lake: Tables, view: View) -> int | None:
+def consistent_version(lake: ReadableLake, view: View) -> int | None:
     """The newest version of the stored table whose tables were all at one point.
 
     None where none is found: then there is nothing better to show than the newest.
