@@ -15,8 +15,8 @@ from belvedere.delta.stamps import Vector
 from belvedere.derivations.meter import Meter
 from belvedere.execution.sources import Versions
 from belvedere.lake.pins import Pins
-from belvedere.lake.sessions.workspace import Work
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.sessions.workspace import Workspace
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.change_feed import Changes
 from belvedere.rules.outward import SMALL
 from belvedere.views.definition import View
@@ -30,7 +30,7 @@ _SMALL_CHANGES = {"spark.sql.adaptive.enabled": "false"}
 class ViewStep:
     """A view, the state that its rows have, and the state that they are to have."""
 
-    door: Door
+    door: SparkLake
     pins: Pins
     view: View
     before: Vector
@@ -54,7 +54,7 @@ class PendingChanges:
     """The changes of the tables that have any."""
 
     step: ViewStep
-    work: Work
+    work: Workspace
     moving: tuple[str, ...]
     changes: Mapping[str, Changes]
     at_most: Mapping[str, float]

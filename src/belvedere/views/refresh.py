@@ -21,7 +21,7 @@ from belvedere.execution.sources import Versions
 from belvedere.execution.strategies import REASONS, Choice, Strategy
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import Gone, StateMismatch, computing, reading
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.writes import commits
 from belvedere.sql.binder.char_columns import char_length
 from belvedere.sql.statements.views import Policy
@@ -67,7 +67,7 @@ class Refreshed:
 
 
 def refresh(
-    door: Door,
+    door: SparkLake,
     name: str,
     *,
     full: bool = False,
@@ -91,7 +91,7 @@ def refresh(
 
 @dataclass
 class _Refresh:
-    door: Door
+    door: SparkLake
     view: View
     pins: Pins
     full: bool

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from belvedere.delta.stamps import Stamp
 from belvedere.execution.strategies import Choice
-from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.writes import commits
 from belvedere.sql.merges import Merge
 from belvedere.storage.locks import Conflict
@@ -34,7 +34,7 @@ class ViewWrite:
     """What a refresh writes; without rows only the vector moves."""
 
     choice: Choice
-    work: Work
+    work: Workspace
     stored: str
     holding: frozenset[str]
     """The foreign keys that hold afterwards, as far as that is known."""
