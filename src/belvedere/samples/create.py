@@ -14,7 +14,7 @@ from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.declared_keys import key_of
-from belvedere.samples.outlier_bounds import beyond
+from belvedere.samples.outlier_bounds import with_bounds
 from belvedere.sql.binder.bind import Bound, bind
 from belvedere.sql.names import parts
 from belvedere.sql.statements.cursor import dotted, name_parts
@@ -50,7 +50,7 @@ def create_sample(door: SparkLake, statement: CreateSample) -> list[View]:
             hint=f"CREATE OR REPLACE SAMPLE ON {view.name} …, or DROP SAMPLE ON {view.name} first",
             reason="NAME_TAKEN",
         )
-    made = planned(door, view, statement)
+    made = plan_sample(door, view, statement)
     for other in made:
         name = canonical_name(door, other.name)
         if other.name not in {e.name for e in existing} and (
@@ -98,7 +98,7 @@ def no_sample(view: str) -> Invalid:
     )
 
 
-def planned(door: SparkLake, view: View, statement: CreateSample) -> list[View]:
+def plan_sample(door: SparkLake, view: View, statement: CreateSample) -> list[View]:
     """The views of a sample and its outliers, compiled and checked; nothing is written."""
     definition = view.definition
     if definition.sample is not None:
@@ -110,26 +110,26 @@ def planned(door: SparkLake, view: View, statement: CreateSample) -> list[View]:
     names = Names(door, (canonical_name(door, view.name),), definition.sources)
     bound = bind(definition.query, names)
     _refuse_limit(view.name, bound.plan)
-    hashed, unique = _hashed(door, view, bound, statement)
+    hashed, unique = _hashed_columns(door, view, bound, statement)
     sampling = Sampling(
         view.name, hashed, unique, statement.ratio, statement.seed, leaves=statement.leaves
     )
-    made = [_compiled(door, view, bound, sampling, "sample")]
+    made = [_compile(door, view, bound, sampling, "sample")]
     if statement.outliers is not None:
         index = replace(sampling, leaves=False)
-        index = beyond(door, view, statement.outliers, index)
-        made.append(_compiled(door, view, bound, index, "outliers"))
+        index = with_bounds(door, view, statement.outliers, index)
+        made.append(_compile(door, view, bound, index, "outliers"))
     return made
 
 
-def redefined(door: SparkLake, view: View, sampling: Sampling) -> View:
+def plan_outliers(door: SparkLake, view: View, sampling: Sampling) -> View:
     """The outliers of a view with other bounds, compiled; nothing is written."""
     names = Names(door, (canonical_name(door, view.name),), view.definition.sources)
     bound = bind(view.definition.query, names)
-    return _compiled(door, view, bound, sampling, "outliers")
+    return _compile(door, view, bound, sampling, "outliers")
 
 
-def _compiled(door: SparkLake, view: View, bound: Bound, sampling: Sampling, role: str) -> View:
+def _compile(door: SparkLake, view: View, bound: Bound, sampling: Sampling, role: str) -> View:
     *space, last = parts(view.name)
     name = dotted([*space, f"{last}_{role}"])
     own: Definition = replace(
@@ -164,14 +164,14 @@ def _refuse_limit(name: str, plan: Rel) -> None:
         )
 
 
-def _hashed(
+def _hashed_columns(
     door: SparkLake, view: View, bound: Bound, statement: CreateSample
 ) -> tuple[tuple[str, ...], bool]:
     """The columns to hash, and whether no two rows agree on them."""
     types = view.definition.types
     state = state_of(bound.plan, types)
     core, _ = split(bound.plan)
-    declared = _declared(door, core)
+    declared = _declared_keys(door, core)
     whole = key(core, declared)
     if isinstance(state, Grouped):
         whole = Key(fewest(state.child, state.keys, declared))
@@ -194,7 +194,7 @@ def _hashed(
     return chosen, unique
 
 
-def _declared(door: SparkLake, core: Rel) -> Declared:
+def _declared_keys(door: SparkLake, core: Rel) -> Declared:
     found = {t: key_of(door.table(t)) for t in tables(core)}
     return found.get
 

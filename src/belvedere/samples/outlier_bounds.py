@@ -30,11 +30,11 @@ from belvedere.views.sampling import Bounds, Sampling
 from belvedere.views.state import Bag
 
 
-def beyond(door: SparkLake, view: View, index: Index, sampling: Sampling) -> Sampling:
+def with_bounds(door: SparkLake, view: View, index: Index, sampling: Sampling) -> Sampling:
     """The sampling of a view's outliers, with bounds from the data as it is now."""
     set_at = door.table(view.stored).version
     if index.rule == "AUTO":
-        found = _of_the_view(door, view, int(index.amount), sampling.key)
+        found = _view_bounds(door, view, int(index.amount), sampling.key)
         return replace(sampling, table=view.stored, bounds=found, index=index, set_at=set_at)
     table = door.table(canonical_name(door, index.table))
     if table.name not in view.inputs:
@@ -55,23 +55,25 @@ def beyond(door: SparkLake, view: View, index: Index, sampling: Sampling) -> Sam
             )
         least, greatest = _extremes(door, table.reference, quote(column), index)
         bounds = (Bounds(column, least if index.two_sided else None, greatest, kind),)
-        most = _most(door, table.reference, bounds[0], index) if index.rule == "TOP" else 0
+        most = _max_records(door, table.reference, bounds[0], index) if index.rule == "TOP" else 0
     return replace(sampling, table=table.name, bounds=bounds, index=index, most=most, set_at=set_at)
 
 
-def _most(door: SparkLake, source: str, bound: Bounds, index: Index) -> int:
+def _max_records(door: SparkLake, source: str, bound: Bounds, index: Index) -> int:
     """Twice as many records as the index is to have, or as it has where values are equal."""
     value = quote(bound.column)
     sides = [f"coalesce(count_if({value} >= {bound.high!r}), 0)"]
     if bound.low is not None:
         sides.append(f"coalesce(count_if({value} <= {bound.low!r}), 0)")
-    held = _row(door, f"SELECT {', '.join(sides)} FROM {source}", index)
+    held = _numbers(door, f"SELECT {', '.join(sides)} FROM {source}", index)
     return int(max(2 * index.amount, *(2 * n for n in held)))
 
 
 def _extremes(door: SparkLake, source: str, value: str, index: Index) -> tuple[float, float]:
     if index.rule == "BEYOND":
-        mean, spread = _row(door, f"SELECT avg({value}), stddev_samp({value}) FROM {source}", index)
+        mean, spread = _numbers(
+            door, f"SELECT avg({value}), stddev_samp({value}) FROM {source}", index
+        )
         return mean - index.amount * spread, mean + index.amount * spread
     count = ceil(1.5 * index.amount)
     ends = (
@@ -79,11 +81,11 @@ def _extremes(door: SparkLake, source: str, value: str, index: Index) -> tuple[f
         f" WHERE {value} IS NOT NULL ORDER BY v {order} LIMIT {count})"
         for how, order in (("max", "ASC"), ("min", "DESC"))
     )
-    low, high = (_row(door, text, index)[0] for text in ends)
+    low, high = (_numbers(door, text, index)[0] for text in ends)
     return low, high
 
 
-def _of_the_view(
+def _view_bounds(
     door: SparkLake, view: View, most: int, hashed: tuple[str, ...]
 ) -> tuple[Bounds, ...]:
     """Of each number that a stored row shows, a bound that about `most` rows in all are beyond."""
@@ -102,7 +104,7 @@ def _of_the_view(
     found = []
     for column in numbers:
         value = quote(names[column])
-        mean, distance = _row(
+        mean, distance = _numbers(
             door,
             f"SELECT any_value(mean), min(away) FROM (SELECT mean, abs({value} - mean) AS away FROM"
             f" ({read_sql(door, view)}) CROSS JOIN (SELECT avg({value}) AS mean FROM"
@@ -126,7 +128,7 @@ def _number(table: Table, index: Index) -> tuple[str, str]:
     return name, kind
 
 
-def _row(door: SparkLake, text: str, index: Index) -> list[float]:
+def _numbers(door: SparkLake, text: str, index: Index) -> list[float]:
     values = list(door.sql(text).collect()[0])
     if any(v is None for v in values):
         raise Invalid(

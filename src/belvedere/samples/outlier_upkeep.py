@@ -14,51 +14,53 @@ from dataclasses import replace
 from belvedere.execution.sources import reference
 from belvedere.lake.offline import VIEW_PROPERTY
 from belvedere.lake.spark_lake import SparkLake
-from belvedere.samples.create import redefined
-from belvedere.samples.outlier_bounds import beyond
+from belvedere.samples.create import plan_outliers
+from belvedere.samples.outlier_bounds import with_bounds
 from belvedere.sql.names import quote
 from belvedere.sql.render import render
 from belvedere.views.definition import View
 from belvedere.views.sampling import Bounds, Sampling, indexed_column
 
-MOVED = 0.1
+MAX_MOVE = 0.1
 """Of the distance between bounds and their middle, what these may move before they are set anew."""
 
 
-def rebound(door: SparkLake, view: View, outliers: View) -> bool:
+def update_bounds(door: SparkLake, view: View, outliers: View) -> bool:
     """Set the bounds of an index anew if they are due; whether the outliers are to be computed."""
     sampling = outliers.definition.sampling
-    if sampling is None or sampling.index is None or not _due(door, view, outliers, sampling):
+    if sampling is None or sampling.index is None or not _is_due(door, view, outliers, sampling):
         return False
-    found = beyond(door, view, sampling.index, replace(sampling, bounds=()))
+    found = with_bounds(door, view, sampling.index, replace(sampling, bounds=()))
     same = found.bounds == sampling.bounds or (
-        sampling.index.rule != "TOP" and near(sampling.bounds, found.bounds)
+        sampling.index.rule != "TOP" and barely_moved(sampling.bounds, found.bounds)
     )
-    new = redefined(door, view, replace(found, bounds=sampling.bounds) if same else found)
+    new = plan_outliers(door, view, replace(found, bounds=sampling.bounds) if same else found)
     if same:
         new = replace(new, definition=replace(new.definition, id=outliers.definition.id))
     door.set_properties(door.table(outliers.stored), {VIEW_PROPERTY: new.definition.to_json()})
     return not same
 
 
-def _due(door: SparkLake, view: View, outliers: View, sampling: Sampling) -> bool:
+def _is_due(door: SparkLake, view: View, outliers: View, sampling: Sampling) -> bool:
     assert sampling.index is not None
     match sampling.index.rule:
         case "TOP":
-            return not all(within(sampling, n) for n in _beyond_now(door, outliers, sampling))
+            return not all(
+                is_within_size(sampling, n) for n in _records_beyond(door, outliers, sampling)
+            )
         case "BEYOND" | "AUTO":
             return door.table(view.stored).version != sampling.set_at
         case _:
             return False
 
 
-def within(sampling: Sampling, records: int) -> bool:
+def is_within_size(sampling: Sampling, records: int) -> bool:
     """Whether so many records beyond a bound are the k largest at least, and not far too many."""
     assert sampling.index is not None
     return sampling.index.amount <= records <= sampling.most
 
 
-def near(old: tuple[Bounds, ...], new: tuple[Bounds, ...]) -> bool:
+def barely_moved(old: tuple[Bounds, ...], new: tuple[Bounds, ...]) -> bool:
     """Whether bounds are about where they were.
 
     >>> near((Bounds("v", 0.0, 100.0),), (Bounds("v", 2.0, 104.0),))
@@ -72,12 +74,12 @@ def near(old: tuple[Bounds, ...], new: tuple[Bounds, ...]) -> bool:
         ends = [(x, y) for x, y in ((a.low, b.low), (a.high, b.high)) if x is not None]
         away = (a.high - a.low) / 2 if a.low is not None and a.high is not None else None
         for x, y in ends:
-            if y is None or abs(y - x) > MOVED * (abs(x) if away is None else away):
+            if y is None or abs(y - x) > MAX_MOVE * (abs(x) if away is None else away):
                 return False
     return True
 
 
-def _beyond_now(door: SparkLake, outliers: View, sampling: Sampling) -> list[int]:
+def _records_beyond(door: SparkLake, outliers: View, sampling: Sampling) -> list[int]:
     """How many records are beyond each bound, from the part that keeps them."""
     part = next(p for p in outliers.every_part if indexed_column(p.plan, sampling))
     place = part.plan.columns.index(indexed_column(part.plan, sampling))

@@ -12,25 +12,25 @@ from __future__ import annotations
 import numpy as np
 
 from belvedere.estimation.linearization import Array, totals
-from belvedere.samples.estimators.per_key_sums import Cells
-from belvedere.samples.estimators.smooth import Answer
+from belvedere.samples.estimators.per_key_sums import KeySums
+from belvedere.samples.estimators.smooth import SmoothFunction
 
 RESAMPLES = 200
 
 
-def resampled(units: int, ratio: float, seed: int, times: int = RESAMPLES) -> Array:
+def resampling_weights(units: int, ratio: float, seed: int, times: int = RESAMPLES) -> Array:
     """How often each hashed key counts in each resample."""
     drawn = np.random.default_rng(seed).poisson(1.0, (times, units)) - 1.0
     return np.asarray(1.0 + np.sqrt(1 - ratio) * drawn)
 
 
 def bootstrap_interval(
-    answer: Answer, found: Cells, base: Array | None, confidence: float, seed: int = 0
+    answer: SmoothFunction, found: KeySums, base: Array | None, confidence: float, seed: int = 0
 ) -> tuple[Array, Array]:
     """The interval of an answer per group, by CORR if there are stale totals, else by AQP."""
     what = found.fresh if base is None else found.change
     answers = []
-    for weights in resampled(len(found.group), found.ratio, seed):
+    for weights in resampling_weights(len(found.group), found.ratio, seed):
         own = np.where(found.exact, 1.0, weights)[:, None]
         drawn = found.estimate(what * own)
         answers.append(answer(totals(drawn if base is None else base + drawn)).value)

@@ -17,7 +17,7 @@ from belvedere.estimation.linearization import Array
 
 
 @dataclass(frozen=True)
-class Extreme:
+class EstimatedExtremum:
     """A corrected extremum, the value that was certainly seen, and the share that may lie beyond."""
 
     value: float
@@ -29,17 +29,17 @@ class Extreme:
         return f"at most {self.beyond:.2%} of rows lie beyond (Cantelli); one may exist unseen"
 
 
-NEAREST = 0.05
-LEAST = 20
+NEAREST_SHARE = 0.05
+MIN_NEAREST = 20
 """Of the rows whose gains count: their share, and how few they may be."""
 
 
-def extreme(
+def estimate_extremum(
     stale_extreme: float, fresh: Array, before: Array, gains: Array, *, largest: bool
-) -> Extreme:
+) -> EstimatedExtremum:
     """A maximum, or a minimum, from the stale one, sampled fresh values, and rows that gained."""
     sign = 1.0 if largest else -1.0
-    nearest = np.argsort(-sign * before)[: max(LEAST, int(NEAREST * len(before)))]
+    nearest = np.argsort(-sign * before)[: max(MIN_NEAREST, int(NEAREST_SHARE * len(before)))]
     gains, population = gains[nearest], fresh
     seen = sign * float(np.max(sign * fresh)) if len(fresh) else float("nan")
     gain = float(np.max(sign * gains)) if len(gains) else 0.0
@@ -47,8 +47,8 @@ def extreme(
     candidates = [c for c in (corrected, sign * seen) if not np.isnan(c)]
     value = sign * max(candidates) if candidates else float("nan")
     if len(population) < 2:
-        return Extreme(value, seen, 1.0)
+        return EstimatedExtremum(value, seen, 1.0)
     away = sign * (value - float(population.mean()))
     spread = float(population.var(ddof=1))
     beyond = spread / (spread + away**2) if away > 0 else 1.0
-    return Extreme(value, seen, beyond)
+    return EstimatedExtremum(value, seen, beyond)

@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 
 from belvedere.estimation.diagnosis import ENOUGH, ENOUGH_CHANGED, FEWEST
 from belvedere.estimation.linearization import Array
-from belvedere.samples.estimators.bootstrap import resampled
+from belvedere.samples.estimators.bootstrap import resampling_weights
 from belvedere.samples.estimators.per_key_sums import Ids
 from belvedere.samples.estimators.smooth import Method
 
@@ -30,7 +30,7 @@ _FAR = 5.0
 
 
 @dataclass(frozen=True)
-class Values:
+class GroupValues:
     """Rows of one side of one group: values, the hashed keys they belong to, and their weight."""
 
     value: Array
@@ -64,7 +64,7 @@ class Quantile:
 
 
 @dataclass(frozen=True)
-class _Curve:
+class _Distribution:
     """Per distinct value the running weight, and the sums of squares and cubes of what keys add to T."""
 
     value: Array
@@ -83,7 +83,9 @@ class _Curve:
         return float(self.value[min(place, len(self.value) - 1)])
 
 
-def _curve(p: float, sides: Sequence[tuple[Values, float]], whole: Array, ratio: float) -> _Curve:
+def _distribution(
+    p: float, sides: Sequence[tuple[GroupValues, float]], whole: Array, ratio: float
+) -> _Distribution:
     """The distribution, and how sure it is at each of its values that a share p is below."""
     value = np.concatenate([*(s.value for s, _ in sides), whole])
     weight = np.concatenate([*(sign * s.weights(ratio) for s, sign in sides), np.ones(len(whole))])
@@ -110,20 +112,20 @@ def _curve(p: float, sides: Sequence[tuple[Values, float]], whole: Array, ratio:
         )
         for k in (2, 3)
     )
-    return _Curve(values, np.asarray(mass, np.float64), np.maximum(squares, 0.0), cubes)
+    return _Distribution(values, np.asarray(mass, np.float64), np.maximum(squares, 0.0), cubes)
 
 
-def inverted(
+def estimate_quantile(
     p: float,
-    fresh: Values,
-    stale: Values,
+    fresh: GroupValues,
+    stale: GroupValues,
     whole: Array | None,
     ratio: float,
     confidence: float,
 ) -> Quantile:
     """A quantile by the inverted distribution; corrected if the whole stale column is given."""
     sides = [(fresh, 1.0)] + ([(stale, -1.0)] if whole is not None else [])
-    curve = _curve(p, sides, np.zeros(0) if whole is None else whole, ratio)
+    curve = _distribution(p, sides, np.zeros(0) if whole is None else whole, ratio)
     q = curve.at(p)
     # The linearised distribution function at q, per hashed key.
     units = np.concatenate([s.unit[~s.exact] for s, _ in sides])
@@ -142,12 +144,12 @@ def inverted(
 
 
 def _interval(
-    curve: _Curve, p: float, keys: int, ratio: float, confidence: float
+    curve: _Distribution, p: float, keys: int, ratio: float, confidence: float
 ) -> tuple[float, float]:
     """The values below which a share p may lie; NaN for an end that no sampled value bounds."""
     # Below the least sampled value there is nothing: an end may lie there if that is no wonder.
     excess = np.append(0.0, curve.mass) - p * curve.mass[-1]
-    squares, cubes = (_where_zero(excess[1:], of) for of in (curve.squares, curve.cubes))
+    squares, cubes = (_at_zero_crossing(excess[1:], of) for of in (curve.squares, curve.cubes))
     if squares <= 0:
         return float("nan"), float("nan")
     z = np.clip(excess * ratio / np.sqrt(squares * (1 - ratio)), -_FAR, _FAR)
@@ -162,7 +164,7 @@ def _interval(
     return float(ends[first]), float(ends[last])
 
 
-def _where_zero(excess: Array, of: Array) -> float:
+def _at_zero_crossing(excess: Array, of: Array) -> float:
     """What a running sum is where the excess crosses zero, between two values."""
     at = min(int(np.searchsorted(np.maximum.accumulate(excess), 0.0)), len(excess) - 1)
     if at == 0 or excess[at] <= excess[at - 1]:
@@ -171,17 +173,17 @@ def _where_zero(excess: Array, of: Array) -> float:
     return float(of[at - 1] + min(max(share, 0.0), 1.0) * (of[at] - of[at - 1]))
 
 
-def better(sides: dict[Method, Quantile]) -> Method:
+def better_method(sides: dict[Method, Quantile]) -> Method:
     """The method with the smaller variance among those that can be trusted, or show an interval."""
     sound = {m: q for m, q in sides.items() if q.sound(changed=m is Method.CORR)}
     shown = sound or {m: q for m, q in sides.items() if not np.isnan(q.low)} or sides
     return min(shown, key=lambda m: shown[m].variance)
 
 
-def bootstrap(
+def bootstrap_quantile(
     p: float,
-    fresh: Values,
-    stale: Values,
+    fresh: GroupValues,
+    stale: GroupValues,
     whole: Array | None,
     ratio: float,
     confidence: float,
@@ -198,7 +200,7 @@ def bootstrap(
     values, weights, fixed = (np.concatenate(x) for x in (value, weight, exact))
     order = np.argsort(values, kind="stable")
     _, place = np.unique(np.concatenate(unit), return_inverse=True)
-    drawn = resampled(place.max() + 1 if len(place) else 0, ratio, seed)
+    drawn = resampling_weights(place.max() + 1 if len(place) else 0, ratio, seed)
     mass = np.cumsum(np.where(fixed[order], 1.0, drawn[:, place[order]]) * weights[order], axis=1)
     reached = np.maximum.accumulate(mass, axis=1) >= p * mass[:, -1:] - 1e-9
     found = values[order][np.argmax(reached, axis=1)]

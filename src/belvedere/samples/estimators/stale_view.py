@@ -16,17 +16,17 @@ from belvedere.algebra.relations import Agg
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.estimation.linearization import Array
 from belvedere.samples.estimators.per_key_sums import Ids
-from belvedere.samples.estimators.smooth import Extremes
-from belvedere.samples.estimators.totals import Total, What
+from belvedere.samples.estimators.smooth import StaleExtremes
+from belvedere.samples.estimators.totals import Contribution, Total
 
-_NUMBERS = (What.VALUE, What.SQUARE)
+_POWERS = (Contribution.VALUE, Contribution.SQUARE)
 
 
 def row_extremes(totals: Sequence[Total]) -> list[Agg]:
     """The least and the greatest value of each number that is totalled."""
     found = []
     for j, value in _arguments(totals).items():
-        argument = Total(What.VALUE, value).argument
+        argument = Total(Contribution.VALUE, value).argument
         assert argument is not None
         found += [Agg(f"__{f}{j}", f, (argument,)) for f in ("min", "max")]
     return found
@@ -36,17 +36,19 @@ def _arguments(totals: Sequence[Total]) -> dict[int, Scalar]:
     """Each number that is totalled, by the place of its first total."""
     found: dict[int, Scalar] = {}
     for j, total in enumerate(totals):
-        if total.what in _NUMBERS and total.of is not None and total.of not in found.values():
+        if total.what in _POWERS and total.of is not None and total.of not in found.values():
             found[j] = total.of
     return found
 
 
 def extremes_of(
     totals: Sequence[Total], table: pa.Table, at: Ids, groups: int, *, clusters: bool
-) -> Extremes:
+) -> StaleExtremes:
     """The extremes of the stale view: of its rows, and of its hashed keys if these are clusters."""
     arguments = _arguments(totals)
-    ends = {j: placed(table, [f"__min{j}", f"__max{j}"], at, groups, np.nan) for j in arguments}
+    ends = {
+        j: in_group_order(table, [f"__min{j}", f"__max{j}"], at, groups, np.nan) for j in arguments
+    }
     there = np.isin(np.arange(groups), at[floats(table["__rows"]) > 0])
 
     def largest(slope: Array) -> Array:
@@ -56,28 +58,30 @@ def extremes_of(
             low, high = low + least, high + greatest
         # What a row adds to a count it adds whatever its values are.
         for j, total in enumerate(totals):
-            if total.what is What.PRESENT and total.of in arguments.values():
+            if total.what is Contribution.PRESENT and total.of in arguments.values():
                 continue
-            if total.what not in _NUMBERS:
+            if total.what not in _POWERS:
                 low, high = low + slope[:, j], high + slope[:, j]
         size = np.nan_to_num(np.maximum(np.abs(low), np.abs(high)))
         return np.where(there, size, np.nan)
 
-    return Extremes(largest, _largest_shares(totals, table, at, groups) if clusters else None)
+    return StaleExtremes(largest, _largest_shares(totals, table, at, groups) if clusters else None)
 
 
-def _coefficients(totals: Sequence[Total], value: Scalar, slope: Array) -> dict[What, Array]:
+def _coefficients(
+    totals: Sequence[Total], value: Scalar, slope: Array
+) -> dict[Contribution, Array]:
     none = np.zeros(len(slope))
-    found = dict.fromkeys((What.PRESENT, *_NUMBERS), none)
+    found = dict.fromkeys((Contribution.PRESENT, *_POWERS), none)
     for j, total in enumerate(totals):
         if total.of == value and total.what in found:
             found[total.what] = slope[:, j]
     return found
 
 
-def _polynomial_range(by: dict[What, Array], ends: Array) -> tuple[Array, Array]:
+def _polynomial_range(by: dict[Contribution, Array], ends: Array) -> tuple[Array, Array]:
     """The least and greatest of p + b·x + c·x² between two ends."""
-    p, b, c = by[What.PRESENT], by[What.VALUE], by[What.SQUARE]
+    p, b, c = by[Contribution.PRESENT], by[Contribution.VALUE], by[Contribution.SQUARE]
     low, high = ends.T
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         turn = np.where(c == 0, low, np.clip(-b / (2 * c), low, high))
@@ -99,13 +103,13 @@ def _largest_shares(totals: Sequence[Total], table: pa.Table, at: Ids, groups: i
     """The largest key's share of the squares of all, for each total."""
     found = np.zeros((groups, len(totals)))
     for j, total in enumerate(totals):
-        if total.what is not What.UNIT:
-            most, every = placed(table, [f"__max_s{j}", f"__sum_s{j}"], at, groups, 0.0).T
+        if total.what is not Contribution.UNIT:
+            most, every = in_group_order(table, [f"__max_s{j}", f"__sum_s{j}"], at, groups, 0.0).T
             found[:, j] = most / np.where(every > 0, every, 1.0)
     return found
 
 
-def placed(table: pa.Table, names: list[str], at: Ids, groups: int, none: float) -> Array:
+def in_group_order(table: pa.Table, names: list[str], at: Ids, groups: int, none: float) -> Array:
     """Columns of a table of groups, in the order of all groups."""
     found = np.full((groups, len(names)), none)
     for j, name in enumerate(names):

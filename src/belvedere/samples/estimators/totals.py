@@ -20,7 +20,7 @@ from belvedere.algebra.scalars import Scalar, lit
 from belvedere.estimation.linearization import Array, Dual, constant
 
 
-class What(Enum):
+class Contribution(Enum):
     """What a row adds to a total."""
 
     ONE = "one"
@@ -34,7 +34,7 @@ class What(Enum):
 class Total:
     """A sum over rows."""
 
-    what: What
+    what: Contribution
     of: Scalar | None = None
 
     @property
@@ -42,7 +42,7 @@ class Total:
         """What is read of each row: a number, NULL where the row adds nothing."""
         if self.of is None:
             return None
-        if self.what is What.PRESENT:
+        if self.what is Contribution.PRESENT:
             some = exp.Not(this=exp.Is(this=exp.paren(self.of.expr.copy()), expression=exp.null()))
             one = exp.cast(lit(1).expr, "double")
             return Scalar(exp.Case(ifs=[exp.If(this=some, true=one)]))
@@ -50,42 +50,46 @@ class Total:
 
     def aggregate(self, name: str) -> Agg:
         """The total over all rows of the stale view."""
-        if self.what is What.ONE:
+        if self.what is Contribution.ONE:
             return Agg(name, "count")
         assert self.of is not None
-        if self.what is What.UNIT:
+        if self.what is Contribution.UNIT:
             return Agg(name, "count", (self.of,), distinct=True)
         value = self.argument
         assert value is not None
-        if self.what is What.SQUARE:
+        if self.what is Contribution.SQUARE:
             value = Scalar(exp.Mul(this=value.expr.copy(), expression=value.expr.copy()))
         return Agg(name, "sum", (value,))
 
     def adds(self, values: Array) -> Array:
         """What rows add, given what was read of each."""
-        if self.what in (What.ONE, What.UNIT):
+        if self.what in (Contribution.ONE, Contribution.UNIT):
             return np.ones(len(values))
         present = np.nan_to_num(values)
-        return present**2 if self.what is What.SQUARE else present
+        return present**2 if self.what is Contribution.SQUARE else present
 
 
-def needed(a: Agg, unit: Scalar) -> list[Total]:
+def totals_of(a: Agg, unit: Scalar) -> list[Total]:
     """The totals that an aggregate is a function of."""
     if a.function == "count" and a.distinct:
-        return [Total(What.UNIT, unit)]
+        return [Total(Contribution.UNIT, unit)]
     if a.function == "count" and not a.args:
-        return [Total(What.ONE)]
+        return [Total(Contribution.ONE)]
     x = a.args[0]
     if a.function == "count":
-        return [Total(What.PRESENT, x)]
+        return [Total(Contribution.PRESENT, x)]
     if a.function == "sum":
-        return [Total(What.VALUE, x)]
+        return [Total(Contribution.VALUE, x)]
     if a.function in ("avg", "mean"):
-        return [Total(What.VALUE, x), Total(What.PRESENT, x)]
-    return [Total(What.VALUE, x), Total(What.PRESENT, x), Total(What.SQUARE, x)]
+        return [Total(Contribution.VALUE, x), Total(Contribution.PRESENT, x)]
+    return [
+        Total(Contribution.VALUE, x),
+        Total(Contribution.PRESENT, x),
+        Total(Contribution.SQUARE, x),
+    ]
 
 
-def answer(a: Agg, found: Sequence[Dual]) -> Dual:
+def from_totals(a: Agg, found: Sequence[Dual]) -> Dual:
     """An aggregate's value from its totals."""
     if a.function in ("count", "sum"):
         return found[0]
