@@ -130,7 +130,7 @@ def test_few_changed_keys_show_no_interval() -> None:
 def test_a_maximum_is_corrected_and_what_was_seen_is_told() -> None:
     fresh = np.array([10.0, 50.0, 20.0])
     found = estimate_extremum(100.0, fresh, fresh, np.array([1.0, 7.0, -3.0]), largest=True)
-    assert (found.value, found.seen) == (107.0, 50.0)
+    assert (found.value, found.certain) == (107.0, 50.0)
     assert 0 < found.beyond < 0.1
     smallest = estimate_extremum(5.0, fresh, fresh[:2], np.array([1.0, -7.0]), largest=False)
-    assert (smallest.value, smallest.seen) == (-2.0, 10.0)
+    assert (smallest.value, smallest.certain) == (-2.0, 10.0)

@@ -280,7 +280,7 @@ def _extremum_column(data: QuestionData, name: str, a: Agg) -> EstimatedColumn:
         extremum = estimate_extremum(
             float(stale[g]), fresh.value, *_matched_gains(fresh, before), largest=largest
         )
-        value[g], certain[g] = extremum.value, extremum.seen
+        value[g], certain[g] = extremum.value, extremum.certain
         notes.append(extremum.note)
     nothing = np.full(data.groups, np.nan)
     low, high = (certain, nothing) if largest else (nothing, certain)

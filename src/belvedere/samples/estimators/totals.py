@@ -1,4 +1,4 @@
-"""Aggregates as functions of totals: what each row adds, and how answers come of the sums.
+"""Aggregates as functions of totals: what each row adds, and the aggregate of the totals.
 
 count(*)   n                    sum(x)      Σx
 count(x)   rows with an x       avg(x)      Σx / count(x)
@@ -39,13 +39,15 @@ class Total:
 
     @property
     def argument(self) -> Scalar | None:
-        """What is read of each row: a number, NULL where the row adds nothing."""
+        """The number that is read of each row; NULL where the row adds nothing."""
         if self.of is None:
             return None
         if self.what is Contribution.PRESENT:
-            some = exp.Not(this=exp.Is(this=exp.paren(self.of.expr.copy()), expression=exp.null()))
+            is_present = exp.Not(
+                this=exp.Is(this=exp.paren(self.of.expr.copy()), expression=exp.null())
+            )
             one = exp.cast(lit(1).expr, "double")
-            return Scalar(exp.Case(ifs=[exp.If(this=some, true=one)]))
+            return Scalar(exp.Case(ifs=[exp.If(this=is_present, true=one)]))
         return Scalar(exp.cast(self.of.expr.copy(), "double", dialect="spark"))
 
     def aggregate(self, name: str) -> Agg:
@@ -62,7 +64,7 @@ class Total:
         return Agg(name, "sum", (value,))
 
     def adds(self, values: Array) -> Array:
-        """What rows add, given what was read of each."""
+        """What each row adds, from the numbers that were read."""
         if self.what in (Contribution.ONE, Contribution.UNIT):
             return np.ones(len(values))
         present = np.nan_to_num(values)
@@ -89,15 +91,15 @@ def totals_of(a: Agg, unit: Scalar) -> list[Total]:
     ]
 
 
-def from_totals(a: Agg, found: Sequence[Dual]) -> Dual:
-    """An aggregate's value from its totals."""
+def from_totals(a: Agg, totals: Sequence[Dual]) -> Dual:
+    """The value of an aggregate, from its totals."""
     if a.function in ("count", "sum"):
-        return found[0]
+        return totals[0]
     if a.function in ("avg", "mean"):
-        return found[0] / found[1]
-    total, count, squares = found
+        return totals[0] / totals[1]
+    total, count, squares = totals
     one = constant(0.0 if a.function in ("var_pop", "stddev_pop") else 1.0, count)
-    spread = (squares - total * total / count) / (count - one)
+    variance = (squares - total * total / count) / (count - one)
     if a.function in ("variance", "var_samp", "var_pop"):
-        return spread
-    return spread.map(np.sqrt, lambda v: 0.5 / np.sqrt(v))
+        return variance
+    return variance.map(np.sqrt, lambda v: 0.5 / np.sqrt(v))
