@@ -15,7 +15,7 @@ from belvedere.algebra.scalars import col
 from belvedere.derivations.registry import the_saves
 from belvedere.derivations.status import Pending, Status
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.joins.join_trees import join_tree
+from belvedere.joins.equijoin_tree import equijoin_tree
 from belvedere.lake.offline import Tables
 from belvedere.sql.names import parts, quote
 from belvedere.sql.render import render
@@ -251,7 +251,7 @@ class UpdatableViews:
         root: int | str = best_root(shape, keys)
         if create.root is not None:
             root = canonical_name(self._lake, create.root)
-        tree = join_tree(shape, root, keys)
+        tree = equijoin_tree(shape, root, keys)
         vector = {t: self._lake.table(t).position for t in shape.tables}
         told = described(tree, built_on(self._lake, tree, keys, vector))
         return self._door.spark.createDataFrame([(told,)], "plan string")

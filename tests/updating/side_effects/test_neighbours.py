@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.joins.join_trees import join_tree
+from belvedere.joins.equijoin_tree import equijoin_tree
 from belvedere.lake.offline import Shelf
 from belvedere.updating import reading, state
 from belvedere.updating.apply.updates import Update, run_check
@@ -48,7 +48,7 @@ class Found:
 
 def beside(case: Case, delete: list[Row], insert: list[Row]) -> Lookups:
     shape = case.shape
-    tree = join_tree(shape, case.root % len(shape.positions), case.keys)
+    tree = equijoin_tree(shape, case.root % len(shape.positions), case.keys)
     told = [[view_row(case, r) for r in some] for some in (delete, insert)]
     return near(tree, held_columns(shape, case.keys), case.keys, Found(case), *told)
 

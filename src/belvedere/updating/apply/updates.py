@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.joins.normal_form import Place, Shape
+from belvedere.joins.normal_form import ColumnRef, JoinBlock
 from belvedere.lake.offline import Tables
 from belvedere.lake.tables.declared_keys import foreign_keys
 from belvedere.memory import kinds
@@ -149,7 +149,7 @@ def estimate_in_tables(held: Held, tabled: Tabled, row: ViewRow, there: Sequence
     """What a summary in tables says of an insertion."""
     tree, columns = held.tree, held_columns(held.shape, held.keys)
     tells = [row.told_of(held.shape, p) for p in range(len(there))]
-    keys = {(p, e): tuple(tells[p][c] for c in tree.columns(p, e)) for p, e in tree.ways}
+    keys = {(p, e): tuple(tells[p][c] for c in tree.columns(p, e)) for p, e in tree.directed_edges}
     known = {at: None if None in key else key for at, key in keys.items()}
     held_of = [columns[at.table] for at in held.shape.positions]
     rows = [tuple(tells[p][c] for c in held_of[p]) if there[p] else None for p in range(len(there))]
@@ -203,10 +203,10 @@ def typed_rows(held: Held, rows: Sequence[Mapping[str, Any]]) -> list[ViewRow]:
     return [ViewRow(row) for row in typed]
 
 
-def _agreeing(shape: Shape, row: Mapping[str, Any]) -> None:
+def _agreeing(shape: JoinBlock, row: Mapping[str, Any]) -> None:
     """Columns of the view that show one column of a table have one value."""
-    first: dict[Place, str] = {}
-    for name, place in shape.outputs:
+    first: dict[ColumnRef, str] = {}
+    for name, place in shape.column_outputs:
         other = first.setdefault(place, name)
         if row[other] != row[name]:
             raise Invalid(

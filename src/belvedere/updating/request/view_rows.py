@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from belvedere.joins.normal_form import Shape
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.memory import kinds
 from belvedere.updating.side_effects.in_memory import NewRow, Signature, beyond, tagged, told
 from belvedere.updating.summary.base_tables import Base
@@ -32,7 +32,7 @@ class ViewRow:
 
     values: Mapping[str, Value]
 
-    def told_of(self, shape: Shape, p: int) -> dict[str, Value]:
+    def told_of(self, shape: JoinBlock, p: int) -> dict[str, Value]:
         """What it says of the columns of a position."""
         names = {c: shape.shown.get((p, c)) for c, _ in shape.positions[p].columns}
         return {c: self.values[name] for c, name in names.items() if name is not None}
@@ -86,7 +86,7 @@ class Coder:
 
     def signature(self, row: ViewRow) -> Signature:
         """What tells a view row from others."""
-        names = {place: name for name, place in reversed(self.shape.outputs)}
+        names = {place: name for name, place in reversed(self.shape.column_outputs)}
         codes = [
             self.code(
                 self.shape.positions[p].table, c, normal(row.values[names[p, c]], self._kind(p, c))
