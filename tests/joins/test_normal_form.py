@@ -84,7 +84,7 @@ def test_columns_that_equalities_connect_are_one_class() -> None:
     )
     assert made.classes == (((0, "x"), (0, "y"), (1, "x"), (2, "y")),)
     assert block("SELECT x FROM a WHERE x = y").classes == ()
-    assert made.shown == {(2, "w"): "w"}
+    assert made.output_of == {(2, "w"): "w"}
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def _ways(scene: Scene, tables: Tables, row: Row, goal: set[Row]) -> list[New] |
     """The sets of new rows with which one view row is shown, that show nothing beyond the goal."""
     shape, case = scene.case.shape, scene.case
     by_name = dict(zip((n for n, _ in shape.column_outputs), row, strict=True))
-    told = {place: by_name[name] for place, name in shape.shown.items()}
+    told = {place: by_name[name] for place, name in shape.output_of.items()}
     domain = _domain(case, tables, row)
     places = [x for members in shape.classes for x in members if x not in told]
     hidden = [m for m in shape.classes if m[0] in places]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from benchmarks.updating_data import JOINS, KEYS, shape_of
+from benchmarks.updating.sampled_tpch import JOINS, KEYS, shape_of
 
 from belvedere.errors import Invalid, Unsupported
 from belvedere.joins.equijoin_tree import equijoin_tree
@@ -98,7 +98,7 @@ def test_joins_on_several_columns_are_one_edge_and_filters_selections() -> None:
     tree = equijoin_tree(found, "c")
     assert sorted((e.left, e.right, len(e.classes)) for e in tree.edges) == [(0, 1, 2), (1, 2, 1)]
     assert tree.down == (2, 1, 0)
-    assert found.shown[1, "x"] == "x"
+    assert found.output_of[1, "x"] == "x"
     with pytest.raises(Invalid, match="does not read"):
         equijoin_tree(found, "nothing")
 

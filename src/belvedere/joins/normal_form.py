@@ -166,8 +166,8 @@ class JoinBlock:
         return {ref: k for k, members in enumerate(self.classes) for ref in members}
 
     @cached_property
-    def shown(self) -> dict[ColumnRef, str]:
-        """The columns whose values a result row has, and the output that has them."""
+    def output_of(self) -> dict[ColumnRef, str]:
+        """For each column whose value a result row shows, itself or an equal one, the output that shows it."""
         names = {ref: name for name, ref in reversed(self.column_outputs)}
         by_class = {self.class_of[ref]: n for ref, n in names.items() if ref in self.class_of}
         for k, name in by_class.items():

@@ -71,9 +71,7 @@ class Partition:
         """
         return len(self.bounds) + 2
 
-    @property
-    def told(self) -> str:
-        """How the table is cut, in words."""
+    def __str__(self) -> str:
         return f"{self.table} by {self.column} into {self.count} fragments"
 
     @property

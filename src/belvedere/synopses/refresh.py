@@ -44,7 +44,7 @@ from belvedere.views.definition import Columns
 
 if TYPE_CHECKING:
     from belvedere.lake.records.saved_state import Saves
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 SAVED_AS = "synopsis"
 MEMORY = "BELVEDERE_SYNOPSIS_BYTES"
@@ -129,7 +129,7 @@ class Brought:
 
 
 def declared(
-    door: Door, shown: str, query: str, kind: Kind, lead: str
+    door: SparkLake, shown: str, query: str, kind: Kind, lead: str
 ) -> tuple[Definition, SynopsisPlan]:
     """The definition that a statement makes, checked; nothing is built."""
     names = Names(door)
@@ -147,7 +147,7 @@ def declared(
     return Definition(shown, query, kind, seed, keys, reads, dict(names.seen), known), planned
 
 
-def _known(door: Door, found: JoinBlock) -> TableSizes:
+def _known(door: SparkLake, found: JoinBlock) -> TableSizes:
     """What the logs say of the columns that are read."""
     rows: dict[str, int] = {}
     bounds: dict[tuple[str, str], tuple[int, int]] = {}
@@ -178,7 +178,7 @@ def _block(door: Any, definition: Definition) -> JoinBlock:
     return query_block(definition.query, Names(door, recorded=definition.sources))
 
 
-def _keys(door: Door, found: JoinBlock) -> dict[str, Sequence[str]]:
+def _keys(door: SparkLake, found: JoinBlock) -> dict[str, Sequence[str]]:
     keys = {p.table: lake_keys.key_of(door.table(p.table)) for p in found.positions}
     return {t: k for t, k in keys.items() if k is not None}
 
@@ -198,7 +198,7 @@ def _refuse_types(table: str, columns: Mapping[str, str]) -> None:
 class Bringer:
     """Brings one synopsis forward, in one call."""
 
-    def __init__(self, door: Door, saves: Saves, name: str, pins: Pins) -> None:
+    def __init__(self, door: SparkLake, saves: Saves, name: str, pins: Pins) -> None:
         self.door, self.saves, self.name, self.pins = door, saves, name, pins
         self.started = time.perf_counter()
 

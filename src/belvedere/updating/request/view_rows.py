@@ -26,6 +26,11 @@ Hidden = tuple[str, int, str]
 """A value that a view row does not tell: ("class", its number, "") or ("place", position, column)."""
 
 
+def shown_columns(shape: JoinBlock) -> list[tuple[str, str]]:
+    """The view's columns with their types."""
+    return [(name, shape.positions[p].types[c]) for name, (p, c) in shape.column_outputs]
+
+
 @dataclass(frozen=True)
 class ViewRow:
     """A row of a view, or to become one: all its columns."""
@@ -34,7 +39,7 @@ class ViewRow:
 
     def told_of(self, shape: JoinBlock, p: int) -> dict[str, Value]:
         """What it says of the columns of a position."""
-        names = {c: shape.shown.get((p, c)) for c, _ in shape.positions[p].columns}
+        names = {c: shape.output_of.get((p, c)) for c, _ in shape.positions[p].columns}
         return {c: self.values[name] for c, name in names.items() if name is not None}
 
     def text(self) -> str:
@@ -100,7 +105,7 @@ class Coder:
         if self._source is None:
             return 0
         table = self.shape.positions[p].table
-        told_of = {c: known.get(c) for c in self.base.held[table] if (p, c) in self.shape.shown}
+        told_of = {c: known.get(c) for c in self.base.held[table] if (p, c) in self.shape.output_of}
         content = tuple(known.get(c) for c in beyond(self.base, p))
         stored = self._source.where(
             table, {c: plain(v, self._kind(p, c)) for c, v in told_of.items()}
@@ -130,7 +135,7 @@ class Coder:
         """What the view uses of a position and does not show."""
         found: list[Hidden] = []
         for c, _ in self.shape.positions[p].columns:
-            if (p, c) not in self.shape.shown:
+            if (p, c) not in self.shape.output_of:
                 k = self.shape.class_of.get((p, c))
                 found.append(("place", p, c) if k is None else ("class", k, ""))
         return list(dict.fromkeys(found))

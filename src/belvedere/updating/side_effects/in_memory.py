@@ -301,7 +301,7 @@ def beyond(base: Base, p: int) -> tuple[str, ...]:
     """The columns of a position that the view shows and that are not held."""
     held = base.held[base.shape.positions[p].table]
     columns = dict.fromkeys(c for c, _ in base.shape.positions[p].columns)
-    return tuple(c for c in columns if c not in held and (p, c) in base.shape.shown)
+    return tuple(c for c in columns if c not in held and (p, c) in base.shape.output_of)
 
 
 def effect(

@@ -56,7 +56,7 @@ def unseen(shape: JoinBlock, held: Mapping[str, Sequence[str]]) -> list[str]:
         f"{at.table}.{c}"
         for p, at in enumerate(shape.positions)
         for c in held[at.table]
-        if (p, c) not in shape.shown
+        if (p, c) not in shape.output_of
     ]
 
 

@@ -48,7 +48,7 @@ def held_columns(
         used = tuple(shape.used[table])
         positions = shape.at(table)
         key = keys.get(table)
-        shown = key is not None and all((p, c) in shape.shown for p in positions for c in key)
+        shown = key is not None and all((p, c) in shape.output_of for p in positions for c in key)
         if key is None or not shown:
             held[table] = used
             continue

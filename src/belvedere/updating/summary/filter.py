@@ -95,7 +95,7 @@ class Filter(Lookups):
         """Whether a view row tells its base rows: then an embedding is a view row."""
         shape = self.shape
         return all(
-            (p, c) in shape.shown
+            (p, c) in shape.output_of
             for p, position in enumerate(shape.positions)
             for c in self.keys.get(position.table, tuple(self.base.held[position.table]))
         )
