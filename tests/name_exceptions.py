@@ -42,7 +42,7 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Shown": 2,
     "Side": 3,
     "Source": 2,
-    "Step": 3,
+    "Step": 2,
     "Steps": 2,
     "_Walk": 2,
 }
