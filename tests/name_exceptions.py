@@ -35,7 +35,6 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Part": 3,
     "Place": 2,
     "Plainly": 2,
-    "Plan": 2,
     "Policy": 2,
     "Rows": 3,
     "Service": 2,
