@@ -19,9 +19,9 @@ from belvedere.joins.selectivity import TableSizes
 from belvedere.synopses.estimate.values import kind_of
 from belvedere.synopses.plan.query_tree import Band, QueryEdge, query_tree
 from belvedere.synopses.plan.synopsis_plan import (
+    CollapsedReference,
     EdgeTerms,
     JoinTerm,
-    CollapsedReference,
     SynopsisPlan,
 )
 from belvedere.synopses.plan.value_codes import band_codes, equality_code
