@@ -22,7 +22,7 @@ from belvedere.views.catalog import canonical_name, is_view, stored_of, the_view
 from belvedere.views.definition import View
 from belvedere.views.describe import describe, show
 from belvedere.views.explain import Explanation, explain
-from belvedere.views.references import told
+from belvedere.views.references import explain_references
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,7 +68,7 @@ class ViewStatements:
     def explained(self, name: str) -> Explanation:
         """A view's plan, how changes reach it, the SQL of a refresh; after one, what ran."""
         view = the_view(self._door, name)
-        keys, last = told(self._door, view), self._calls.last.get(view.stored)
+        keys, last = explain_references(self._door, view), self._calls.last.get(view.stored)
         if last is None:
             return explain(view, keys)
         ran = [("SQL that ran", sql) for sql in last.sql]

@@ -159,7 +159,7 @@ class Sketches:
 
     def _show(self, _: Show) -> DataFrame:
         rows = [
-            (n, "; ".join(p.told for p in d.partitions), d.query)
+            (n, "; ".join(str(p) for p in d.partitions), d.query)
             for n, d in ((n, self._definition(n)) for n in self.names())
         ]
         return self._spark.createDataFrame(rows, "name string, cut string, query string")

@@ -16,7 +16,7 @@ from belvedere.derivations.registry import the_saves
 from belvedere.derivations.statements import name_taken
 from belvedere.derivations.status import Pending, Status
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.joins.join_trees import join_tree
+from belvedere.joins.equijoin_tree import equijoin_tree
 from belvedere.lake.offline import ReadableLake
 from belvedere.sql.names import parts, quote
 from belvedere.sql.render import render
@@ -24,8 +24,11 @@ from belvedere.sql.statements.derivations import Drop, ExplainCreate
 from belvedere.sql.statements.spark import WriteKind
 from belvedere.sql.statements.updatable_views import CreateUpdatable, side_effects_allowed
 from belvedere.updating.apply.base_changes import Applying, HalfMade
-from belvedere.updating.apply.updates import Update, done_through, run_check
+from belvedere.updating.apply.updates import done_through
 from belvedere.updating.describe import described, in_memory, in_tables
+from belvedere.updating.request.view_rows import shown_columns
+from belvedere.updating.request.view_updates import Update
+from belvedere.updating.side_effects.check_update import run_check
 from belvedere.updating.side_effects.checks import Check, texted
 from belvedere.updating.side_effects.spark_engine import built_on, pinned
 from belvedere.updating.state import (
@@ -40,7 +43,6 @@ from belvedere.updating.state import (
     load,
     save,
     saved_vector,
-    shown_columns,
     usual_lookups,
 )
 from belvedere.updating.summary.in_tables.creation import noted, take_away
@@ -244,7 +246,7 @@ class UpdatableViews:
         root: int | str = best_root(shape, keys)
         if create.root is not None:
             root = canonical_name(self._lake, create.root)
-        tree = join_tree(shape, root, keys)
+        tree = equijoin_tree(shape, root, keys)
         vector = {t: self._lake.table(t).position for t in shape.tables}
         told = described(tree, built_on(self._lake, tree, keys, vector))
         return self._door.spark.createDataFrame([(told,)], "plan string")
