@@ -11,16 +11,10 @@ from belvedere.errors import Invalid, Unsupported
 from belvedere.joins.equijoin_tree import equijoin_tree
 from belvedere.joins.normal_form import JoinBlock
 from belvedere.sql.binder.bind import Relation, bind
-from belvedere.sql.statements.views import (
-    CreateUpdatable,
-    DropUpdatable,
-    ExplainUpdatable,
-    ExplainWrite,
-    Other,
-    Write,
-    WriteKind,
-    parse_statement,
-)
+from belvedere.sql.statements.derivations import Drop, ExplainCreate, Noun
+from belvedere.sql.statements.parser import Other, parse_statement
+from belvedere.sql.statements.spark import Write, WriteKind
+from belvedere.sql.statements.updatable_views import CreateUpdatable, ExplainWrite
 from belvedere.updating.updatable_block import updatable_block
 
 COLUMNS = {
@@ -136,9 +130,9 @@ def test_of_a_cyclic_join_the_join_that_says_least_is_dropped() -> None:
         ),
         (
             "EXPLAIN CREATE UPDATABLE VIEW v AS SELECT 1",
-            ExplainUpdatable(CreateUpdatable("v", "SELECT 1")),
+            ExplainCreate(CreateUpdatable("v", "SELECT 1")),
         ),
-        ("DROP UPDATABLE VIEW IF EXISTS v", DropUpdatable("v", True)),
+        ("DROP UPDATABLE VIEW IF EXISTS v", Drop(Noun.UPDATABLE_VIEW, "v", True)),
         (
             "explain insert into v VALUES (1)",
             ExplainWrite(Write(WriteKind.INSERT, ("v",)), "insert into v VALUES (1)"),
