@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from types import TracebackType
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -21,30 +22,39 @@ from belvedere.analyses.sizes import Statistics
 from belvedere.delta.lookups import read_whole
 from belvedere.delta.statistics import Measured, measured
 from belvedere.delta.tables import Table
-from belvedere.lake.lookup_cache import Looked
-from belvedere.lake.sessions.workspace import Work
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.lookup_cache import LookupCache
+from belvedere.lake.sessions.workspace import Workspace
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.change_feed import Changes, Feed
 from belvedere.lake.tables.frames import open_version
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
-from belvedere.views.definition import View
+
+
+class TableReader(Protocol):
+    """What reads tables, such as a view."""
+
+    def needs(self, table: str) -> Mapping[str, str]:
+        """The columns that it reads of a table, with their types."""
 
 
 class Pins:
-    """What a call has looked at, opened and read so far; safe for threads."""
+    """What a call has looked at, opened and read so far; safe for threads.
 
-    def __init__(self, door: Door, views: Collection[View] = ()) -> None:
+    A change is read once, with the columns that any of the readers needs.
+    """
+
+    def __init__(self, door: SparkLake, readers: Collection[TableReader] = ()) -> None:
         self._door = door
-        self._views = views
+        self._readers = readers
         self._tables: dict[str, Table] = {}
-        self._works: dict[tuple[tuple[str, str], ...], Work] = {}
-        self._opened: dict[tuple[Work, str, int], str] = {}
+        self._works: dict[tuple[tuple[str, str], ...], Workspace] = {}
+        self._opened: dict[tuple[Workspace, str, int], str] = {}
         self._measured: dict[str, Measured | None] = {}
         self._feeds: dict[tuple[str, int, int, str | None, int], Feed] = {}
-        self._changes: dict[tuple[Work, Feed, tuple[str, ...]], Changes] = {}
+        self._changes: dict[tuple[Workspace, Feed, tuple[str, ...]], Changes] = {}
         self._wholes: dict[tuple[str, int, tuple[str, ...]], pa.Table | None] = {}
-        self.looked = Looked()
+        self.lookup_cache = LookupCache()
         self._busy = threading.RLock()
         self._end = ExitStack()
 
@@ -92,7 +102,7 @@ class Pins:
             self._tables.pop(name, None)
             self._measured.pop(name, None)
 
-    def work(self, settings: Mapping[str, str]) -> Work:
+    def work(self, settings: Mapping[str, str]) -> Workspace:
         """Where views of these settings are computed."""
         key = tuple(sorted(settings.items()))
         with self._busy:
@@ -100,7 +110,7 @@ class Pins:
                 self._works[key] = self._end.enter_context(self._door.work(settings))
             return self._works[key]
 
-    def opened(self, work: Work, name: str, version: int) -> str:
+    def opened(self, work: Workspace, name: str, version: int) -> str:
         """The name under which a version of a table can be read."""
         with self._busy:
             key = work, name, version
@@ -122,7 +132,7 @@ class Pins:
 
     def changes(
         self,
-        work: Work,
+        work: Workspace,
         name: str,
         old: int,
         new: int,
@@ -154,14 +164,14 @@ class Pins:
         if key not in self._feeds:
             table = self.table(name)
             there = table.types
-            used = (item for v in self._views for item in v.needs(name).items())
+            used = (item for r in self._readers for item in r.needs(name).items())
             wanted = [c for c, kind in used if there.get(c.lower()) == kind]
             every = tuple(dict.fromkeys([*columns, *wanted]))
             self._feeds[key] = Feed(table, old, new, every, where, times)
         return self._feeds[key]
 
 
-def _as_signs(work: Work, net: Changes, columns: Sequence[str]) -> Changes:
+def _as_signs(work: Workspace, net: Changes, columns: Sequence[str]) -> Changes:
     if net.all_ones:
         return net
     listed = ", ".join(quote(c) for c in columns)

@@ -11,9 +11,9 @@ from belvedere.delta.stamps import Vector
 from belvedere.delta.tables import Table
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid, Unsupported
-from belvedere.joins.join_trees import Keys, Tree, join_tree
-from belvedere.joins.normal_form import Shape, normal_form
-from belvedere.lake.offline import Tables
+from belvedere.joins.equijoin_tree import EquijoinTree, Keys, equijoin_tree
+from belvedere.joins.normal_form import JoinBlock
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Corrupt
 from belvedere.lake.tables.declared_keys import key_of
 from belvedere.sql.binder.bind import Bound, bind
@@ -29,6 +29,7 @@ from belvedere.updating.summary.in_tables.summary import Tabled
 from belvedere.updating.summary.insertion_sample import sampled_root
 from belvedere.updating.summary.roots import Choice, best_root
 from belvedere.updating.summary.saved_arrays import domain_groups, from_arrays, to_arrays
+from belvedere.updating.updatable_block import updatable_block
 from belvedere.views.catalog import Names, as_not_read
 
 KIND = "updating"
@@ -54,7 +55,7 @@ class Held:
 
     definition: Mapping[str, Any]
     bound: Bound
-    tree: Tree
+    tree: EquijoinTree
     keys: Keys
     vector: Vector
     rows: Filter | None = None
@@ -64,9 +65,9 @@ class Held:
     """Its summary, if that is kept in tables."""
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> JoinBlock:
         """The view in normal form."""
-        return self.tree.shape
+        return self.tree.block
 
     @property
     def filter(self) -> Filter:
@@ -90,7 +91,7 @@ class Brought:
         return f"{self.view}: {self.strategy}{why}, {self.rows_changed} changed rows"
 
 
-def compiled(lake: Tables, query: str, name: str) -> tuple[Bound, Shape]:
+def compiled(lake: ReadableLake, query: str, name: str) -> tuple[Bound, JoinBlock]:
     """A view's query in normal form; `Unsupported` if it reads a view."""
     names = Names(lake, (name,))
     with as_not_read(lake, query):
@@ -101,16 +102,16 @@ def compiled(lake: Tables, query: str, name: str) -> tuple[Bound, Shape]:
             hint="name the tables that the view reads",
             reason="OVER_A_VIEW",
         )
-    return bound, normal_form(bound)
+    return bound, updatable_block(bound)
 
 
-def declared_keys(lake: Tables, shape: Shape) -> dict[str, tuple[str, ...]]:
+def declared_keys(lake: ReadableLake, shape: JoinBlock) -> dict[str, tuple[str, ...]]:
     """The declared keys of a view's tables."""
     found = {t: key_of(lake.table(t)) for t in shape.tables}
     return {t: key for t, key in found.items() if key is not None}
 
 
-def usual_lookups(lake: Tables, shape: Shape) -> Where:
+def usual_lookups(lake: ReadableLake, shape: JoinBlock) -> Where:
     """Where rows are looked up unless a user says so: large tables stay where they are."""
     counts = [row_count(lake.table(t)) for t in shape.tables]
     few = None not in counts and sum(n for n in counts if n is not None) <= MOST_HELD
@@ -118,7 +119,7 @@ def usual_lookups(lake: Tables, shape: Shape) -> Where:
     return Where.MEMORY if few or hidden else Where.TABLES
 
 
-def _in_tables(lake: Tables, definition: Mapping[str, Any]) -> Held:
+def _in_tables(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:
     """A view whose rows stay in its tables: nothing is read."""
     bound, shape = compiled(lake, definition["query"], definition["name"])
     keys = declared_keys(lake, shape)
@@ -131,13 +132,13 @@ def _in_tables(lake: Tables, definition: Mapping[str, Any]) -> Held:
             reason="HIDDEN_KEYS",
         )
     asked = definition.get("root")
-    tree = join_tree(shape, best_root(shape, keys) if asked is None else asked, keys)
+    tree = equijoin_tree(shape, best_root(shape, keys) if asked is None else asked, keys)
     vector = {t: lake.table(t).position for t in shape.tables}
     found = Held(definition, bound, tree, keys, vector)
     return replace(found, tabled=_tabled(lake, found))
 
 
-def _tabled(lake: Tables, held: Held) -> Tabled | None:
+def _tabled(lake: ReadableLake, held: Held) -> Tabled | None:
     """The summary of a view as its tables have it now, if it is kept there; without Spark, none."""
     definition = held.definition
     if not definition.get("summary") or not hasattr(lake, "work"):
@@ -145,7 +146,7 @@ def _tabled(lake: Tables, held: Held) -> Tabled | None:
     return Tabled(lake, definition["name"], held.tree, definition.get("pieces", ()))  # type: ignore[arg-type]
 
 
-def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
+def built(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:
     """A view's filter from its tables at their newest versions."""
     if definition.get("lookups") == Where.TABLES.value:
         held = _in_tables(lake, definition)
@@ -196,7 +197,7 @@ def _told(made: Filter, choice: Choice | None) -> dict[str, Any]:
     return {"chosen": {"sample": choice.sample, "bound": choice.bound, "errors": errors}}
 
 
-def save(lake: Tables, name: str, held: Held) -> None:
+def save(lake: ReadableLake, name: str, held: Held) -> None:
     """Save where a view is; its rows too, once enough of them changed.
 
     Rows that were saved before are brought to the view's vector when they are loaded. A state that
@@ -228,7 +229,7 @@ def _as_saved(keys: Keys) -> dict[str, list[str]]:
     return {t: list(k) for t, k in keys.items()}
 
 
-def saved_vector(lake: Tables, name: str) -> Vector:
+def saved_vector(lake: ReadableLake, name: str) -> Vector:
     """Where a saved view is: ahead of its saved rows, if that was noted."""
     saves = the_saves(lake)
     rows = saves.head(KIND, name).vector
@@ -242,7 +243,7 @@ def saved_vector(lake: Tables, name: str) -> Vector:
     return moved if ahead else rows
 
 
-def load(lake: Tables, name: str) -> Held:
+def load(lake: ReadableLake, name: str) -> Held:
     """A view's saved state, or its filter built again if that cannot be used."""
     saves = the_saves(lake)
     try:
@@ -258,7 +259,7 @@ def load(lake: Tables, name: str) -> Held:
     keys = declared_keys(lake, shape)
     if _as_saved(keys) != definition["keys"]:
         return built(lake, definition)
-    tree = join_tree(shape, int(definition["rooted"]), keys)
+    tree = equijoin_tree(shape, int(definition["rooted"]), keys)
     made = from_arrays(saved.arrays, tree, held_columns(shape, keys), definition["groups"], keys)
     held = Held(definition, bound, tree, keys, dict(saved.head.vector), made, 0)
     tables = {t: lake.table(t) for t in shape.tables}
@@ -269,7 +270,7 @@ def load(lake: Tables, name: str) -> Held:
     return built(lake, definition) if isinstance(found, str) else found[0]
 
 
-def forget(lake: Tables, name: str) -> None:
+def forget(lake: ReadableLake, name: str) -> None:
     """Take a saved view away."""
     made = the_saves(lake).head(KIND, name).definition.get("pieces")
     if made:
@@ -278,7 +279,9 @@ def forget(lake: Tables, name: str) -> None:
     the_saves(lake).drop(KIND, name)
 
 
-def bring(lake: Tables, held: Held, only: Collection[str] | None = None) -> tuple[Held, Brought]:
+def bring(
+    lake: ReadableLake, held: Held, only: Collection[str] | None = None
+) -> tuple[Held, Brought]:
     """A view's filter at its tables' newest versions, or some tables' only."""
     name = held.definition["name"]
     some = held.shape.tables if only is None else only
@@ -335,7 +338,7 @@ def _advanced(tables: Mapping[str, Table], held: Held, to: Vector) -> tuple[Held
 
 
 def _rebuilt(
-    lake: Tables, held: Held, table: str, only: Collection[str] | None
+    lake: ReadableLake, held: Held, table: str, only: Collection[str] | None
 ) -> tuple[Held, Brought]:
     if only is not None:
         raise Invalid(
@@ -345,8 +348,3 @@ def _rebuilt(
         )
     reason = f"the changes of {table} cannot be read from its log, or are large"
     return built(lake, held.definition), Brought(held.definition["name"], "rebuild", reason)
-
-
-def shown_columns(shape: Shape) -> list[tuple[str, str]]:
-    """The view's columns with their types."""
-    return [(name, shape.positions[p].types[c]) for name, (p, c) in shape.outputs]

@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from belvedere.delta.stamps import Position, Vector
 from belvedere.errors import Invalid
-from belvedere.joins.join_trees import Keys, Tree
-from belvedere.joins.normal_form import Shape
+from belvedere.joins.equijoin_tree import EquijoinTree, Keys
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.lake.tables import catalog as lake_catalog
 from belvedere.sql.names import parts
 from belvedere.sql.statements.cursor import dotted
@@ -27,23 +27,23 @@ from belvedere.views.catalog import all_views, canonical_name, is_view, sound_an
 from belvedere.views.definition import View
 
 if TYPE_CHECKING:
-    from belvedere.lake.sessions.workspace import Work
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.sessions.workspace import Workspace
+    from belvedere.lake.spark_lake import SparkLake
 
 SUMMARY_PROPERTY = "belvedere.summary"
 """On a table of candidates: the view that it belongs to."""
 
 
 def create(
-    door: Door,
+    door: SparkLake,
     name: str,
-    tree: Tree,
+    tree: EquijoinTree,
     held: Mapping[str, tuple[str, ...]],
     keys: Keys,
     choose: Callable[[Makers], Choose],
 ) -> list[str]:
     """Make the views of a summary and its candidates, all of them or none; their names."""
-    candidates = candidate_tables(name, tree.shape)
+    candidates = candidate_tables(name, tree.block)
     drop(door, name, candidates)  # what a creation that was cut off left
     try:
         making = _Making(door, name)
@@ -62,7 +62,7 @@ def _as_it_is(table: str) -> exp.Table:
 class _Making:
     """Makes what queries say, each as what it is to be; knows the names of all that stays."""
 
-    def __init__(self, door: Door, name: str) -> None:
+    def __init__(self, door: SparkLake, name: str) -> None:
         self.door, self.name = door, name
         self.made: list[str] = []
 
@@ -88,7 +88,7 @@ class _Making:
 
             return choose(Makers(once, lambda *what: self._candidates(w, *what), rows))(passes)
 
-    def _candidates(self, work: Work, piece: str, query: exp.Query) -> str:
+    def _candidates(self, work: Workspace, piece: str, query: exp.Query) -> str:
         """A plain table."""
         own = self._free(piece)
         of = {SUMMARY_PROPERTY: self.name}
@@ -109,7 +109,7 @@ class _Making:
         return own
 
 
-def is_whole(door: Door, name: str, pieces: Collection[str]) -> bool:
+def is_whole(door: SparkLake, name: str, pieces: Collection[str]) -> bool:
     """Whether all parts of a summary are there."""
     there = {view.name for view in _views(door, name)}
     return {*there, *_candidates(door, name, pieces)} == set(pieces)
@@ -122,7 +122,7 @@ def belongs(view: str, name: str) -> bool:
     return space == own and last.startswith(f"{mine}_summary_")
 
 
-def drop(door: Door, name: str, pieces: Collection[str] = ()) -> None:
+def drop(door: SparkLake, name: str, pieces: Collection[str] = ()) -> None:
     """Take the views of a summary away; among `pieces` also broken ones, and candidates."""
     from belvedere.views.create import drop_view
 
@@ -133,12 +133,12 @@ def drop(door: Door, name: str, pieces: Collection[str] = ()) -> None:
         lake_catalog.drop_table(door, canonical_name(door, table))
 
 
-def candidate_tables(name: str, shape: Shape) -> list[str]:
+def candidate_tables(name: str, shape: JoinBlock) -> list[str]:
     """The names of the tables that a summary may have its candidates in."""
     return [called(name, f"k_{p}") for p in range(len(shape.positions))]
 
 
-def _candidates(door: Door, name: str, pieces: Collection[str]) -> Iterator[str]:
+def _candidates(door: SparkLake, name: str, pieces: Collection[str]) -> Iterator[str]:
     """The tables of candidates among some parts of a summary, as far as they are there."""
     for piece in pieces:
         canonical = canonical_name(door, piece)
@@ -148,7 +148,7 @@ def _candidates(door: Door, name: str, pieces: Collection[str]) -> Iterator[str]
 
 
 def bring(
-    door: Door, name: str, tables: Collection[str], only: Collection[str] | None = None
+    door: SparkLake, name: str, tables: Collection[str], only: Collection[str] | None = None
 ) -> tuple[Vector, int]:
     """The views of a summary at their tables' newest versions, or some tables': where, and rows changed."""
     from belvedere.derivations.calls import Calls
@@ -168,12 +168,12 @@ def _comment(name: str) -> str:
     return f"a part of the summary of {name}"
 
 
-def _views(door: Door, name: str) -> list[View]:
+def _views(door: SparkLake, name: str) -> list[View]:
     """The views of a summary, those that others read first."""
     return [v for v in all_views(door) if v.definition.comment == _comment(name)]
 
 
-def _vector(door: Door, views: Sequence[View], tables: Collection[str]) -> Vector:
+def _vector(door: SparkLake, views: Sequence[View], tables: Collection[str]) -> Vector:
     """The versions of some tables that all views of a summary are at."""
     found: dict[str, Position] = {}
     for view in views:
