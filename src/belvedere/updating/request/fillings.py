@@ -44,7 +44,7 @@ def fillings(
 def least_sums_first(lists: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
     """Places in lists of rising numbers, one in each list, those with the least sum first.
 
-    >>> list(fewest_first([[0, 3], [0, 1, 5]]))
+    >>> list(least_sums_first([[0, 3], [0, 1, 5]]))
     [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (1, 2)]
     """
     heap = [(sum(some[0] for some in lists), 0, (0,) * len(lists))]

@@ -106,7 +106,7 @@ def is_numeric(kind: str) -> bool:
 def normalize(value: ColumnValue, kind: str) -> int | str | None:
     """A value as its domain knows it: an integer or a text.
 
-    >>> normal(datetime.date(1970, 1, 3), "date"), normal(Decimal("1.5"), "decimal(5,2)")
+    >>> normalize(datetime.date(1970, 1, 3), "date"), normalize(Decimal("1.5"), "decimal(5,2)")
     (2, '1.50')
     """
     if value is None:
@@ -132,7 +132,7 @@ def normalize(value: ColumnValue, kind: str) -> int | str | None:
 def denormalize(found: int | str | None, kind: str) -> ColumnValue:
     """The value of a type that a domain knows as an integer or a text.
 
-    >>> plain(2, "date"), plain("1.50", "decimal(5,2)")
+    >>> denormalize(2, "date"), denormalize("1.50", "decimal(5,2)")
     (datetime.date(1970, 1, 3), Decimal('1.50'))
     """
     if found is None:

@@ -30,7 +30,7 @@ def listed_values(condition: Scalar, columns: Sequence[str], kind: str) -> list[
     """The values that a condition leaves to columns of one value; None if it does not list them.
 
     >>> import sqlglot
-    >>> left(Scalar(sqlglot.parse_one("x = 3 OR x IN (5, NULL)")), ["x"], "int")
+    >>> listed_values(Scalar(sqlglot.parse_one("x = 3 OR x IN (5, NULL)")), ["x"], "int")
     [3, 5]
     """
     lists = [_listed_by(part.expr, columns, kind) for part in condition.conjuncts]
@@ -80,14 +80,14 @@ def _range_values(ends: list[NormalValue] | None) -> list[NormalValue] | None:
 def constant_value(e: exp.Expr, kind: str) -> NormalValue:
     """A constant as a value of a type; None if it is none.
 
-    >>> constant(exp.Neg(this=exp.Literal.number(5)), "int"), constant(exp.Literal.string("a"), "int")
+    >>> constant_value(exp.Neg(this=exp.Literal.number(5)), "int"), constant_value(exp.Literal.string("a"), "int")
     (-5, None)
-    >>> constant(exp.Literal.string("1970-01-03"), "date"), constant(exp.Literal.number("1.5"), "int")
+    >>> constant_value(exp.Literal.string("1970-01-03"), "date"), constant_value(exp.Literal.number("1.5"), "int")
     (2, None)
 
     A double is equal to several numbers of many digits, and so is none of them.
 
-    >>> constant(exp.Literal.number("1e3"), "int"), constant(exp.Literal.number("1e3"), "bigint")
+    >>> constant_value(exp.Literal.number("1e3"), "int"), constant_value(exp.Literal.number("1e3"), "bigint")
     (1000, None)
     """
     match e:

@@ -47,7 +47,7 @@ def bounds(kind: str) -> tuple[int, int] | None:
 def as_integer(value: int | str) -> int:
     """A number, or a decimal as its domain knows it, as an integer.
 
-    >>> counted(7), counted("-1.50")
+    >>> as_integer(7), as_integer("-1.50")
     (7, -150)
     """
     return int(value.replace(".", "")) if isinstance(value, str) else int(value)
