@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from belvedere.sketches.capture.partitions import Partition
 from deltalake import DeltaTable
 
 from belvedere.algebra.relations import Change, Scan
@@ -22,7 +23,6 @@ from belvedere.lake.pins import Pins
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partitions import Partition
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine.engine import ROOM, Engine
 from belvedere.sketches.live import Live, plan_of
