@@ -20,7 +20,7 @@ from belvedere.rules.delta import delta
 from belvedere.rules.sample import placed
 from belvedere.views.choice import choose_strategy, rebuild_reason
 from belvedere.views.definition import View
-from belvedere.views.maintenance import move
+from belvedere.views.maintenance import plan_change
 from belvedere.views.state import Bag, Combine, Grouped
 
 WIDTH = 100
@@ -186,8 +186,9 @@ def _strategies(view: View) -> list[StrategyChoice]:
 
 
 def _sql(view: View, choice: StrategyChoice) -> str:
-    way = move(view.state, choice.strategy, view.tables, _types(view))
-    return way.query(_symbolic, exp.to_table(view.stored)).sql(dialect="spark", pretty=True)
+    planned = plan_change(view.state, choice.strategy, view.tables, _types(view))
+    query = planned.query(planned.change.query(_symbolic), exp.to_table(view.stored))
+    return query.sql(dialect="spark", pretty=True)
 
 
 def _symbolic(leaf: Scan | Change) -> exp.Table:
