@@ -16,9 +16,7 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Feed": 2,
     "Found": 2,
     "Groups": 3,
-    "Held": 2,
     "Keeper": 2,
-    "Kept": 2,
     "Kind": 3,
     "Live": 2,
     "Measured": 2,
@@ -32,9 +30,6 @@ SHARED_CLASS_NAMES: dict[str, int] = {
 REFUSED_NAMES: dict[str, set[str]] = {
     "delta/data_files.py": {"_Foremost", "foremost", "found"},
     "delta/first_rows.py": {"foremost"},
-    "execution/in_memory.py": {"Held"},
-    "execution/lookups.py": {"made"},
-    "execution/steps.py": {"taken"},
     "kernels/astar.py": {"Found"},
     "lake/pins.py": {"work"},
     "lake/sessions/errors.py": {"told"},
@@ -63,6 +58,4 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "updating/state.py": {"Brought", "Held", "bring"},
     "updating/translate/candidate_values.py": {"spoken"},
     "views/describe.py": {"Shown"},
-    "views/extrema.py": {"Kept", "kept"},
-    "views/maintenance.py": {"turned"},
 }
