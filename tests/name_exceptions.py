@@ -26,6 +26,7 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Policy": 2,
     "Service": 2,
     "Step": 2,
+    "_Evaluation": 2,
 }
 REFUSED_NAMES: dict[str, set[str]] = {
     "delta/data_files.py": {"_Foremost", "foremost", "found"},
