@@ -16,7 +16,12 @@ from belvedere.rules.annotate import Cut, sketch
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import block
 from belvedere.sketches.capture.queries import capture_state
-from belvedere.sketches.engine.bloom_filters import Bloom, edges, filtered, followed
+from belvedere.sketches.engine.bloom_filters import (
+    Bloom,
+    drop_unmatched,
+    filtered_joins,
+    update_filters,
+)
 from belvedere.sketches.engine.engine import ROOM, Engine
 from tests.reference.engine import Engine as DuckDB
 from tests.reference.interpreter import Bag, Database
@@ -39,7 +44,7 @@ def advance(engine: Engine, db: Database, moving: Collection[str]) -> None:
     db = db.moving(moving)
     changes = {t: held(db, Change(t, ())) for t in moving}
     for number, feed in enumerate(engine.block.feeds):
-        own = filtered(feed.plan, changes, blooms_of(feed.plan, db, changes))
+        own = drop_unmatched(feed.plan, changes, blooms_of(feed.plan, db, changes))
         some = [t for t in moving if own[t].num_rows]
         change = delta(feed.plan, some)
         if isinstance(change, Empty):
@@ -57,10 +62,10 @@ def blooms_of(
 ) -> dict[tuple[str, str], Bloom]:
     """The filters of a feed's keys: of the old state, and what came since."""
     found = {}
-    for edge in edges(feed):
-        before = held(db, Scan(edge.other, (), At.OLD))
-        found[edge.other, edge.key] = Bloom.of(before[edge.key].combine_chunks())
-    followed(found, changes, changes.keys())
+    for join in filtered_joins(feed):
+        before = held(db, Scan(join.other, (), At.OLD))
+        found[join.other, join.key] = Bloom.of(before[join.key].combine_chunks())
+    update_filters(found, changes, changes.keys())
     return found
 
 
