@@ -29,7 +29,8 @@ from belvedere.algebra.relations import (
     Union,
 )
 from belvedere.algebra.scalars import Scalar, col, lit
-from belvedere.errors import Unsupported
+from belvedere.errors import Internal, Unsupported
+from belvedere.joins.normal_form import Acceptance, JoinBlock, join_block
 from belvedere.joins.partitions import Partition
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
@@ -67,6 +68,15 @@ class Block:
     """How many are in the answer or before it; None without a LIMIT."""
     of_rows: bool
     """Whether the answer is of rows rather than of groups."""
+
+
+def feed_block(feed: Rel) -> JoinBlock:
+    """The normal form of a feed's plan: it selects, projects and joins."""
+    return join_block(feed, (), Acceptance(_not_a_feed))
+
+
+def _not_a_feed(operator: Rel) -> Internal:
+    return Internal(f"a feed with {type(operator).__name__}")
 
 
 def key_name(place: int) -> str:

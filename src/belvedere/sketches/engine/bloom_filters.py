@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.algebra.relations import Rel
-from belvedere.errors import Internal
-from belvedere.joins.normal_form import Acceptance, Equality, JoinBlock, join_block
+from belvedere.joins.normal_form import Equality, JoinBlock
 from belvedere.joins.value_words import fits, nulls, words
 from belvedere.kernels.hashes.bloom import Bits, add_words, may_have
+from belvedere.sketches.capture.blocks import feed_block
 from belvedere.sql.render import SIGN
 
 BITS_PER_KEY = 16
@@ -41,7 +41,7 @@ class FilteredJoin:
 
 def filtered_joins(feed: Rel) -> list[FilteredJoin]:
     """The equalities between columns of one type that the joins of a feed have, in both directions."""
-    block = join_block(feed, (), Acceptance(_not_a_feed))
+    block = feed_block(feed)
     joins = []
     for left, right in _equated(block):
         if block.types[left] != block.types[right] or not fits(block.types[left]):
@@ -60,10 +60,6 @@ def _equated(block: JoinBlock) -> Iterator[tuple[str, str]]:
             left, right = (s.column for s in condition.sides)
             if left is not None and right is not None:
                 yield left, right
-
-
-def _not_a_feed(operator: Rel) -> Internal:
-    return Internal(f"a feed with {type(operator).__name__}")
 
 
 class Bloom:
