@@ -42,7 +42,7 @@ from belvedere.sketches.engine.bloom_filters import (
     filtered_joins,
     update_filters,
 )
-from belvedere.sketches.engine.engine import Engine
+from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sketches.engine.measures import Recapture
 from belvedere.sketches.live import Live, engine_of, plan_of
 from belvedere.sketches.safety.evidence import end_of
@@ -136,7 +136,7 @@ class Upkeep:
         return Live(definition, vector, bitmaps, engine, owed=inf, blooms=blooms)
 
     def _blooms(
-        self, engine: Engine, work: Workspace, held: Mapping[tuple[str, str], Bloom]
+        self, engine: SketchEngine, work: Workspace, held: Mapping[tuple[str, str], Bloom]
     ) -> dict[tuple[str, str], Bloom]:
         """A filter for each key of a large table that others are joined with; worn ones anew."""
         found: dict[tuple[str, str], Bloom] = {}
@@ -155,7 +155,7 @@ class Upkeep:
         return found
 
     def _bitmaps(
-        self, definition: Definition, engine: Engine | None, run: Run
+        self, definition: Definition, engine: SketchEngine | None, run: Run
     ) -> tuple[Bitmap, ...]:
         if engine is not None:
             return tuple(engine.sketch(i) for i in range(len(definition.partitions)))

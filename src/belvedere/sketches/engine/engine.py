@@ -31,19 +31,31 @@ from belvedere.kernels.grouping import Doubles, Words, add, touch
 from belvedere.memory import kinds as kind_of
 from belvedere.memory.plans import Rows
 from belvedere.memory.scalars import Value, as_kind, divided
-from belvedere.sketches.capture.blocks import Block, Measure, argument_name, cut_name, key_name
-from belvedere.sketches.engine.groups import Groups
+from belvedere.sketches.capture.blocks import (
+    GroupAggregate,
+    SketchBlock,
+    argument_name,
+    cut_name,
+    key_name,
+)
+from belvedere.sketches.engine.groups import GroupNumbers
 from belvedere.sketches.engine.measures import (
     FILLS,
+    ExactSum,
     FloatingSum,
-    Least,
+    LeastValues,
     PerGroup,
     Recapture,
-    Sum,
     as_array,
 )
 from belvedere.sketches.engine.occurrences import Occurrences
-from belvedere.sketches.engine.top_groups import Column, First, Having, not_after, sort_keys
+from belvedere.sketches.engine.top_groups import (
+    FirstGroups,
+    GroupColumn,
+    HavingFilter,
+    not_after,
+    sort_keys,
+)
 
 ROOM = 16
 """How many least values of a group are held, unless it is said otherwise."""
@@ -57,23 +69,23 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Part:
+class GroupedBatch:
     """A batch in words: for each row its group, how many rows it stands for, and its fragments."""
 
     groups: Words
     weights: Words
 
-    def weighing(self, weights: Words) -> Part:
+    def weighing(self, weights: Words) -> GroupedBatch:
         """The same rows, standing for others."""
-        return Part(self.groups, weights)
+        return GroupedBatch(self.groups, weights)
 
 
-class Engine:
+class SketchEngine:
     """The state of one sketch."""
 
     def __init__(
         self,
-        block: Block,
+        block: SketchBlock,
         partitions: Sequence[Partition],
         kinds: Mapping[str, str],
         room: int = ROOM,
@@ -85,20 +97,20 @@ class Engine:
         widths = [p.count for p in partitions]
         self._offsets = [sum(widths[:i]) for i in range(len(widths))]
         keys = [kinds[key_name(i)] for i in range(len(block.keys))]
-        self._groups = Groups(keys, [kind_of.arrow(k) for k in keys])
+        self._groups = GroupNumbers(keys, [kind_of.arrow(k) for k in keys])
         self._occurrences = Occurrences(sum(widths))
         self._state = PerGroup()
         self._state.add("rows", np.int64)
         self._state.add("shown", np.bool_)
         self._state.add("stamps", np.int32, fill=-1)
-        self._sums: dict[int, Sum | FloatingSum] = {}
-        self._least: dict[tuple[int, str], Least] = {}
+        self._sums: dict[int, ExactSum | FloatingSum] = {}
+        self._least: dict[tuple[int, str], LeastValues] = {}
         for m in block.measures:
             self._prepare(m)
         self._largest = dict.fromkeys(self._sums, 0)
-        self._having = Having.of(block.having, self.column)
+        self._having = HavingFilter.of(block.having, self.column)
         self._first = (
-            None if block.limit is None else First.of(block.order, block.limit, self.column)
+            None if block.limit is None else FirstGroups.of(block.order, block.limit, self.column)
         )
         self._now = 0
         self._touched: list[Words] = []
@@ -115,16 +127,16 @@ class Engine:
             return None
         return limit + _AHEAD * self.room if len(self.block.feeds) == 1 else None
 
-    def _prepare(self, m: Measure) -> None:
+    def _prepare(self, m: GroupAggregate) -> None:
         if m.argument is None:
             return
         kind = self.kinds[argument_name(m.argument)]
         if m.function in ("min", "max"):
             if not fits(kind):
                 raise _not_kept(f"{m.function} of {kind}")
-            self._least.setdefault((m.argument, m.function), Least(self.room))
+            self._least.setdefault((m.argument, m.function), LeastValues(self.room))
         elif m.function == "count" or kind_of.is_integer(kind) or kind_of.is_decimal(kind):
-            self._sums.setdefault(m.argument, Sum())
+            self._sums.setdefault(m.argument, ExactSum())
         elif kind in ("float", "double"):
             self._sums[m.argument] = FloatingSum()
         else:
@@ -172,7 +184,7 @@ class Engine:
     def _arguments(self) -> list[int]:
         return sorted({*self._sums, *(i for i, _ in self._least)})
 
-    def part(self, keys: Sequence[pa.Array], weights: Words) -> Part:
+    def part(self, keys: Sequence[pa.Array], weights: Words) -> GroupedBatch:
         """Number the groups of a batch and count its rows."""
         groups = self._groups.number(keys, len(weights))
         self._reserve()
@@ -180,7 +192,7 @@ class Engine:
         found = touch(groups, self._state["stamps"], self._now, listed)
         self._touched.append(listed[:found])
         add(groups, weights, self._state["rows"])
-        return Part(groups, weights)
+        return GroupedBatch(groups, weights)
 
     def _reserve(self) -> None:
         known = self._groups.known
@@ -188,7 +200,7 @@ class Engine:
         for each in (*self._sums.values(), *self._least.values()):
             each.state.reserve(known, FILLS)
 
-    def _take_values(self, argument: int, part: Part, values: pa.Array) -> None:
+    def _take_values(self, argument: int, part: GroupedBatch, values: pa.Array) -> None:
         there = ~nulls(values)
         counts = np.where(there, part.weights, 0)
         total = self._sums.get(argument)
@@ -223,7 +235,7 @@ class Engine:
         used = {m.function for m in self.block.measures if m.argument == argument}
         return not used & {"sum", "avg"}
 
-    def count_fragments(self, part: Part, partition: int, fragments: Words) -> None:
+    def count_fragments(self, part: GroupedBatch, partition: int, fragments: Words) -> None:
         """Count a batch's rows in fragments of one of the partitions."""
         own, groups, weights = fragments + self._offsets[partition], part.groups, part.weights
         if self.loose and (gone := weights < 0).any():
@@ -232,7 +244,7 @@ class Engine:
         self._occurrences.count(groups, own, weights, self._groups.known)
 
     def load_sums(
-        self, argument: int, part: Part, counts: Words, total: pa.Array, sizes: pa.Array
+        self, argument: int, part: GroupedBatch, counts: Words, total: pa.Array, sizes: pa.Array
     ) -> None:
         """Sums that were computed elsewhere: of how many values, and of what size altogether."""
         held = self._sums[argument]
@@ -254,7 +266,7 @@ class Engine:
         self,
         argument: int,
         function: str,
-        part: Part,
+        part: GroupedBatch,
         values: pa.Array,
         counts: Words,
         totals: Words,
@@ -285,7 +297,7 @@ class Engine:
         if (rows[touched] < 0).any():
             raise _negative()
         for each in (*self._sums.values(), *self._least.values()):
-            if not isinstance(each, Sum):
+            if not isinstance(each, ExactSum):
                 each.settle(touched)
         self._refuse_too_loose(rows)
         was = shown.copy()
@@ -345,46 +357,46 @@ class Engine:
             self._groups.bytes + self._occurrences.bytes + sum(state.bytes for state in per_group)
         )
 
-    def column(self, name: str, groups: Words) -> Column:
+    def column(self, name: str, groups: Words) -> GroupColumn:
         """A key column or an aggregate of some groups, in Spark's type."""
         if name in self.block.keys:
             place = self.block.keys.index(name)
-            return Column(self._groups.column(place, groups), self.kinds[key_name(place)])
+            return GroupColumn(self._groups.column(place, groups), self.kinds[key_name(place)])
         measure = next(m for m in self.block.measures if m.name == name)
         if measure.argument is None:
-            return Column(pa.array(self._state["rows"][groups]), "bigint")
+            return GroupColumn(pa.array(self._state["rows"][groups]), "bigint")
         if measure.function in ("min", "max"):
             return self._extreme(measure.argument, measure.function, groups)
         return self._summed(measure.function, measure.argument, groups)
 
-    def _extreme(self, argument: int, function: str, groups: Words) -> Column:
+    def _extreme(self, argument: int, function: str, groups: Words) -> GroupColumn:
         found, none = self._least[argument, function].least(groups)
         kind = self.kinds[argument_name(argument)]
-        return Column(values_of(~found if function == "max" else found, none, kind), kind)
+        return GroupColumn(values_of(~found if function == "max" else found, none, kind), kind)
 
-    def _summed(self, function: str, argument: int, groups: Words) -> Column:
+    def _summed(self, function: str, argument: int, groups: Words) -> GroupColumn:
         held, kind = self._sums[argument], self.kinds[argument_name(argument)]
         n = held.state["n"][groups]
         if function == "count":
-            return Column(pa.array(n), "bigint")
+            return GroupColumn(pa.array(n), "bigint")
         total = held.state["total"][groups]
         if isinstance(held, FloatingSum):
             by = np.maximum(n, 1) if function == "avg" else np.ones(len(n), dtype=np.int64)
             error = held.error(groups) / by + np.abs(total / by) * 1e-15
-            return Column(pa.array(total / by, mask=n == 0), "double", error)
+            return GroupColumn(pa.array(total / by, mask=n == 0), "double", error)
         if kind_of.is_decimal(kind):
             return _of_decimals(function, kind, total, n)
         if function == "sum":
-            return Column(pa.array(total, mask=n == 0), "bigint")
+            return GroupColumn(pa.array(total, mask=n == 0), "bigint")
         return self._average(argument, total, n)
 
-    def _average(self, argument: int, total: Words, n: Words) -> Column:
+    def _average(self, argument: int, total: Words, n: Words) -> GroupColumn:
         """Spark adds integers up as doubles for their average: exact while they are small."""
         numbers = total.astype(np.float64) / np.maximum(n, 1)
         error: Doubles | None = None
         if self._largest[argument] * int(n.max(initial=0)) >= _EXACT_DOUBLES:
             error = np.full(len(n), self._largest[argument] * 1e-6)
-        return Column(pa.array(numbers, mask=n == 0), "double", error)
+        return GroupColumn(pa.array(numbers, mask=n == 0), "double", error)
 
     def save(self) -> Arrays:
         """All arrays of the state by name."""
@@ -421,7 +433,7 @@ class Engine:
         return {"state": self._state, **sums, **least}
 
 
-def _of_decimals(function: str, kind: str, total: Words, n: Words) -> Column:
+def _of_decimals(function: str, kind: str, total: Words, n: Words) -> GroupColumn:
     """The sum or the average of decimals, in Spark's digits."""
     precision, scale = kind_of.digits(kind)
     wide = kind_of.decimal(min(precision + 10, kind_of.MOST_DIGITS), scale)
@@ -429,11 +441,11 @@ def _of_decimals(function: str, kind: str, total: Words, n: Words) -> Column:
     none = pa.scalar(None, kind_of.arrow(wide))
     summed = pc.if_else(absent, none, decimals(total, scale).cast(kind_of.arrow(wide)))
     if function == "sum":
-        return Column(summed, wide)
+        return GroupColumn(summed, wide)
     to = kind_of.decimal(min(precision + 4, kind_of.MOST_DIGITS), scale + 4)
     by = as_kind(Value(pa.array(n, mask=n == 0), "bigint"), "decimal(20,0)")
     found = divided(Value(summed, wide), by, to)
-    return Column(as_array(found.data), to)
+    return GroupColumn(as_array(found.data), to)
 
 
 def _negative() -> Recapture:
