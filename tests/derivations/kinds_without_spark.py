@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from belvedere.sketches.capture.partitions import Partition
 from deltalake import DeltaTable
 
 from belvedere.algebra.relations import Change, Scan

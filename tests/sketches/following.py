@@ -23,7 +23,7 @@ from belvedere.sketches.engine.bloom_filters import (
     update_filters,
 )
 from belvedere.sketches.engine.engine import ROOM, SketchEngine
-from tests.reference.engine import SketchEngine as DuckDB
+from tests.reference.engine import Engine as DuckDB
 from tests.reference.interpreter import Bag, Database
 from tests.reference.laws import ask, held
 
