@@ -49,7 +49,7 @@ def capture_state(engine: SketchEngine, run: Run) -> None:
     for argument, function in engine.buffers:
         for least in leasts(engine, argument, function):
             _load_least(engine, argument, function, run(least))
-    engine.see_no_further()
+    engine.set_horizon()
     engine.finish()
 
 
