@@ -49,7 +49,7 @@ def evaluate(
     question: Question, collect: Collect, confidence: float, method: Method
 ) -> EvaluatedQuestion:
     """Estimate every column of a question with an aggregate."""
-    evaluation = _Evaluation(question, confidence, method)
+    evaluation = _QuestionEvaluation(question, confidence, method)
     extrema = evaluation.aggregates_of(EXTREMA)
     reads_stale = method is not Method.AQP or bool(extrema)
     needs_extremes = bool(evaluation.aggregates_of(SMOOTH)) or (
@@ -87,7 +87,7 @@ def evaluate(
     )
 
 
-class _Evaluation:
+class _QuestionEvaluation:
     """The aggregates of a question, and the totals that they are functions of."""
 
     def __init__(self, question: Question, confidence: float, method: Method) -> None:
