@@ -17,20 +17,21 @@ from belvedere.delta import log
 from belvedere.delta.tables import table_directories
 from belvedere.errors import BelvedereError
 from belvedere.lake.spark_lake import SparkLake
-from belvedere.scheduling.calibrate.calibration import SIZES, calibrate, live
+from belvedere.scheduling.calibrate.calibration import SIZES, calibrate, calibrate_live
 from belvedere.scheduling.model.arrivals import Arrival
-from belvedere.scheduling.notify.subscriptions import Desk
+from belvedere.scheduling.notify.notifier import Notifier
 from belvedere.scheduling.schedules import (
     KIND,
     Calibration,
-    calibrated,
-    forget,
+    drop_schedule,
+    save_calibration,
     schedules,
     set_limit,
     the_schedule,
 )
-from belvedere.scheduling.serve.preview import Outlook, plan
-from belvedere.scheduling.serve.service import Answer, Served, Service
+from belvedere.scheduling.serve.preview import Forecast, plan
+from belvedere.scheduling.serve.requests import RefreshAnswer
+from belvedere.scheduling.serve.service import SchedulingService, ServedLake
 from belvedere.scheduling.serve.watcher import consistent_version
 from belvedere.sql.names import hidden
 from belvedere.sql.statements.views import AlterLimit
@@ -38,13 +39,13 @@ from belvedere.views.catalog import the_view
 from belvedere.views.create import show
 from belvedere.views.definition import View
 
-SENDERS = 4
+MAX_DELIVERIES = 4
 """Webhooks and commands on their way at a time."""
-SETTLED = 100_000_000
+CLOCK_TICK = 100_000_000
 """Nanoseconds after which a directory's time is sure to be of its last change."""
 
 
-class Lakelike(Served, Protocol):
+class ServingLake(ServedLake, Protocol):
     """What a lake does for the service and its subscriptions."""
 
     def sql(self, text: str) -> Any: ...
@@ -81,21 +82,21 @@ class Limits:
         """Measure what changes cost, and save it with the view."""
         if on_the_view:
             known = the_schedule(self.door, name).calibration
-            found = live(self.door, name, known, tables)
+            found = calibrate_live(self.door, name, known, tables)
         else:
             found = calibrate(self.door, name, tables=tables, sizes=sizes)
-        schedule = calibrated(self.door, name, found)
+        schedule = save_calibration(self.door, name, found)
         if schedule.limit is not None:
             set_limit(self.door, name, schedule.limit)  # refused if it cannot be kept
         return found
 
-    def plan(self, name: str, arrivals: str | Path | Sequence[Arrival]) -> Outlook:
+    def plan(self, name: str, arrivals: str | Path | Sequence[Arrival]) -> Forecast:
         """What the service would do."""
         return plan(self.door, name, arrivals)
 
     def forget(self, name: str) -> None:
         """A view is dropped or replaced."""
-        forget(self.door, name)
+        drop_schedule(self.door, name)
         self._seen.clear()
 
     def version(self, view: View) -> int | None:
@@ -125,7 +126,7 @@ class Limits:
         if at != self._read_at:
             self._names = [schedule.view for schedule in schedules(self.door)]
             # What was saved within the same tick of the file system's clock could be missed.
-            settled = time.time_ns() - at > SETTLED
+            settled = time.time_ns() - at > CLOCK_TICK
             self._read_at = at if settled else -1
         return self._names if at else []
 
@@ -141,29 +142,29 @@ class Limits:
 
     def service(
         self,
-        lake: Lakelike,
+        lake: ServingLake,
         *,
         allowed: Sequence[str] = (),
-        told: Callable[[str], None] = lambda _: None,
+        log: Callable[[str], None] = lambda _: None,
         **options: Any,
-    ) -> Service:
+    ) -> SchedulingService:
         """A service that keeps the limits and looks after subscriptions; `run` starts it."""
-        service = Service(lake, self.door, told=told, **options)
-        apart = ThreadPoolExecutor(SENDERS, thread_name_prefix="belvedere-delivery")
-        asking = _Asking(lake, service, self.door)
-        desk = Desk(self.door, asking, allowed, told=told, apart=apart)
-        service.between, service.after = desk.turn, desk.close
+        service = SchedulingService(lake, self.door, log=log, **options)
+        executor = ThreadPoolExecutor(MAX_DELIVERIES, thread_name_prefix="belvedere-delivery")
+        access = _SubscriptionAccess(lake, service, self.door)
+        notifier = Notifier(self.door, access, allowed, log=log, executor=executor)
+        service.on_look, service.on_stop = notifier.turn, notifier.close
         return service
 
 
 @dataclass(frozen=True)
-class _Asking:
-    lake: Lakelike
-    service: Service
+class _SubscriptionAccess:
+    lake: ServingLake
+    service: SchedulingService
     door: SparkLake
 
-    def ask(self, view: str) -> Answer:
-        return self.service.ask(view)
+    def refresh_now(self, view: str) -> RefreshAnswer:
+        return self.service.refresh_now(view)
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         return [row.asDict(recursive=True) for row in self.lake.sql(query).collect()]

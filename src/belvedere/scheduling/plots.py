@@ -11,7 +11,7 @@ from typing import Any
 
 from belvedere.errors import Invalid
 from belvedere.scheduling.schedules import Calibration
-from belvedere.scheduling.serve.dry_run import Rehearsal
+from belvedere.scheduling.serve.dry_run import DryRun
 
 WIDTH = 40
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -29,10 +29,10 @@ def draw_curves(calibration: Calibration, path: Path | str) -> None:
     axes.set_xscale("log")
     axes.set(xlabel="changes in one batch", ylabel="seconds", ylim=(0, None))
     axes.legend()
-    _written(figure, path)
+    _save_figure(figure, path)
 
 
-def draw_paths(runs: Sequence[Rehearsal], tables: Sequence[str], path: Path | str) -> None:
+def draw_pending(runs: Sequence[DryRun], tables: Sequence[str], path: Path | str) -> None:
     """How many changes of each table are pending over time, one row for each policy."""
     figure, rows = _figure(path, len(runs))
     for axes, run in zip(rows if len(runs) > 1 else [rows], runs, strict=True):
@@ -43,7 +43,7 @@ def draw_paths(runs: Sequence[Rehearsal], tables: Sequence[str], path: Path | st
     last = rows[-1] if len(runs) > 1 else rows
     last.set(xlabel="seconds")
     last.legend()
-    _written(figure, path)
+    _save_figure(figure, path)
 
 
 def draw_bars(costs: Mapping[str, float], path: Path | str) -> None:
@@ -51,10 +51,10 @@ def draw_bars(costs: Mapping[str, float], path: Path | str) -> None:
     figure, axes = _figure(path)
     axes.bar(list(costs), list(costs.values()))
     axes.set(ylabel="seconds spent")
-    _written(figure, path)
+    _save_figure(figure, path)
 
 
-def bars(costs: Mapping[str, float]) -> str:
+def cost_bars(costs: Mapping[str, float]) -> str:
     """The same for a terminal.
 
     >>> print(bars({"NAIVE": 4.0, "ONLINE": 1.0}))
@@ -86,7 +86,7 @@ def spark_line(values: Sequence[float], width: int = WIDTH) -> str:
     return "".join(_BLOCKS[round(peak / most * (len(_BLOCKS) - 1))] for peak in peaks)
 
 
-def paths(run: Rehearsal, tables: Sequence[str]) -> str:
+def pending_lines(run: DryRun, tables: Sequence[str]) -> str:
     """Pending counts over time for a terminal, a line for each table."""
     wide = max(map(len, tables), default=0)
     counts = {t: [state[i] for _, _, state in run.pending] for i, t in enumerate(tables)}
@@ -110,7 +110,7 @@ def _figure(path: Path | str, rows: int = 1) -> tuple[Any, Any]:
     return pyplot.subplots(rows, 1, figsize=(7, 2.2 * rows + 1.2), squeeze=True, sharex=True)
 
 
-def _written(figure: Any, path: Path | str) -> None:
+def _save_figure(figure: Any, path: Path | str) -> None:
     from matplotlib import pyplot
 
     figure.tight_layout()

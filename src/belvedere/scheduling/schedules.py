@@ -14,27 +14,27 @@ from belvedere.execution.strategies import REASONS
 from belvedere.lake.offline import ReadableLake
 from belvedere.listing import table
 from belvedere.scheduling.calibrate.fitting import (
-    Fit,
-    Joint,
-    Measured,
+    FittedCost,
+    JointBatch,
+    MeasuredBatch,
     Weights,
-    about,
     by_kind,
-    fit,
-    priced,
+    fit_cost,
+    fit_prices,
+    size_class,
 )
 from belvedere.scheduling.model.cost_functions import (
-    Block,
-    Cost,
-    Curve,
-    Linear,
-    Listed,
+    BlockCost,
+    CostFunction,
+    CurveCost,
+    LinearCost,
+    ListedCost,
     Prices,
     from_record,
     to_record,
 )
 from belvedere.scheduling.model.problem import State, Terms
-from belvedere.scheduling.serve.deadlines import refuse_too_tight
+from belvedere.scheduling.serve.deadlines import refuse_short_limit
 from belvedere.sql.statements.views import Policy
 from belvedere.storage.private_files import Damage
 from belvedere.views.catalog import canonical_name, shown_name, the_view
@@ -42,7 +42,7 @@ from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import View
 
 KIND = "schedule"
-REMEMBERED = 5
+KEPT_PER_SIZE = 5
 """Measurements that are kept for batches of about one size."""
 
 
@@ -51,8 +51,8 @@ class Calibration:
     """What was measured of a view's tables, each alone and all together, by kinds of change."""
 
     tables: tuple[str, ...]
-    fits: tuple[Fit, ...]
-    joint: tuple[Joint, ...] = ()
+    fits: tuple[FittedCost, ...]
+    joint: tuple[JointBatch, ...] = ()
     at: str = ""
     weights: tuple[Weights, ...] = ()
     """How often each kind of change arrives at each table; empty where that is not known."""
@@ -60,7 +60,7 @@ class Calibration:
     @cached_property
     def prices(self) -> Prices:
         """What batches take."""
-        return priced(self.fits, self.joint)
+        return fit_prices(self.fits, self.joint)
 
     def with_measured(self, action: State, seconds: float) -> Calibration:
         """The calibration after one more batch was timed; of about its size the oldest goes."""
@@ -68,13 +68,17 @@ class Calibration:
         if len(moved) == 1:
             (i,) = moved
             known = self.fits[i].measured
-            near = [m for m in known if not m.kind and about(m.changes) == about(action[i])]
+            near = [
+                m for m in known if not m.kind and size_class(m.changes) == size_class(action[i])
+            ]
             others = [m for m in known if m not in near]
-            new = [*others, *near[-REMEMBERED + 1 :], Measured(action[i], seconds)]
-            fitted = fit(new, self.weights[i] if self.weights else None)
+            new = [*others, *near[-KEPT_PER_SIZE + 1 :], MeasuredBatch(action[i], seconds)]
+            fitted = fit_cost(new, self.weights[i] if self.weights else None)
             return replace(self, fits=(*self.fits[:i], fitted, *self.fits[i + 1 :]))
         if len(moved) > 1:
-            return replace(self, joint=(*self.joint, Joint(action, seconds))[-4 * REMEMBERED :])
+            return replace(
+                self, joint=(*self.joint, JointBatch(action, seconds))[-4 * KEPT_PER_SIZE :]
+            )
         return self
 
     def times(self, factor: float) -> Calibration:
@@ -83,12 +87,13 @@ class Calibration:
         Batches that the service timed itself are what they are.
         """
 
-        def scaled(one: Measured) -> Measured:
+        def scaled(one: MeasuredBatch) -> MeasuredBatch:
             return replace(one, seconds=factor * one.seconds) if one.kind else one
 
         often = self.weights or ({},) * len(self.fits)
         fits = (
-            fit([scaled(m) for m in f.measured], w) for f, w in zip(self.fits, often, strict=True)
+            fit_cost([scaled(m) for m in f.measured], w)
+            for f, w in zip(self.fits, often, strict=True)
         )
         joint = (replace(j, seconds=factor * j.seconds) if j.kind else j for j in self.joint)
         return replace(self, fits=tuple(fits), joint=tuple(joint))
@@ -101,7 +106,7 @@ class Calibration:
             for kind, points in by_kind(f.measured)
         ]
         rows = [
-            (name, _shown(f.cost), f"{f.residual:.0%}", _shown(f.at_most), "; ".join(f.notes))
+            (name, _formula(f.cost), f"{f.residual:.0%}", _formula(f.at_most), "; ".join(f.notes))
             for name, f in zip(self.tables, self.fits, strict=True)
         ]
         headers = ("table", "cost in seconds of k changes", "off by", "at most", "notes")
@@ -160,7 +165,7 @@ def schedules(lake: ReadableLake) -> list[Schedule]:
     return [s for s in found if s.limit is not None]
 
 
-def lost(lake: ReadableLake) -> list[Damage]:
+def lost_limits(lake: ReadableLake) -> list[Damage]:
     """The limits that were lost with damaged files."""
     return [] if lake.saves is None else lake.saves.damages(KIND)
 
@@ -170,13 +175,13 @@ def is_damaged(lake: ReadableLake, name: str) -> bool:
     return lake.saves is not None and lake.saves.is_damaged(KIND, canonical_name(lake, name))
 
 
-def save(lake: ReadableLake, schedule: Schedule) -> None:
+def save_schedule(lake: ReadableLake, schedule: Schedule) -> None:
     """Put a schedule in the place of the one before."""
     key = canonical_name(lake, schedule.view)
     the_saves(lake).save(KIND, key, _record(schedule), {}, {})
 
 
-def forget(lake: ReadableLake, name: str) -> None:
+def drop_schedule(lake: ReadableLake, name: str) -> None:
     """A view that is dropped has no schedule."""
     if lake.saves is not None and lake.saves.has(KIND, canonical_name(lake, name)):
         lake.saves.drop(KIND, canonical_name(lake, name))
@@ -189,15 +194,15 @@ def set_limit(lake: ReadableLake, name: str, seconds: float | None) -> Schedule:
     if seconds is not None:
         refuse_without_plan(lake, view)
         if found.calibration is not None:
-            refuse_too_tight(view.name, found.tables, found.terms)
-    save(lake, found)
+            refuse_short_limit(view.name, found.tables, found.terms)
+    save_schedule(lake, found)
     return found
 
 
-def calibrated(lake: ReadableLake, name: str, calibration: Calibration) -> Schedule:
+def save_calibration(lake: ReadableLake, name: str, calibration: Calibration) -> Schedule:
     """Save what was measured."""
     found = replace(the_schedule(lake, name), calibration=calibration)
-    save(lake, found)
+    save_schedule(lake, found)
     return found
 
 
@@ -243,7 +248,7 @@ def _record(schedule: Schedule) -> dict[str, Any]:
     return record
 
 
-def _fit_record(fitted: Fit) -> dict[str, Any]:
+def _fit_record(fitted: FittedCost) -> dict[str, Any]:
     return {
         "cost": to_record(fitted.cost),
         "residual": fitted.residual,
@@ -260,29 +265,29 @@ def _schedule(record: Any) -> Schedule:
         calibration = Calibration(
             tuple(found["tables"]),
             tuple(_fit(f) for f in found["fits"]),
-            tuple(Joint(tuple(amounts), *how) for amounts, *how in found["joint"]),
+            tuple(JointBatch(tuple(amounts), *how) for amounts, *how in found["joint"]),
             found["at"],
             tuple(found.get("weights", ())),
         )
     return Schedule(record["view"], record["limit"], calibration, record["policy"])
 
 
-def _fit(record: Any) -> Fit:
-    measured = tuple(Measured(*one) for one in record["measured"])
+def _fit(record: Any) -> FittedCost:
+    measured = tuple(MeasuredBatch(*one) for one in record["measured"])
     above = from_record(record["above"]) if record.get("above") else None
     notes = tuple(record["notes"])
-    return Fit(from_record(record["cost"]), record["residual"], measured, notes, above)
+    return FittedCost(from_record(record["cost"]), record["residual"], measured, notes, above)
 
 
-def _shown(cost: Cost) -> str:
+def _formula(cost: CostFunction) -> str:
     match cost:
-        case Linear(slope, fixed):
+        case LinearCost(slope, fixed):
             return f"{fixed:.3g} + {slope:.3g} k"
-        case Block(size, price):
+        case BlockCost(size, price):
             return f"{price:.3g} for every {size} begun"
-        case Curve(points):
+        case CurveCost(points):
             return "through " + _pairs(points)
-        case Listed(values):
+        case ListedCost(values):
             return "through " + _pairs(list(enumerate(values, 1)))
 
 

@@ -27,15 +27,15 @@ from belvedere.lake.sessions.scratch import scratch
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.scheduling.calibrate.fitting import (
     KINDS,
-    Fit,
-    Joint,
-    Measured,
-    fit,
-    to_measure_again,
+    FittedCost,
+    JointBatch,
+    MeasuredBatch,
+    fit_cost,
+    sizes_to_measure_again,
 )
-from belvedere.scheduling.model.problem import only
+from belvedere.scheduling.model.problem import restrict_to
 from belvedere.scheduling.schedules import Calibration, now, refuse_without_plan
-from belvedere.scheduling.serve.watcher import Watch, arriving
+from belvedere.scheduling.serve.watcher import TableWatch, shares_of_kinds
 from belvedere.sql.names import literal, quote
 from belvedere.views.catalog import canonical_name, shown_name, the_view
 from belvedere.views.definition import View
@@ -44,11 +44,11 @@ from belvedere.views.state import Bag
 
 SIZES = (1, 10, 100, 1000, 10_000)
 JOINT = (10, 1000)
-SINGLES = 3
+SINGLE_REPEATS = 3
 """How many times as often single changes are timed: one may join many rows, the next none."""
-MANY = 100
+COUNTED_FROM = 100
 """Rows from which on about so many will do: those that were changed are counted."""
-VALUES = 200
+SAMPLED_VALUES = 200
 """Of how many rows the values are taken that others get."""
 _UNHASHED = ("map", "variant")
 _UPDATED = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "boolean")
@@ -66,30 +66,30 @@ def calibrate(
     """Measure what batches of changes take: of each table or some, of every kind or some."""
     view = the_view(door, name)
     refuse_without_plan(door, view)
-    names = _chosen(door, view, tables)
+    names = _tables_to_measure(door, view, tables)
     chosen = [canonical_name(door, t) for t in names]
-    times, joint, known = list[list[Measured]](), list[Joint](), _Known()
+    times, joint, known = list[list[MeasuredBatch]](), list[JointBatch](), _TableFacts()
     for table in chosen:
-        with _bench(door, view, kinds, known) as bench:
+        with _new_bench(door, view, kinds, known) as bench:
             bench.warm_up([table])
             times.append(bench.alone(table, sizes, rounds))
     if len(chosen) > 1:
-        with _bench(door, view, kinds, known) as bench:
+        with _new_bench(door, view, kinds, known) as bench:
             bench.warm_up(chosen)
             joint = bench.together(chosen, [k for k in JOINT if k <= max(sizes)], rounds)
-    weights = tuple(arriving(door, view.name, t) for t in names)
-    fits = tuple(fit(found, often) for found, often in zip(times, weights, strict=True))
+    weights = tuple(shares_of_kinds(door, view.name, t) for t in names)
+    fits = tuple(fit_cost(found, often) for found, often in zip(times, weights, strict=True))
     return Calibration(names, fits, tuple(joint), now(), weights)
 
 
-def live(
+def calibrate_live(
     door: SparkLake, name: str, known: Calibration | None, tables: Collection[str] | None = None
 ) -> Calibration:
     """Measure the view itself: what is pending of each table is applied, one after another."""
     view = the_view(door, name)
     refuse_without_plan(door, view)
-    chosen = known.tables if known else _chosen(door, view, tables)
-    pending = Watch(door, view.name, chosen).pending()
+    chosen = known.tables if known else _tables_to_measure(door, view, tables)
+    pending = TableWatch(door, view.name, chosen).pending()
     for table, count in zip(chosen, pending, strict=True):
         if not count and known is None:
             raise Invalid(
@@ -97,21 +97,23 @@ def live(
                 hint="calibrate on a copy, or when every table has changed",
                 reason="NOTHING_PENDING",
             )
-    found, timed = known, list[Fit]()
+    found, timed = known, list[FittedCost]()
     for i, (table, count) in enumerate(zip(chosen, pending, strict=True)):
         if count:
             began = time.monotonic()
             refresh(door, view.name, only=[canonical_name(door, table)])
             seconds = time.monotonic() - began
-            timed.append(fit([Measured(count, seconds)]))
-            found = found and found.with_measured(only(pending, i), seconds)
+            timed.append(fit_cost([MeasuredBatch(count, seconds)]))
+            found = found and found.with_measured(restrict_to(pending, i), seconds)
     if found is not None:
         return replace(found, at=now())
-    weights = tuple(arriving(door, view.name, t) for t in chosen)
+    weights = tuple(shares_of_kinds(door, view.name, t) for t in chosen)
     return Calibration(chosen, tuple(timed), (), now(), weights)
 
 
-def _chosen(door: SparkLake, view: View, tables: Collection[str] | None) -> tuple[str, ...]:
+def _tables_to_measure(
+    door: SparkLake, view: View, tables: Collection[str] | None
+) -> tuple[str, ...]:
     """The tables of a view to measure, by the names that people use."""
     every = [shown_name(door, t) for t in view.inputs]
     chosen = tuple(t for t in every if tables is None or t in tables)
@@ -126,7 +128,7 @@ def _chosen(door: SparkLake, view: View, tables: Collection[str] | None) -> tupl
 
 
 @dataclass
-class _Known:
+class _TableFacts:
     """What was asked of a table once: its rows, and how to give them other values."""
 
     sizes: dict[str, int] = field(default_factory=dict)
@@ -134,8 +136,10 @@ class _Known:
 
 
 @contextmanager
-def _bench(door: SparkLake, view: View, kinds: Collection[str], known: _Known) -> Iterator[_Bench]:
-    with scratch(door, needed(view)) as copy:
+def _new_bench(
+    door: SparkLake, view: View, kinds: Collection[str], known: _TableFacts
+) -> Iterator[_Bench]:
+    with scratch(door, tables_of(view)) as copy:
         yield _Bench(copy, the_view(copy, view.name), kinds, known)
 
 
@@ -144,7 +148,7 @@ class _Bench:
     door: SparkLake
     view: View
     kinds: Collection[str]
-    known: _Known
+    known: _TableFacts
     turn: int = 0
 
     def warm_up(self, tables: Sequence[str]) -> None:
@@ -154,29 +158,33 @@ class _Bench:
             for _ in self._changed({table: 1}):
                 continue
 
-    def alone(self, table: str, sizes: Sequence[int], rounds: int) -> list[Measured]:
+    def alone(self, table: str, sizes: Sequence[int], rounds: int) -> list[MeasuredBatch]:
         """The times of batches of one table."""
-        found: list[Measured] = []
+        found: list[MeasuredBatch] = []
         for _ in range(rounds):
             for size in self._possible(table, sizes):
-                for _ in range(SINGLES if size == 1 else 1):
+                for _ in range(SINGLE_REPEATS if size == 1 else 1):
                     found += self._measure(table, size)
-        for size in sorted({self._nearest(table, k) for k in to_measure_again(found)}):
+        for size in sorted({self._nearest(table, k) for k in sizes_to_measure_again(found)}):
             found += self._measure(table, size)
         return found
 
-    def together(self, tables: Sequence[str], sizes: Sequence[int], rounds: int) -> list[Joint]:
+    def together(
+        self, tables: Sequence[str], sizes: Sequence[int], rounds: int
+    ) -> list[JointBatch]:
         """The times of batches of all tables at once."""
         found = []
         for size in [*sizes] * rounds:
             wanted = {t: max(self._possible(t, [1, size])) for t in tables}
             for kind, amounts, seconds in self._changed(wanted):
-                found.append(Joint(tuple(amounts[t] for t in tables), seconds, kind))
+                found.append(JointBatch(tuple(amounts[t] for t in tables), seconds, kind))
         return found
 
-    def _measure(self, table: str, size: int) -> list[Measured]:
+    def _measure(self, table: str, size: int) -> list[MeasuredBatch]:
         timed = self._changed({table: size})
-        return [Measured(amounts[table], s, kind) for kind, amounts, s in timed if amounts[table]]
+        return [
+            MeasuredBatch(amounts[table], s, kind) for kind, amounts, s in timed if amounts[table]
+        ]
 
     def _changed(self, wanted: dict[str, int]) -> Iterator[tuple[str, dict[str, int], float]]:
         """Take rows away, put them back, give others another value; advance after each."""
@@ -220,7 +228,9 @@ class _Bench:
         if table.name not in self.known.updates:
             column = self._updated(table)
             listed = quote(column) if column else "NULL"
-            some = f"SELECT {listed} AS v FROM {table.reference} TABLESAMPLE ({VALUES} ROWS)"
+            some = (
+                f"SELECT {listed} AS v FROM {table.reference} TABLESAMPLE ({SAMPLED_VALUES} ROWS)"
+            )
             (row,) = self.door.sql(f"SELECT collect_set(v) FROM ({some})").collect()
             found = ", ".join(literal(str(v)).replace("{", "{{").replace("}", "}}") for v in row[0])
             one = f"element_at(array({found}), CAST(1 + pmod({{mixed}}, {len(row[0])}) AS INT))"
@@ -242,7 +252,7 @@ class _Bench:
     def _some(self, table: Table, size: int) -> str:
         """A condition that so many rows of a table meet, others at every turn; of many, about so many."""
         mixed = self._mixed(table)
-        if size >= MANY:
+        if size >= COUNTED_FROM:
             part = int(size / max(self._rows(table.name), size) * (1 << 30))
             return f"pmod({mixed}, {1 << 30}) < {part}"
         least = f"SELECT {mixed} AS mixed FROM {table.reference} ORDER BY mixed LIMIT {size}"
@@ -283,6 +293,6 @@ def _joined_by(view: View, table: str) -> set[str]:
     return {f.source for q in scans for f in q.fields if f.name in joins}
 
 
-def needed(view: View) -> list[str]:
+def tables_of(view: View) -> list[str]:
     """All that a view is made of: its state, its parts, its tables."""
     return [view.stored, *(part.stored for part in view.every_part), *view.inputs]

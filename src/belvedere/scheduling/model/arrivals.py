@@ -31,12 +31,12 @@ class Arrival:
     changes: int
 
 
-def uniform(each: State, steps: int) -> tuple[State, ...]:
+def uniform_arrivals(each: State, steps: int) -> tuple[State, ...]:
     """The same arrivals at steps 0 … `steps`."""
     return (each,) * (steps + 1)
 
 
-def stream(
+def random_arrivals(
     tables: int, steps: int, probability: float, deviation: float, seed: int, mean: float = 1.0
 ) -> tuple[State, ...]:
     """At each step and for each table, with a probability, ⌈X⌉ changes, X normal and positive."""
@@ -61,12 +61,12 @@ def read_arrivals(path: Path | str, tables: Sequence[str] | None = None) -> list
     lines = csv.reader(text.splitlines())
     header = next(lines, [])
     if tuple(name.strip().lower() for name in header) != HEADER:
-        raise _bad(path, 1, f"the header is {','.join(header)!r}", f"write {','.join(HEADER)}")
+        raise _bad_line(path, 1, f"the header is {','.join(header)!r}", f"write {','.join(HEADER)}")
     found: list[Arrival] = []
     for row in lines:
         if row:
             before = found[-1].seconds if found else 0.0
-            found.append(_arrival(path, lines.line_num, row, before, tables))
+            found.append(_parse_arrival(path, lines.line_num, row, before, tables))
     if not found:
         raise Invalid(
             f"{path} has no arrivals",
@@ -99,27 +99,29 @@ def in_steps(arrivals: Sequence[Arrival], tables: Sequence[str], every: float) -
     return tuple(tuple(map(int, row)) for row in found)
 
 
-def _arrival(
+def _parse_arrival(
     path: Path | str, line: int, row: list[str], before: float, tables: Sequence[str] | None
 ) -> Arrival:
     if len(row) != len(HEADER):
-        raise _bad(path, line, f"{len(row)} values", f"write {','.join(HEADER)}")
+        raise _bad_line(path, line, f"{len(row)} values", f"write {','.join(HEADER)}")
     seconds, table, changes = (value.strip() for value in row)
     try:
         at = float(seconds)
     except ValueError:
-        raise _bad(path, line, f"{seconds!r} is not a number of seconds") from None
+        raise _bad_line(path, line, f"{seconds!r} is not a number of seconds") from None
     if not isfinite(at) or at < 0:
-        raise _bad(path, line, f"{seconds} seconds", "times begin at 0")
+        raise _bad_line(path, line, f"{seconds} seconds", "times begin at 0")
     if at < before:
-        raise _bad(path, line, f"{seconds} seconds, after {before:g}", "lines in order of time")
+        raise _bad_line(
+            path, line, f"{seconds} seconds, after {before:g}", "lines in order of time"
+        )
     if not table or (tables is not None and table not in tables):
         known = f"the tables are {', '.join(tables)}" if tables else "name a table"
-        raise _bad(path, line, f"{table!r} is not a table", known)
+        raise _bad_line(path, line, f"{table!r} is not a table", known)
     if not changes.isdecimal():
-        raise _bad(path, line, f"{changes!r} is not a number of changes")
+        raise _bad_line(path, line, f"{changes!r} is not a number of changes")
     return Arrival(at, table, int(changes))
 
 
-def _bad(path: Path | str, line: int, what: str, hint: str = "") -> Invalid:
+def _bad_line(path: Path | str, line: int, what: str, hint: str = "") -> Invalid:
     return Invalid(f"{path}, line {line}: {what}", hint=hint, reason="BAD_ARRIVALS")

@@ -22,7 +22,7 @@ from belvedere.errors import Invalid
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearCost:
     """A fixed part for every batch and a part for every change.
 
     >>> Linear(slope=0.5, fixed=2.0)(4), Linear(0.5, 2.0)(0)
@@ -33,14 +33,14 @@ class Linear:
     fixed: float = 0.0
 
     def __post_init__(self) -> None:
-        _refuse_unless(_amount(self.slope) and _amount(self.fixed), self)
+        _refuse_unless(_is_cost(self.slope) and _is_cost(self.fixed), self)
 
     def __call__(self, changes: float) -> float:
         return self.fixed + self.slope * changes if changes > 0 else 0.0
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockCost:
     """A price for every block of changes that is begun.
 
     >>> [Block(size=10, price=3.0)(k) for k in (0, 1, 10, 11)]
@@ -51,14 +51,14 @@ class Block:
     price: float
 
     def __post_init__(self) -> None:
-        _refuse_unless(self.size >= 1 and _amount(self.price), self)
+        _refuse_unless(self.size >= 1 and _is_cost(self.price), self)
 
     def __call__(self, changes: float) -> float:
         return self.price * ceil(changes / self.size)
 
 
 @dataclass(frozen=True)
-class Curve:
+class CurveCost:
     """Straight between points (changes, cost), and on with the last slope behind them.
 
     The cost per change must not rise from one point to the next: between two points it is then
@@ -75,7 +75,7 @@ class Curve:
         rising = all(a < b for a, b in pairwise(sizes))
         _refuse_unless(sizes[:1] == [1] and rising, self)
         costs = [cost for _, cost in self.points]
-        _refuse_unless(all(map(_amount, costs)) and costs == sorted(costs), self)
+        _refuse_unless(all(map(_is_cost, costs)) and costs == sorted(costs), self)
         each = [cost / k for k, cost in self.points]
         steady = all(b <= a * (1 + 1e-9) for a, b in pairwise(each))
         _refuse_unless(steady, self)
@@ -91,7 +91,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedCost:
     """One cost for each number of changes up to the last, and in the cheapest batches behind it.
 
     >>> Listed((2.0, 3.0))(3)
@@ -102,18 +102,18 @@ class Listed:
 
     def __post_init__(self) -> None:
         values = self.values
-        _refuse_unless(bool(values) and all(map(_amount, values)), self)
+        _refuse_unless(bool(values) and all(map(_is_cost, values)), self)
         _refuse_unless(list(values) == sorted(values) and _subadditive(values), self)
 
     def __call__(self, changes: float) -> float:
         count = ceil(changes)
         known = self.values
         if count > len(known):
-            known = _continued(known, 1 << (count - 1).bit_length())
+            known = _extend(known, 1 << (count - 1).bit_length())
         return known[count - 1] if count > 0 else 0.0
 
 
-Cost: TypeAlias = Linear | Block | Curve | Listed
+CostFunction: TypeAlias = LinearCost | BlockCost | CurveCost | ListedCost
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,9 @@ class Prices:
     (10.0, 10.0)
     """
 
-    each: tuple[Cost, ...]
+    each: tuple[CostFunction, ...]
     shared: float = 0.0
-    above: tuple[Cost, ...] = ()
+    above: tuple[CostFunction, ...] = ()
     """Functions that no batch is expected to exceed, for limits; empty where `each` are those."""
     surely_shared: float | None = None
     """The part that these share; below zero if tables took longer together than one by one."""
@@ -144,7 +144,7 @@ class Prices:
                 hint="one for each table that the view reads",
                 reason="BAD_VALUE",
             )
-        if len(self.above) not in (0, len(self.each)) or not _amount(self.error):
+        if len(self.above) not in (0, len(self.each)) or not _is_cost(self.error):
             raise Invalid(
                 f"not prices of {len(self.each)} tables", detail=str(self), reason="BAD_VALUE"
             )
@@ -158,7 +158,7 @@ class Prices:
                 )
 
     @property
-    def worst(self) -> tuple[tuple[Cost, ...], float]:
+    def worst(self) -> tuple[tuple[CostFunction, ...], float]:
         """The functions that limits are kept by, and what they share."""
         if not self.above:
             return self.each, self.shared
@@ -166,14 +166,14 @@ class Prices:
 
     def of(self, amounts: Sequence[float]) -> float:
         """f(v): what it takes to apply these many changes of each table in one action."""
-        return _together(self.each, self.shared, amounts)
+        return _joint_cost(self.each, self.shared, amounts)
 
     def at_most(self, amounts: Sequence[float]) -> float:
         """What it may take, by which limits are kept."""
-        return _together(*self.worst, amounts)
+        return _joint_cost(*self.worst, amounts)
 
 
-def listed(cost: Cost, most: int) -> npt.NDArray[np.float64]:
+def tabulate(cost: CostFunction, most: int) -> npt.NDArray[np.float64]:
     """What 0, 1, … `most` changes cost.
 
     >>> listed(Block(2, 3.0), 3)
@@ -181,20 +181,20 @@ def listed(cost: Cost, most: int) -> npt.NDArray[np.float64]:
     """
     counts = np.arange(most + 1, dtype=np.float64)
     match cost:
-        case Linear(slope, fixed):
+        case LinearCost(slope, fixed):
             found = fixed + slope * counts
-        case Block(size, price):
+        case BlockCost(size, price):
             found = price * np.ceil(counts / size)
-        case Curve(points):
+        case CurveCost(points):
             ends = [*points, (most + 1, cost(most + 1))] if most >= points[-1][0] else points
             found = np.interp(counts, [k for k, _ in ends], [value for _, value in ends])
-        case Listed():
+        case ListedCost():
             found = np.array([cost(k) for k in range(most + 1)])
     found[0] = 0.0
     return found
 
 
-def closed(values: Sequence[float]) -> tuple[float, ...]:
+def subadditive_closure(values: Sequence[float]) -> tuple[float, ...]:
     """The largest monotone subadditive function below some costs of 1, 2, … changes.
 
     >>> closed([1.0, 5.0, 2.5])
@@ -209,46 +209,46 @@ def closed(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(found)
 
 
-def to_record(cost: Cost) -> dict[str, Any]:
+def to_record(cost: CostFunction) -> dict[str, Any]:
     """A cost function as JSON has it.
 
     >>> from_record(to_record(Block(10, 3.0)))
     Block(size=10, price=3.0)
     """
     match cost:
-        case Linear(slope, fixed):
+        case LinearCost(slope, fixed):
             return {"kind": "linear", "slope": slope, "fixed": fixed}
-        case Block(size, price):
+        case BlockCost(size, price):
             return {"kind": "block", "size": size, "price": price}
-        case Curve(points):
+        case CurveCost(points):
             return {"kind": "curve", "points": [list(point) for point in points]}
-        case Listed(values):
+        case ListedCost(values):
             return {"kind": "listed", "values": list(values)}
 
 
-def from_record(record: dict[str, Any]) -> Cost:
+def from_record(record: dict[str, Any]) -> CostFunction:
     """The cost function of a record."""
     match record:
         case {"kind": "linear", "slope": slope, "fixed": fixed}:
-            return Linear(float(slope), float(fixed))
+            return LinearCost(float(slope), float(fixed))
         case {"kind": "block", "size": size, "price": price}:
-            return Block(int(size), float(price))
+            return BlockCost(int(size), float(price))
         case {"kind": "curve", "points": points}:
-            return Curve(tuple((int(k), float(cost)) for k, cost in points))
+            return CurveCost(tuple((int(k), float(cost)) for k, cost in points))
         case {"kind": "listed", "values": values}:
-            return Listed(tuple(map(float, values)))
+            return ListedCost(tuple(map(float, values)))
     raise Invalid(
         f"not a cost function: {record}", hint="calibrate the view again", reason="BAD_MEASUREMENT"
     )
 
 
-def _together(costs: tuple[Cost, ...], shared: float, amounts: Sequence[float]) -> float:
+def _joint_cost(costs: tuple[CostFunction, ...], shared: float, amounts: Sequence[float]) -> float:
     parts = [cost(k) for cost, k in zip(costs, amounts, strict=True) if k > 0]
     return sum(parts) - shared * (len(parts) - 1) if parts else 0.0
 
 
 @lru_cache(maxsize=64)
-def _continued(values: tuple[float, ...], most: int) -> tuple[float, ...]:
+def _extend(values: tuple[float, ...], most: int) -> tuple[float, ...]:
     """The costs of up to `most` changes in batches of those that are listed."""
     found = [0.0, *values]
     for k in range(len(found), most + 1):
@@ -256,7 +256,7 @@ def _continued(values: tuple[float, ...], most: int) -> tuple[float, ...]:
     return tuple(found[1:])
 
 
-def _amount(value: float) -> bool:
+def _is_cost(value: float) -> bool:
     return isfinite(value) and value >= 0
 
 
@@ -269,7 +269,7 @@ def _subadditive(values: Sequence[float]) -> bool:
     )
 
 
-def _refuse_unless(sound: bool, cost: Cost) -> None:
+def _refuse_unless(sound: bool, cost: CostFunction) -> None:
     if not sound:
         raise Invalid(
             f"not a cost function: {cost}",

@@ -19,35 +19,35 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from belvedere.errors import Invalid
-from belvedere.scheduling.model.cost_functions import Cost, Linear, listed
-from belvedere.scheduling.model.problem import SLACK, Action, Plan, Problem
+from belvedere.scheduling.model.cost_functions import CostFunction, LinearCost, tabulate
+from belvedere.scheduling.model.problem import SLACK, Action, ActionPlan, Problem
 
 if TYPE_CHECKING:
     from belvedere.kernels.astar import Floats, Found, Ints
 
     Floors: TypeAlias = Callable[[Floats, int, int], Floats]
 
-MOST_NODES = 300_000
+MAX_NODES = 300_000
 WEIGHTS = (1.0, 1.1, 1.25, 1.5, 2.0)
 """By how much the heuristic is raised when too many states are met: so much dearer at most."""
-MOST_WORK = 30_000_000
+MAX_EXACT_WORK = 30_000_000
 """Steps for the exact lower bound of one table; beyond, a straight line below it does."""
-FINENESS = 38
+COST_BITS = 38
 """Costs are multiples of 2⁻³⁸ of the largest, so that sums are exact."""
 
 
 @dataclass(frozen=True)
-class Optimal:
+class OptimalPlan:
     """The best plan, its cost, and what finding it took; it costs at most `within` times the best."""
 
-    plan: Plan
+    plan: ActionPlan
     cost: float
     expanded: int
     inconsistent: int
     within: float = 1.0
 
 
-def optimal(problem: Problem, *, most: int = MOST_NODES) -> Optimal:
+def find_optimal_plan(problem: Problem, *, most: int = MAX_NODES) -> OptimalPlan:
     """The cheapest plan, or one that is proven to be near it where there are too many states.
 
     With a consistent heuristic raised by a factor, A* finds a plan that costs at most so much more.
@@ -56,7 +56,7 @@ def optimal(problem: Problem, *, most: int = MOST_NODES) -> Optimal:
 
     for weight in WEIGHTS:
         try:
-            return searched(problem, search, least_in_batches, most, weight)
+            return search_with_bounds(problem, search, least_cost_in_batches, most, weight)
         except TooLarge:
             continue
     raise Invalid(
@@ -66,19 +66,22 @@ def optimal(problem: Problem, *, most: int = MOST_NODES) -> Optimal:
     )
 
 
-def searched(
+def search_with_bounds(
     problem: Problem,
     search: Callable[..., Found],
     floors: Floors,
-    most: int = MOST_NODES,
+    most: int = MAX_NODES,
     weight: float = 1.0,
-) -> Optimal:
+) -> OptimalPlan:
     """The plan that a search finds with a heuristic made of one lower bound for each table."""
     arrived = np.zeros((problem.last + 2, problem.tables), np.int64)
     np.cumsum(np.asarray(problem.arrivals, np.int64), axis=0, out=arrived[1:])
-    bounds = np.array([_bound(problem, i) for i in range(problem.tables)], np.int64)
+    bounds = np.array([_max_pending(problem, i) for i in range(problem.tables)], np.int64)
     prices = problem.prices
-    costs, worst = _costs(prices.each, prices.shared, bounds), _costs(*prices.worst, bounds)
+    costs, worst = (
+        _cost_table(prices.each, prices.shared, bounds),
+        _cost_table(*prices.worst, bounds),
+    )
     below = np.zeros((problem.tables, max(problem.totals) + 1))
     for i, (bound, total) in enumerate(zip(bounds, problem.totals, strict=True)):
         below[i, : total + 1] = floors(costs[i], int(bound), total)
@@ -99,10 +102,10 @@ def searched(
     plan = _plan(problem, arrived, found)
     cost = plan.cost(problem)
     within = min(weight, cost / least if least else inf)
-    return Optimal(plan, cost, found.expanded, found.inconsistent, max(within, 1.0))
+    return OptimalPlan(plan, cost, found.expanded, found.inconsistent, max(within, 1.0))
 
 
-def least_in_batches(costs: Floats, bound: int, total: int) -> Floats:
+def least_cost_in_batches(costs: Floats, bound: int, total: int) -> Floats:
     """gᵢ: the least that 0 … `total` changes cost in batches of at most `bound`."""
     from belvedere.kernels.astar import batches
 
@@ -112,7 +115,7 @@ def least_in_batches(costs: Floats, bound: int, total: int) -> Floats:
         whole, rest = np.divmod(np.arange(total + 1), bound)
         found: Floats = whole * float(some[bound]) + some[rest]
         return found
-    if bound * total <= MOST_WORK:
+    if bound * total <= MAX_EXACT_WORK:
         return batches(costs, bound, total)
     # So few digits that its multiples are exact.
     digits, power = frexp(float(np.min(some[1:] / np.arange(1, len(some)))))
@@ -128,7 +131,7 @@ def paper_floors(costs: Floats, bound: int, total: int) -> Floats:
     return found
 
 
-def _bound(problem: Problem, table: int) -> int:
+def _max_pending(problem: Problem, table: int) -> int:
     """Bᵢ: the most of a table that can be pending, what a limit admits and one step's arrivals."""
     cost, total = problem.prices.worst[0][table], problem.totals[table]
     low, high = 0, total
@@ -138,17 +141,17 @@ def _bound(problem: Problem, table: int) -> int:
     return max(1, min(total, low + max(arrived[table] for arrived in problem.arrivals)))
 
 
-def _costs(functions: tuple[Cost, ...], shared: float, bounds: Ints) -> Floats:
+def _cost_table(functions: tuple[CostFunction, ...], shared: float, bounds: Ints) -> Floats:
     """What 0, 1, … changes cost, less the shared part, as multiples of one small number.
 
     More changes than that are never pending; in the row of a table they stand for a full state.
     """
-    each = [listed(cost, int(bound)) for cost, bound in zip(functions, bounds, strict=True)]
+    each = [tabulate(cost, int(bound)) for cost, bound in zip(functions, bounds, strict=True)]
     top = max(float(costs.max()) for costs in each)
-    unit = ldexp(1.0, frexp(top)[1] - FINENESS) if top else 1.0
+    unit = ldexp(1.0, frexp(top)[1] - COST_BITS) if top else 1.0
     found = np.full((len(functions), int(bounds.max()) + 2), np.inf)
     for i, (cost, known) in enumerate(zip(functions, each, strict=True)):
-        if isinstance(cost, Linear):
+        if isinstance(cost, LinearCost):
             # Rounded by its slope a line stays one, and concave.
             known = (
                 round((cost.fixed - shared) / unit)
@@ -163,12 +166,12 @@ def _costs(functions: tuple[Cost, ...], shared: float, bounds: Ints) -> Floats:
 
 def _slopes(problem: Problem) -> Floats:
     """The slopes of linear costs; where they are not, or tables share, negative."""
-    linear = [cost.slope for cost in problem.prices.each if isinstance(cost, Linear)]
+    linear = [cost.slope for cost in problem.prices.each if isinstance(cost, LinearCost)]
     plain = len(linear) == problem.tables and not problem.prices.shared
     return np.array(linear if plain else [-1.0] * problem.tables)
 
 
-def _plan(problem: Problem, arrived: Ints, found: Found) -> Plan:
+def _plan(problem: Problem, arrived: Ints, found: Found) -> ActionPlan:
     actions: list[Action] = [problem.nothing] * (problem.last + 1)
     emptied = np.zeros(problem.tables, np.int64)
     for step, mask in zip(found.steps, found.masks, strict=True):
@@ -176,4 +179,4 @@ def _plan(problem: Problem, arrived: Ints, found: Found) -> Plan:
         there = arrived[step + 1] - emptied
         actions[step] = tuple(int(k) if t else 0 for k, t in zip(there, taken, strict=True))
         emptied[taken] = arrived[step + 1][taken]
-    return Plan(tuple(actions))
+    return ActionPlan(tuple(actions))

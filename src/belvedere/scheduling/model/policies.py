@@ -14,11 +14,11 @@ from math import floor
 from typing import Protocol
 
 from belvedere.errors import Invalid
-from belvedere.scheduling.model.optimal import optimal
-from belvedere.scheduling.model.plans import actions, minimize
+from belvedere.scheduling.model.optimal import find_optimal_plan
+from belvedere.scheduling.model.plans import minimize, possible_actions
 from belvedere.scheduling.model.problem import (
     Action,
-    Plan,
+    ActionPlan,
     Problem,
     State,
     Terms,
@@ -29,13 +29,13 @@ from belvedere.scheduling.model.problem import (
 
 HALF_LIFE = 100.0
 """Steps after which an observed arrival counts half."""
-FAR = 1 << 20
+NEVER = 1 << 20
 """Steps that stand for never."""
-FINEST = 150
+MAX_PLANNED_STEPS = 150
 """Into how many steps the time that a table can be left alone is divided at most."""
 
 
-class Policy(Protocol):
+class SchedulingPolicy(Protocol):
     """What decides."""
 
     @property
@@ -50,7 +50,7 @@ class Policy(Protocol):
 
 
 @dataclass
-class Rates:
+class ArrivalRates:
     """The changes of each table that a step brings, by exponential smoothing.
 
     The first arrivals are averaged plainly, so that none of them counts for all.
@@ -90,13 +90,13 @@ class Rates:
 def time_to_full(terms: Terms, state: State, means: Sequence[float]) -> int:
     """TIMETOFULL: steps until a state is full if every step brings the means."""
     if not any(means):
-        return FAR
+        return NEVER
 
     def is_full(steps: int) -> bool:
         return terms.full([k + m * steps for k, m in zip(state, means, strict=True)])
 
     high = 1
-    while high < FAR and not is_full(high):
+    while high < NEVER and not is_full(high):
         high *= 2
     low = high // 2
     while high - low > 1:
@@ -122,7 +122,7 @@ class Naive:
 class Adapt:
     """ADAPT: the plan for one horizon, again and again; where it would leave too much, more."""
 
-    plan: Plan
+    plan: ActionPlan
     name: str = "ADAPT"
 
     def observe(self, arrived: State) -> None:
@@ -140,7 +140,7 @@ class Adapt:
 class Online:
     """ONLINE: of the actions that are possible, the one of the least cost per time so far."""
 
-    rates: Rates
+    rates: ArrivalRates
     spent: float = 0.0
     name: str = "ONLINE"
 
@@ -156,7 +156,7 @@ class Online:
             lasts = time_to_full(terms, minus(state, action), self.rates.means)
             return (self.spent + cost) / (at + lasts), cost
 
-        action = min(actions(terms, state) or [state], key=amortized)
+        action = min(possible_actions(terms, state) or [state], key=amortized)
         self.spent += terms.cost(action)
         return action
 
@@ -168,7 +168,7 @@ class Receding:
     As long as what is pending is what the plan expected, the plan is followed.
     """
 
-    rates: Rates
+    rates: ArrivalRates
     cycles: float = 2.0
     name: str = "RECEDING"
     planned: dict[int, tuple[State, Action]] = field(default_factory=dict)
@@ -184,15 +184,15 @@ class Receding:
             action = self._replanned(terms, at, state)
         if terms.allows(action, state):
             return action
-        return min(actions(terms, state), key=terms.cost, default=state)
+        return min(possible_actions(terms, state), key=terms.cost, default=state)
 
     def _replanned(self, terms: Terms, at: int, state: State) -> Action:
         longest = self._longest(terms)
-        stride = max(1, longest // FINEST)
+        stride = max(1, longest // MAX_PLANNED_STEPS)
         coming = self.rates.expected(max(2, round(self.cycles * longest / stride)), stride)
-        problem = Problem(terms.prices, terms.left(state), (state, *coming))
+        problem = Problem(terms.prices, terms.remaining_limit(state), (state, *coming))
         try:
-            best = optimal(problem).plan
+            best = find_optimal_plan(problem).plan
         except Invalid:  # too many states: what must be done is done, and no more
             return minimize(terms, state, state)
         # Towards its end a plan knows that nothing follows.
@@ -208,16 +208,16 @@ class Receding:
             time_to_full(terms, terms.nothing, [m if i == j else 0.0 for j, m in enumerate(means)])
             for i in range(terms.tables)
         )
-        return max((count for count in alone if count < FAR), default=1)
+        return max((count for count in alone if count < NEVER), default=1)
 
 
-def fresh(name: str, terms: Terms, half_life: float = HALF_LIFE) -> Policy:
+def new_policy(name: str, terms: Terms, half_life: float = HALF_LIFE) -> SchedulingPolicy:
     """A policy that has seen nothing yet."""
     match name:
         case "NAIVE":
             return Naive()
         case "ONLINE":
-            return Online(Rates(terms.tables, half_life))
+            return Online(ArrivalRates(terms.tables, half_life))
         case "RECEDING":
-            return Receding(Rates(terms.tables, half_life))
+            return Receding(ArrivalRates(terms.tables, half_life))
     raise ValueError(name)

@@ -55,7 +55,7 @@ class Terms:
         """What v may take; the same in the paper's model."""
         return self.prices.at_most(amounts)
 
-    def left(self, state: Sequence[float]) -> float:  # noqa: ARG002
+    def remaining_limit(self, state: Sequence[float]) -> float:  # noqa: ARG002
         """The limit that a plan from a state has to keep."""
         return self.limit
 
@@ -98,7 +98,7 @@ class Problem(Terms):
 
 
 @dataclass(frozen=True)
-class Plan:
+class ActionPlan:
     """The actions p_0 … p_T."""
 
     actions: tuple[Action, ...]
@@ -114,7 +114,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """What a plan does at one step, from the state before to the state after."""
 
     at: int
@@ -123,7 +123,7 @@ class Step:
     after: State
 
 
-def steps(problem: Problem, plan: Plan) -> Iterator[Step]:
+def steps(problem: Problem, plan: ActionPlan) -> Iterator[PlanStep]:
     """The states that a plan passes."""
     if len(plan.actions) != len(problem.arrivals):
         raise Invalid(
@@ -134,10 +134,10 @@ def steps(problem: Problem, plan: Plan) -> Iterator[Step]:
     for at, (arrived, action) in enumerate(zip(problem.arrivals, plan.actions, strict=True)):
         before = plus(state, arrived)
         state = minus(before, action)
-        yield Step(at, before, action, state)
+        yield PlanStep(at, before, action, state)
 
 
-def breaches(problem: Problem, plan: Plan) -> list[str]:
+def breaches(problem: Problem, plan: ActionPlan) -> list[str]:
     """What makes a plan invalid (Definition 1), in words; nothing if it is valid."""
     found = []
     for step in steps(problem, plan):
@@ -150,7 +150,7 @@ def breaches(problem: Problem, plan: Plan) -> list[str]:
     return found
 
 
-def is_lazy(problem: Problem, plan: Plan) -> bool:
+def is_lazy(problem: Problem, plan: ActionPlan) -> bool:
     """Whether every action before the refresh was forced (Definition 2)."""
     return all(
         not any(step.action) or problem.full(step.before)
@@ -159,7 +159,7 @@ def is_lazy(problem: Problem, plan: Plan) -> bool:
     )
 
 
-def is_greedy(problem: Problem, plan: Plan) -> bool:
+def is_greedy(problem: Problem, plan: ActionPlan) -> bool:
     """Whether every action takes all or nothing of a table (Definition 3)."""
     return all(
         taken in (0, there)
@@ -168,17 +168,17 @@ def is_greedy(problem: Problem, plan: Plan) -> bool:
     )
 
 
-def is_minimal(problem: Problem, plan: Plan) -> bool:
+def is_minimal(problem: Problem, plan: ActionPlan) -> bool:
     """Whether no action before the refresh could leave out a table (Definition 3)."""
     return not any(
-        taken and not problem.full(plus(step.after, only(step.action, i)))
+        taken and not problem.full(plus(step.after, restrict_to(step.action, i)))
         for step in steps(problem, plan)
         if step.at < problem.last
         for i, taken in enumerate(step.action)
     )
 
 
-def only(action: Action, table: int) -> Action:
+def restrict_to(action: Action, table: int) -> Action:
     """What an action does to one table.
 
     >>> only((4, 5, 6), 1)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from belvedere.scheduling.model.policies import HALF_LIFE, Policy, fresh
+from belvedere.scheduling.model.policies import HALF_LIFE, SchedulingPolicy, new_policy
 from belvedere.scheduling.model.problem import (
     Action,
-    Plan,
+    ActionPlan,
     Problem,
     State,
     Terms,
@@ -26,16 +26,16 @@ CANDIDATES = ("NAIVE", "ONLINE", "RECEDING")
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatedRun:
     """What a policy did on a stream."""
 
     policy: str
-    plan: Plan
+    plan: ActionPlan
     cost: float
     breaches: tuple[str, ...]
 
 
-def simulate(problem: Problem, policy: Policy) -> Run:
+def simulate(problem: Problem, policy: SchedulingPolicy) -> SimulatedRun:
     """Run a policy on a problem's arrivals; at the last step the view is refreshed."""
     state, done = problem.nothing, list[Action]()
     for at, arrived in enumerate(problem.arrivals):
@@ -44,26 +44,30 @@ def simulate(problem: Problem, policy: Policy) -> Run:
         action = state if at == problem.last else policy.act(problem, at, state)
         state = minus(state, action)
         done.append(action)
-    plan = Plan(tuple(done))
-    return Run(policy.name, plan, plan.cost(problem), tuple(breaches(problem, plan)))
+    plan = ActionPlan(tuple(done))
+    return SimulatedRun(policy.name, plan, plan.cost(problem), tuple(breaches(problem, plan)))
 
 
 @dataclass(frozen=True)
-class Auto:
+class PolicyChoice:
     """The policy that a recorded stream speaks for, and what each would have cost on it."""
 
     name: str
     costs: dict[str, float]
 
 
-def auto(terms: Terms, recorded: Sequence[State], half_life: float = HALF_LIFE) -> Auto:
+def choose_policy(
+    terms: Terms, recorded: Sequence[State], half_life: float = HALF_LIFE
+) -> PolicyChoice:
     """AUTO: the cheapest on a recorded stream, or NAIVE where costs are not known that well."""
     problem = Problem(terms.prices, terms.limit, tuple(recorded))
-    costs = {name: simulate(problem, fresh(name, terms, half_life)).cost for name in CANDIDATES}
-    return Auto(worth_leaving(costs, terms.prices.error), costs)
+    costs = {
+        name: simulate(problem, new_policy(name, terms, half_life)).cost for name in CANDIDATES
+    }
+    return PolicyChoice(cheapest_policy(costs, terms.prices.error), costs)
 
 
-def worth_leaving(costs: Mapping[str, float], error: float) -> str:
+def cheapest_policy(costs: Mapping[str, float], error: float) -> str:
     """The policy that costs the least, or NAIVE if the gain is within the error of the costs.
 
     >>> costs = {"NAIVE": 10.0, "ONLINE": 9.0}

@@ -33,7 +33,7 @@ HEADER = b'{"belvedere": "notifications", "format": 1}\n'
 IDENTIFIER = "BELVEDERE_NOTIFICATION"
 
 
-class Undelivered(Exception):
+class DeliveryFailed(Exception):
     """To be tried again."""
 
 
@@ -50,7 +50,7 @@ def deliver(
     if subscription.webhook:
         _post(subscription.webhook, text, str(message["id"]))
     elif subscription.command:
-        _run(subscription.command, text, str(message["id"]))
+        _run_command(subscription.command, text, str(message["id"]))
     else:
         _append(Path(subscription.jsonl), text, str(message["id"]), again=again)
 
@@ -94,10 +94,10 @@ def _post(url: str, text: str, identifier: str) -> None:
         with opener.open(request, timeout=TIMEOUT) as response:
             response.read()
     except (urllib.error.URLError, OSError) as error:
-        raise Undelivered(str(error)) from error
+        raise DeliveryFailed(str(error)) from error
 
 
-def _run(command: Sequence[str], text: str, identifier: str) -> None:
+def _run_command(command: Sequence[str], text: str, identifier: str) -> None:
     environment = {**os.environ, IDENTIFIER: identifier}
     try:
         done = subprocess.run(
@@ -110,28 +110,28 @@ def _run(command: Sequence[str], text: str, identifier: str) -> None:
             capture_output=True,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Undelivered(str(error)) from error
+        raise DeliveryFailed(str(error)) from error
     if done.returncode:
-        raise Undelivered(f"{command[0]} ended with {done.returncode}: {done.stderr[-200:]}")
+        raise DeliveryFailed(f"{command[0]} ended with {done.returncode}: {done.stderr[-200:]}")
 
 
 def _append(path: Path, text: str, identifier: str, *, again: bool) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _opened(path) as file:
+        with _open(path) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             ended = _end_last_line(file)
-            if again and _has(file, identifier):
+            if again and _contains(file, identifier):
                 return
             file.seek(0, os.SEEK_END)
             file.write((b"" if ended else b"\n") + text.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise Undelivered(str(error)) from error
+        raise DeliveryFailed(str(error)) from error
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open(path: Path) -> BinaryIO:
     """The file, made if it is not there; OSError for a link or what is no file."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags, ONLY_OWNER)
@@ -171,7 +171,7 @@ def _end_of_lines(file: BinaryIO, size: int) -> int:
     return 0
 
 
-def _has(file: BinaryIO, identifier: str) -> bool:
+def _contains(file: BinaryIO, identifier: str) -> bool:
     """Whether a notification is in the file."""
     file.seek(0)
     mark = json.dumps({"id": identifier})[1:-1].encode()

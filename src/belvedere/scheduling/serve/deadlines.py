@@ -19,15 +19,15 @@ from itertools import combinations
 from math import ceil, sqrt
 
 from belvedere.errors import Invalid
-from belvedere.scheduling.model.policies import Policy, Rates
+from belvedere.scheduling.model.policies import ArrivalRates, SchedulingPolicy
 from belvedere.scheduling.model.problem import SLACK, Action, State, Terms, plus
 
-BURSTS = 4.0
+RESERVE_DEVIATIONS = 4.0
 """Standard deviations of arrivals that are kept in reserve."""
 
 
 @dataclass(frozen=True)
-class Tight(Terms):
+class TimedTerms(Terms):
     """Terms under which actions take time; a state is full if at the next look none is safe."""
 
     means: tuple[float, ...] = ()
@@ -37,7 +37,7 @@ class Tight(Terms):
     joint: bool = False
     """Whether only actions on everything are taken."""
 
-    def left(self, state: Sequence[float]) -> float:
+    def remaining_limit(self, state: Sequence[float]) -> float:
         """The limit, less what the time of actions takes of it."""
         return max(self.limit - (self._answer(state) - self.at_most(state)), 0.0)
 
@@ -55,7 +55,7 @@ class Tight(Terms):
         """What may arrive in some time."""
         looks = seconds / self.every
         pairs = zip(self.means, self.scatter, strict=True)
-        return [ceil(m * looks + BURSTS * d * sqrt(looks)) for m, d in pairs]
+        return [ceil(m * looks + RESERVE_DEVIATIONS * d * sqrt(looks)) for m, d in pairs]
 
     def _answer(self, state: Sequence[float]) -> float:
         """When a request that comes as an action begins is answered, by the safest action."""
@@ -78,39 +78,39 @@ class Tight(Terms):
 
 
 @dataclass
-class Keeper:
+class ViewScheduler:
     """Keeps the limit of one view."""
 
     name: str
     tables: tuple[str, ...]
     terms: Terms
-    policy: Policy
+    policy: SchedulingPolicy
     every: float
-    rates: Rates = field(init=False)
+    rates: ArrivalRates = field(init=False)
     pending: State = field(init=False)
     looks: int = 0
 
     def __post_init__(self) -> None:
-        refuse_too_tight(self.name, self.tables, self.terms)
-        self.rates = Rates(self.terms.tables)
+        refuse_short_limit(self.name, self.tables, self.terms)
+        self.rates = ArrivalRates(self.terms.tables)
         self.pending = self.terms.nothing
 
-    def see(self, arrived: State, looks: int = 1) -> None:
+    def observe(self, arrived: State, looks: int = 1) -> None:
         """Take note of what arrived since the last look, which may be several looks ago."""
-        for part in _spread(arrived, looks):
+        for part in _split_evenly(arrived, looks):
             self.rates.observe(part)
             self.policy.observe(part)
         self.looks += looks
         self.pending = plus(self.pending, arrived)
 
-    def due(self) -> float:
+    def refresh_seconds(self) -> float:
         """How long a refresh would take now, at most."""
         return self.terms.at_most(self.pending)
 
-    def tight(self, others: float = 0.0) -> Tight:
+    def timed_terms(self, others: float = 0.0) -> TimedTerms:
         """The terms of now, with what is expected to arrive."""
         none = (0.0,) * self.terms.tables
-        return Tight(
+        return TimedTerms(
             self.terms.prices,
             self.terms.limit,
             tuple(self.rates.means) or none,
@@ -122,39 +122,41 @@ class Keeper:
 
     def must_act(self, others: float = 0.0) -> bool:
         """Whether to wait for the next look would be to risk the limit."""
-        return any(self.pending) and self.tight(others).full(self.pending)
+        return any(self.pending) and self.timed_terms(others).full(self.pending)
 
     def action(self, others: float = 0.0) -> Action:
         """What the policy does about it."""
-        action = self.policy.act(self.tight(others), self.looks, self.pending)
+        action = self.policy.act(self.timed_terms(others), self.looks, self.pending)
         return action if any(action) else self.pending
 
-    def done(self, action: Action) -> None:
+    def applied(self, action: Action) -> None:
         """An action has been taken off what is pending."""
         self.pending = tuple(a - b for a, b in zip(self.pending, action, strict=True))
 
 
-def before(keepers: Sequence[Keeper], keeper: Keeper) -> float:
+def longest_wait(schedulers: Sequence[ViewScheduler], scheduler: ViewScheduler) -> float:
     """The longest that other views may keep the process busy before one that is asked for."""
-    others = [k for k in keepers if k is not keeper]
-    sooner = sum(k.due() for k in others if k.terms.limit <= keeper.terms.limit)
+    others = [k for k in schedulers if k is not scheduler]
+    sooner = sum(k.refresh_seconds() for k in others if k.terms.limit <= scheduler.terms.limit)
     return sooner + max(
-        (k.due() for k in others if k.terms.limit > keeper.terms.limit), default=0.0
+        (k.refresh_seconds() for k in others if k.terms.limit > scheduler.terms.limit), default=0.0
     )
 
 
-def next_to_act(keepers: Sequence[Keeper]) -> Keeper | None:
+def next_to_act(schedulers: Sequence[ViewScheduler]) -> ViewScheduler | None:
     """Whose action is due: of the view at risk that is due first, or whoever holds it up most."""
-    for keeper in sorted(keepers, key=lambda k: k.terms.limit):
-        if keeper.must_act():
-            return keeper
-    for keeper in sorted(keepers, key=lambda k: k.terms.limit):
-        if any(keeper.pending) and keeper.tight(before(keepers, keeper)).full(keeper.pending):
-            return max(keepers, key=Keeper.due)
+    for scheduler in sorted(schedulers, key=lambda k: k.terms.limit):
+        if scheduler.must_act():
+            return scheduler
+    for scheduler in sorted(schedulers, key=lambda k: k.terms.limit):
+        if any(scheduler.pending) and scheduler.timed_terms(
+            longest_wait(schedulers, scheduler)
+        ).full(scheduler.pending):
+            return max(schedulers, key=ViewScheduler.refresh_seconds)
     return None
 
 
-def refuse_too_tight(name: str, tables: Sequence[str], terms: Terms) -> None:
+def refuse_short_limit(name: str, tables: Sequence[str], terms: Terms) -> None:
     """Invalid if a single change of some table takes longer than the limit."""
     costs, shared = terms.prices.worst
     for table, cost in zip(tables, costs, strict=True):
@@ -168,7 +170,7 @@ def refuse_too_tight(name: str, tables: Sequence[str], terms: Terms) -> None:
             )
 
 
-def _spread(arrived: State, looks: int) -> list[State]:
+def _split_evenly(arrived: State, looks: int) -> list[State]:
     """Arrivals of several looks, evenly: which look brought them is not known.
 
     >>> _spread((3,), 2)

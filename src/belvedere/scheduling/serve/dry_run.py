@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from belvedere.listing import Listing
 from belvedere.scheduling.model.arrivals import Arrival
 from belvedere.scheduling.model.problem import Action, State, Terms
-from belvedere.scheduling.serve.deadlines import Keeper, before, next_to_act
+from belvedere.scheduling.serve.deadlines import ViewScheduler, longest_wait, next_to_act
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Violation:
 
 
 @dataclass(frozen=True)
-class Taken:
+class TimedAction:
     """An action: when, of which view, what, and how long it took."""
 
     seconds: float
@@ -38,19 +38,19 @@ class Taken:
 
 
 @dataclass
-class Rehearsal:
+class DryRun:
     """What happened."""
 
     policy: str
     cost: float = 0.0
-    actions: list[Taken] = field(default_factory=list)
+    actions: list[TimedAction] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     worst: float = 0.0
     """The longest answer, as a part of its limit."""
     pending: list[tuple[float, str, State]] = field(default_factory=list)
 
 
-class Comparison(Listing[Rehearsal]):
+class PolicyComparison(Listing[DryRun]):
     """Policies on one stream, side by side."""
 
     headers = ("policy", "seconds spent", "actions", "worst answer", "violations")
@@ -62,14 +62,14 @@ class Comparison(Listing[Rehearsal]):
         ]
 
 
-def rehearse(
-    keepers: Sequence[Keeper],
+def dry_run(
+    schedulers: Sequence[ViewScheduler],
     arrivals: Sequence[Arrival],
     every: float,
     time: Callable[[Terms, Action], float] = lambda terms, action: terms.cost(action),
-) -> Rehearsal:
+) -> DryRun:
     """Run keepers over a stream; `time` is how long an action really takes."""
-    clock = _Clock(keepers, every, time, Rehearsal(keepers[0].policy.name))
+    clock = _Clock(schedulers, every, time, DryRun(schedulers[0].policy.name))
     last = arrivals[-1].seconds if arrivals else 0.0
     at, look = 0, 0
     while look * every <= last + every:
@@ -85,72 +85,78 @@ def rehearse(
 
 @dataclass
 class _Clock:
-    keepers: Sequence[Keeper]
+    keepers: Sequence[ViewScheduler]
     every: float
     time: Callable[[Terms, Action], float]
-    seen: Rehearsal
+    seen: DryRun
     busy: float = 0.0
     looked: int = 0
     waiting: dict[str, State] = field(default_factory=dict)
 
     def arrive(self, arrival: Arrival) -> None:
-        for keeper in self.keepers:
-            if arrival.table in keeper.tables:
-                found = self.waiting.get(keeper.name, keeper.terms.nothing)
+        for scheduler in self.keepers:
+            if arrival.table in scheduler.tables:
+                found = self.waiting.get(scheduler.name, scheduler.terms.nothing)
                 more = tuple(
                     k + (arrival.changes if t == arrival.table else 0)
-                    for k, t in zip(found, keeper.tables, strict=True)
+                    for k, t in zip(found, scheduler.tables, strict=True)
                 )
-                self.waiting[keeper.name] = more
-                self._check(keeper, arrival.seconds, more)
+                self.waiting[scheduler.name] = more
+                self._check(scheduler, arrival.seconds, more)
 
     def look(self, now: float) -> None:
         """What the service does at one look: while an action runs it only waits."""
         self.looked += 1
         if now < self.busy:
             return
-        for keeper in self.keepers:
-            arrived = self.waiting.pop(keeper.name, keeper.terms.nothing)
-            keeper.see(arrived, self.looked)
-            self.seen.pending.append((now, keeper.name, keeper.pending))
+        for scheduler in self.keepers:
+            arrived = self.waiting.pop(scheduler.name, scheduler.terms.nothing)
+            scheduler.observe(arrived, self.looked)
+            self.seen.pending.append((now, scheduler.name, scheduler.pending))
         self.looked = 0
         self.busy = max(self.busy, now)
         while self.busy <= now and (due := next_to_act(self.keepers)) is not None:
-            self._act(due, due.action(before(self.keepers, due)), now)
+            self._act(due, due.action(longest_wait(self.keepers, due)), now)
 
     def finish(self, now: float) -> None:
         """At the end every view is refreshed."""
-        for keeper in self.keepers:
-            keeper.see(self.waiting.pop(keeper.name, keeper.terms.nothing))
-            if any(keeper.pending):
-                self._act(keeper, keeper.pending, now)
+        for scheduler in self.keepers:
+            scheduler.observe(self.waiting.pop(scheduler.name, scheduler.terms.nothing))
+            if any(scheduler.pending):
+                self._act(scheduler, scheduler.pending, now)
 
-    def _act(self, keeper: Keeper, action: Action, now: float) -> None:
-        cost = self.time(keeper.terms, action)
-        self.seen.actions.append(Taken(now, keeper.name, action, cost))
+    def _act(self, scheduler: ViewScheduler, action: Action, now: float) -> None:
+        cost = self.time(scheduler.terms, action)
+        self.seen.actions.append(TimedAction(now, scheduler.name, action, cost))
         self.seen.cost += cost
         self.busy = max(self.busy, now) + cost
-        keeper.done(action)
-        self._check(keeper, now, keeper.terms.nothing)
-        self.seen.pending.append((now, keeper.name, keeper.pending))
+        scheduler.applied(action)
+        self._check(scheduler, now, scheduler.terms.nothing)
+        self.seen.pending.append((now, scheduler.name, scheduler.pending))
 
-    def _check(self, keeper: Keeper, now: float, more: State) -> None:
+    def _check(self, scheduler: ViewScheduler, now: float, more: State) -> None:
         """How long a request of now would take: what is left of the running action, then the refresh."""
-        state = tuple(a + b for a, b in zip(keeper.pending, more, strict=True))
+        state = tuple(a + b for a, b in zip(scheduler.pending, more, strict=True))
         running = max(self.busy - now, 0.0)
-        response = running + keeper.terms.cost(state)
-        self.seen.worst = max(self.seen.worst, response / keeper.terms.limit)
-        if response > keeper.terms.limit * (1 + 1e-6):
+        response = running + scheduler.terms.cost(state)
+        self.seen.worst = max(self.seen.worst, response / scheduler.terms.limit)
+        if response > scheduler.terms.limit * (1 + 1e-6):
             self.seen.violations.append(
-                Violation(now, keeper.name, response, keeper.terms.limit, self._cause(keeper, more))
+                Violation(
+                    now,
+                    scheduler.name,
+                    response,
+                    scheduler.terms.limit,
+                    self._cause(scheduler, more),
+                )
             )
 
-    def _cause(self, keeper: Keeper, more: State) -> str:
-        if keeper.terms.full(more):
+    def _cause(self, scheduler: ViewScheduler, more: State) -> str:
+        if scheduler.terms.full(more):
             return "more arrived between two looks than one limit can hold"
         running = self.seen.actions[-1] if self.seen.actions else None
-        if running is not None and running.view != keeper.name:
+        if running is not None and running.view != scheduler.name:
             return f"{running.view} was being advanced"
-        if running is not None and running.cost > 1.2 * keeper.terms.cost(running.action):
+        if running is not None and running.cost > 1.2 * scheduler.terms.cost(running.action):
             return "an action took longer than the calibration says"
         return "more arrived than the rates of before made likely"

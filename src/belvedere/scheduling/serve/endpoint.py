@@ -21,12 +21,15 @@ from typing import Any
 from urllib.parse import unquote
 
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.scheduling.serve.service import Kept, Service
+from belvedere.scheduling.serve.served_view import ServedView
+from belvedere.scheduling.serve.service import SchedulingService
 
 LOOPBACK = "127.0.0.1"
 
 
-def serve_http(service: Service, host: str, port: int, token: str = "") -> ThreadingHTTPServer:
+def serve_http(
+    service: SchedulingService, host: str, port: int, token: str = ""
+) -> ThreadingHTTPServer:
     """Listen, in a thread of its own; port 0 takes any that is free."""
     if not _is_loopback(host) and not token:
         raise Invalid(
@@ -50,7 +53,7 @@ def serve_http(service: Service, host: str, port: int, token: str = "") -> Threa
 
 
 class _Handler(BaseHTTPRequestHandler):
-    service: Service
+    service: SchedulingService
     token: str
     server_version = "belvedere"
 
@@ -61,11 +64,11 @@ class _Handler(BaseHTTPRequestHandler):
             case "/health":
                 trouble = self.service.trouble
                 status = {"status": "trouble" if trouble else "ok", "trouble": trouble}
-                self._say(503 if trouble else 200, {**status, "views": list(self.service.kept)})
+                self._say(503 if trouble else 200, {**status, "views": list(self.service.views)})
             case "/metrics":
                 self._send(200, metrics(self.service), "text/plain; version=0.0.4")
             case "/views":
-                self._say(200, [_view(kept) for kept in self.service.kept.values()])
+                self._say(200, [_view(kept) for kept in self.service.views.values()])
             case _:
                 self._say(404, {"error": f"no such place: {self.path}"})
 
@@ -104,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def metrics(service: Service) -> str:
+def metrics(service: SchedulingService) -> str:
     """What the service counts, as Prometheus reads it."""
     lines: list[str] = []
 
@@ -115,17 +118,17 @@ def metrics(service: Service) -> str:
         told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
         lines.append(f"belvedere_{name}{{{told}}} {number:g}")
 
-    every = [(kept.keeper.name, kept) for kept in service.kept.values()]
+    every = [(kept.scheduler.name, kept) for kept in service.views.values()]
     gauge("pending_changes", "Changes of a table that a view has not applied.")
     for name, kept in every:
-        for table, count in zip(kept.keeper.tables, kept.keeper.pending, strict=True):
+        for table, count in zip(kept.scheduler.tables, kept.scheduler.pending, strict=True):
             value("pending_changes", count, view=name, table=table)
-    single: dict[str, tuple[str, str, Callable[[Kept], float]]] = {
-        "response_limit_seconds": ("The limit.", "gauge", lambda k: k.keeper.terms.limit),
+    single: dict[str, tuple[str, str, Callable[[ServedView], float]]] = {
+        "response_limit_seconds": ("The limit.", "gauge", lambda k: k.scheduler.terms.limit),
         "refresh_due_seconds": (
             "How long a refresh would take.",
             "gauge",
-            lambda k: k.keeper.due(),
+            lambda k: k.scheduler.refresh_seconds(),
         ),
         "actions_total": ("Advances and refreshes.", "counter", lambda k: k.actions),
         "requests_total": ("Requests that were answered.", "counter", lambda k: k.requests),
@@ -149,14 +152,14 @@ def metrics(service: Service) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _view(kept: Kept) -> dict[str, Any]:
-    keeper = kept.keeper
+def _view(kept: ServedView) -> dict[str, Any]:
+    scheduler = kept.scheduler
     return {
-        "view": keeper.name,
-        "limit": keeper.terms.limit,
-        "due": keeper.due(),
-        "policy": keeper.policy.name,
-        "pending": dict(zip(keeper.tables, keeper.pending, strict=True)),
+        "view": scheduler.name,
+        "limit": scheduler.terms.limit,
+        "due": scheduler.refresh_seconds(),
+        "policy": scheduler.policy.name,
+        "pending": dict(zip(scheduler.tables, scheduler.pending, strict=True)),
         "actions": kept.actions,
         "predicted": kept.predicted,
         "spent": kept.spent,

@@ -9,32 +9,32 @@ from pathlib import Path
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.offline import ReadableLake
 from belvedere.scheduling.model.arrivals import Arrival, in_steps, read_arrivals
-from belvedere.scheduling.model.optimal import optimal
-from belvedere.scheduling.model.policies import fresh
+from belvedere.scheduling.model.optimal import find_optimal_plan
+from belvedere.scheduling.model.policies import new_policy
 from belvedere.scheduling.model.problem import Problem
-from belvedere.scheduling.model.simulator import CANDIDATES, worth_leaving
+from belvedere.scheduling.model.simulator import CANDIDATES, cheapest_policy
 from belvedere.scheduling.schedules import Schedule, the_schedule
-from belvedere.scheduling.serve.deadlines import Keeper
-from belvedere.scheduling.serve.dry_run import Comparison, Rehearsal, rehearse
-from belvedere.scheduling.serve.watcher import observed
+from belvedere.scheduling.serve.deadlines import ViewScheduler
+from belvedere.scheduling.serve.dry_run import DryRun, PolicyComparison, dry_run
+from belvedere.scheduling.serve.watcher import observed_arrivals
 
 EVERY = 0.5
-MOST_STEPS = 20_000
+MAX_STEPS = 20_000
 
 
 @dataclass(frozen=True)
-class Outlook:
+class Forecast:
     """Policies on one stream: AUTO takes the cheapest that keeps the limits as well as NAIVE,
     if it gains more than what is known of costs is off by.
     """
 
     views: tuple[str, ...]
-    policies: Comparison
+    policies: PolicyComparison
     chosen: str
     best: float | None
     """What a plan would cost that knows all arrivals, and whose actions take no time."""
 
-    def run(self, policy: str) -> Rehearsal:
+    def run(self, policy: str) -> DryRun:
         """What one policy did."""
         return next(r for r in self.policies if r.policy == policy)
 
@@ -59,12 +59,12 @@ def plan(
     name: str,
     arrivals: str | Path | Sequence[Arrival],
     every: float | None = None,
-) -> Outlook:
+) -> Forecast:
     """What the service would do for a view on arrivals: observed ones, a file's, or a list."""
     schedule = the_schedule(lake, name)
     _ = schedule.terms
     if isinstance(arrivals, str) and arrivals == "observed":
-        found, _ = observed(lake, name, schedule.tables)
+        found, _ = observed_arrivals(lake, name, schedule.tables)
         if not found:
             raise Invalid(
                 f"no changes of the tables of {name!r} are recorded in their logs",
@@ -75,37 +75,41 @@ def plan(
         found = read_arrivals(arrivals, schedule.tables)
     else:
         found = list(arrivals)
-    return outlook([schedule], found, every)
+    return forecast_views([schedule], found, every)
 
 
-def outlook(
+def forecast_views(
     kept: Sequence[Schedule], arrivals: Sequence[Arrival], every: float | None = None
-) -> Outlook:
+) -> Forecast:
     """All policies on a stream, for one view or several that share a process."""
     span = arrivals[-1].seconds if arrivals else 0.0
-    step = every or max(EVERY, span / MOST_STEPS)
-    runs = Comparison(rehearsed(kept, arrivals, policy, step) for policy in CANDIDATES)
+    step = every or max(EVERY, span / MAX_STEPS)
+    runs = PolicyComparison(dry_run_policy(kept, arrivals, policy, step) for policy in CANDIDATES)
     naive = runs[0]
     sound = {r.policy: r.cost for r in runs if len(r.violations) <= len(naive.violations)}
-    chosen = worth_leaving(sound, max(s.terms.prices.error for s in kept))
-    return Outlook(tuple(s.view for s in kept), runs, chosen, _best(kept, arrivals, step))
+    chosen = cheapest_policy(sound, max(s.terms.prices.error for s in kept))
+    return Forecast(tuple(s.view for s in kept), runs, chosen, _optimal_cost(kept, arrivals, step))
 
 
-def rehearsed(
+def dry_run_policy(
     kept: Sequence[Schedule], arrivals: Sequence[Arrival], policy: str, every: float
-) -> Rehearsal:
+) -> DryRun:
     """One policy on a stream."""
-    keepers = [Keeper(s.view, s.tables, s.terms, fresh(policy, s.terms), every) for s in kept]
-    return rehearse(keepers, arrivals, every)
+    schedulers = [
+        ViewScheduler(s.view, s.tables, s.terms, new_policy(policy, s.terms), every) for s in kept
+    ]
+    return dry_run(schedulers, arrivals, every)
 
 
-def _best(kept: Sequence[Schedule], arrivals: Sequence[Arrival], every: float) -> float | None:
+def _optimal_cost(
+    kept: Sequence[Schedule], arrivals: Sequence[Arrival], every: float
+) -> float | None:
     """The sum of the views' optimal plans; None where one is not found."""
     try:
         problems = [
             Problem(s.terms.prices, s.terms.limit, in_steps(arrivals, s.tables, every))
             for s in kept
         ]
-        return sum(optimal(problem).cost for problem in problems)
+        return sum(find_optimal_plan(problem).cost for problem in problems)
     except BelvedereError:
         return None

@@ -19,7 +19,7 @@ from belvedere.views.definition import View
 
 
 @dataclass
-class Watch:
+class TableWatch:
     """The tables of one view, and up to where each was seen."""
 
     lake: ReadableLake
@@ -56,11 +56,11 @@ class Watch:
             yield name, start, table.version, events
 
 
-def observed(
+def observed_arrivals(
     lake: ReadableLake, view: str, tables: Iterable[str]
 ) -> tuple[list[Arrival], datetime]:
     """What arrived since a view began, in seconds from the first, and when that was."""
-    found = [(e, name) for name in tables for e in _commits(lake, view, name) if e.rows]
+    found = [(e, name) for name in tables for e in _commits_of(lake, view, name) if e.rows]
     found.sort(key=lambda pair: pair[0].time)
     if not found:
         return [], datetime.now().astimezone()
@@ -71,15 +71,15 @@ def observed(
     ], start
 
 
-def arriving(lake: ReadableLake, view: str, name: str) -> dict[str, float]:
+def shares_of_kinds(lake: ReadableLake, view: str, name: str) -> dict[str, float]:
     """How often changes of a table were of each kind since a view began; empty if there were none."""
     counts = Counter[str]()
-    for event in _commits(lake, view, name):
+    for event in _commits_of(lake, view, name):
         counts.update(event.kinds)
     return {kind: count / counts.total() for kind, count in counts.items()}
 
 
-def _commits(lake: ReadableLake, view: str, name: str) -> Iterator[Event]:
+def _commits_of(lake: ReadableLake, view: str, name: str) -> Iterator[Event]:
     """The commits of a table that a user named, since a view was created."""
     return commits_since_creation(lake, the_view(lake, view), canonical_name(lake, name))
 
