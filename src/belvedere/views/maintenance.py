@@ -33,11 +33,11 @@ from belvedere.algebra.relations import (
     Window,
 )
 from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
+from belvedere.algebra.types import parse
 from belvedere.analyses.effort import effort, merging
 from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
-from belvedere.delta.merge_bounds import WHOLE
 from belvedere.execution.strategies import Strategy
 from belvedere.rules.backward import backward
 from belvedere.rules.delta import Delta
@@ -154,7 +154,7 @@ def telling_key(state: State, types: Types, known: Statistics) -> str | None:
             child, keys = state.child, state.keys
         case Bag():
             child, keys = state.plan, state.columns
-    whole = [k for k in keys if types[k] in WHOLE]
+    whole = [k for k in keys if parse(types[k]).is_integer]
     sizes = Sizes(known)
     return physical(state)[max(whole, key=lambda k: sizes.values(child, k))] if whole else None
 

@@ -24,6 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from belvedere.algebra.types import parse
 from belvedere.errors import Unsupported
 from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.joins.value_words import Flags, decimals, fits, nulls, values_of, words
@@ -123,9 +124,9 @@ class Engine:
             if not fits(kind):
                 raise _not_kept(f"{m.function} of {kind}")
             self._least.setdefault((m.argument, m.function), Least(self.room))
-        elif m.function == "count" or kind_of.is_integer(kind) or kind_of.is_decimal(kind):
+        elif m.function == "count" or parse(kind).is_exact:
             self._sums.setdefault(m.argument, Sum())
-        elif kind in ("float", "double"):
+        elif parse(kind).is_float:
             self._sums[m.argument] = FloatingSum()
         else:
             raise _not_kept(f"{m.function} of {kind}")
@@ -372,7 +373,7 @@ class Engine:
             by = np.maximum(n, 1) if function == "avg" else np.ones(len(n), dtype=np.int64)
             error = held.error(groups) / by + np.abs(total / by) * 1e-15
             return Column(pa.array(total / by, mask=n == 0), "double", error)
-        if kind_of.is_decimal(kind):
+        if parse(kind).is_decimal:
             return _of_decimals(function, kind, total, n)
         if function == "sum":
             return Column(pa.array(total, mask=n == 0), "bigint")
