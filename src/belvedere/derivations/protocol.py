@@ -1,0 +1,165 @@
+"""The protocol of derivations: what a kind does, and what a store of states does.
+
+A derivation is a definition, a state, and the vector of table versions that the state is of.
+`advance.py` moves it; a kind says how its state is built from tables and how changes are applied
+to it, and a store keeps states, so that a state and its vector always agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from belvedere.delta.stamps import Vector
+from belvedere.derivations.meter import Meter
+from belvedere.execution.strategies import Strategy
+from belvedere.lake.offline import Tables
+from belvedere.lake.pins import Pins
+from belvedere.sql.statements.views import Policy
+
+D = TypeVar("D", bound="Definition")
+S = TypeVar("S")
+
+
+class Definition(Protocol):
+    """What a derivation is, apart from its state; needs no Spark."""
+
+    @property
+    def id(self) -> str:
+        """What tells it from others that had its name."""
+
+    @property
+    def name(self) -> str:
+        """Its name as a user writes it."""
+
+    @property
+    def policy(self) -> Policy:
+        """Whether changes must, may or must not be applied."""
+
+    @property
+    def reads(self) -> Mapping[str, Mapping[str, str]]:
+        """The tables that it is computed from, with the columns it uses and their types."""
+
+    @property
+    def tables(self) -> Collection[str]:
+        """The tables whose changes are applied to its own state, not to that of an inner one."""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """How kinds differ, as far as `advance` has to know."""
+
+    from_changes: bool = True
+    """Whether changes are applied to the state; without, a change of a table moves the vector alone."""
+    reads_old: bool = True
+    """Whether tables that do not move must stay readable at their recorded versions."""
+
+
+@dataclass
+class Loaded(Generic[D, S]):
+    """A derivation as its store has it."""
+
+    definition: D
+    state: S | None
+    vector: Vector
+    """Empty if it is not known."""
+    number: int = 1
+    """The number of the next advance."""
+    holding: frozenset[str] = frozenset()
+    """The foreign keys that hold in the state's versions."""
+    reason: str = ""
+    """Why changes cannot be applied to it, such as CORRUPT_STATE; empty if they can."""
+
+
+@dataclass
+class Step:
+    """One advance of one derivation: from where to where, and what it shares with its call."""
+
+    lake: Tables
+    pins: Pins
+    before: Vector
+    target: Vector
+    moving: tuple[str, ...]
+    """The tables whose versions change."""
+    meter: Meter
+    number: int = 1
+    holding: frozenset[str] = frozenset()
+    notes: list[str] = field(default_factory=list)
+    ran: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Write(Generic[D, S]):
+    """A new state, not durable before the store has committed it.
+
+    `state` is what the store takes: for a stored table the rows or SQL of the commit.
+    """
+
+    definition: D
+    state: S
+    strategy: Strategy
+    reason: str = ""
+    rows: int | None = None
+    holding: frozenset[str] = frozenset()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """Changes are not applied: the state is built from the tables, and why."""
+
+    reason: str
+
+
+class Store(Protocol[D, S]):
+    """Where the states of a kind are kept, each with its vector."""
+
+    def exclusive(self, name: str) -> AbstractContextManager[None]:
+        """Keep other writers of the state away while the block runs, where that is needed."""
+
+    def load(self, name: str, pins: Pins) -> Loaded[D, S]:
+        """The state that was committed last. Whoever loads it to change it owns it from then on."""
+
+    def commit(self, name: str, write: Write[D, S], step: Step) -> int | None:
+        """Put a state and the step's target in the place of the state before, all at once.
+
+        Returns the number of changed rows if only the commit knows it.
+        """
+
+    def drop(self, name: str) -> None:
+        """Take a state away."""
+
+
+class Advanceable(Protocol[D, S]):
+    """The part of a kind that `advance` uses."""
+
+    noun: str
+    """What one of them is called in statements, such as SKETCH."""
+    traits: Traits
+    store: Store[D, S]
+
+    def inner(self, loaded: Loaded[D, S]) -> Sequence[Inner]:
+        """The derivations that a state is made of: they are advanced first, to its target."""
+
+    def build(self, definition: D, step: Step, reason: str) -> Write[D, S]:
+        """A state from the tables at the step's target."""
+
+    def apply(self, loaded: Loaded[D, S], step: Step) -> Write[D, S] | Rebuild:
+        """The state with the changes of the step. It may change the loaded state in place."""
+
+    def recover(self, name: str) -> None:
+        """Finish or undo what a killed process left."""
+
+    def publish(self, name: str, write: Write[D, S], vector: Vector) -> None:
+        """Let readers see a state that was committed."""
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A derivation inside another: its kind, its name, and the table that holds its state."""
+
+    kind: Advanceable[Any, Any]
+    name: str
+    stored: str = ""
