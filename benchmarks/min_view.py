@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import belvedere as bv
 from belvedere.lake.sessions.scratch import scratch
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.listing import table
 from belvedere.scheduling.calibrate.calibration import calibrate, needed
 from belvedere.scheduling.model.cost_functions import Prices
@@ -219,7 +219,7 @@ def _executed(lake: bv.Lake, problem: Problem, plan: Plan) -> float:
     return spent
 
 
-def _acted(door: Door, action: Action, before: State) -> float:
+def _acted(door: SparkLake, action: Action, before: State) -> float:
     some = [t for t, k in zip(TABLES, action, strict=True) if k]
     began = time.monotonic()
     refresh(door, VIEW, only=None if action == before else some)
@@ -243,7 +243,7 @@ class Stream:
         "supplier": "s_nationkey = pmod(xxhash64(s_suppkey, {}), 25)",
     }
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: SparkLake) -> None:
         self._door = door
         counted = {t: f"SELECT count(*) FROM {door.table(t).reference}" for t in TABLES}
         self._rows = {t: int(door.sql(text).collect()[0][0]) for t, text in counted.items()}

@@ -19,7 +19,7 @@ from belvedere.errors import BelvedereError, Invalid, Unable
 from belvedere.kinds import kinds
 from belvedere.lake.sessions.errors import computing
 from belvedere.lake.sessions.machine import blaming_the_machine
-from belvedere.lake.spark_lake import Door, open_directory, open_session
+from belvedere.lake.spark_lake import SparkLake, open_directory, open_session
 from belvedere.lake.tables import declared_keys as lake_keys
 from belvedere.samples.answers.answer import Answer
 from belvedere.samples.answers.estimate import estimate
@@ -94,7 +94,7 @@ def connect(where: str | Path | SparkSession, state: str | Path | None = None) -
 class Lake:
     """Delta tables and the views over them."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: SparkLake) -> None:
         self._door = door
         self._set_aside_damaged()
         self._kinds = kinds(door)

@@ -9,7 +9,7 @@ from belvedere.derivations.calls import Calls
 from belvedere.derivations.guard import Reader, refuse_if_needed, view_readers
 from belvedere.derivations.registry import Kind, readers, refuse_if_taken
 from belvedere.errors import Invalid
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables import catalog as lake_catalog
 from belvedere.samples.create import samples_of
 from belvedere.scheduling.limits import Limits
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 class ViewStatements:
     """What is said about the views of a lake, beside what is derived of other kinds."""
 
-    def __init__(self, door: Door, kinds: Sequence[Kind], limits: Limits, calls: Calls) -> None:
+    def __init__(
+        self, door: SparkLake, kinds: Sequence[Kind], limits: Limits, calls: Calls
+    ) -> None:
         self._door = door
         self._kinds = kinds
         self._limits = limits

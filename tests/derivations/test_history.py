@@ -14,7 +14,7 @@ import belvedere as bv
 from belvedere.derivations import ledger as ledgers
 from belvedere.derivations.status import history
 from belvedere.execution import in_memory
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.records.journal import LocalJournal
 
 pytestmark = pytest.mark.spark
@@ -60,7 +60,7 @@ def test_a_refresh_is_recorded_with_what_it_took(lake: bv.Lake, directory: Path)
     assert (first.strategy, first.pending, first.engine) == ("create", {}, "spark")
     assert first.jobs
     assert first.bytes_read
-    assert history(Shelf(directory), "visits") == lake.history("visits")
+    assert history(OfflineLake(directory), "visits") == lake.history("visits")
 
 
 def test_two_views_are_one_commit_and_nothing_to_do_is_none(lake: bv.Lake, directory: Path) -> None:

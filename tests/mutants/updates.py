@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import ForeignKey
 from belvedere.lake.writes import row_replacement
 from belvedere.updating.apply.base_changes import Applying
@@ -19,7 +19,7 @@ from belvedere.updating.summary.domains import Normal
 from belvedere.updating.translate import base_rows, fresh_values, options, translator
 from belvedere.updating.translate.new_rows import Put
 from tests.mutants.hunt import Hunt, Mutants, Patch
-from tests.updating import shelf_lake
+from tests.updating import offline_lake
 from tests.updating.apply.kill_script import OLD, ROW
 from tests.updating.brute_force import Scene, with_other_rows
 from tests.updating.cases import Case
@@ -91,13 +91,13 @@ def _is_read_once_settled() -> None:
         commit(*args)  # type: ignore[arg-type]
 
     with tempfile.TemporaryDirectory() as name:
-        lake = shelf_lake.make(Path(name))
+        lake = offline_lake.make(Path(name))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(row_replacement, "by_delta_rs", killed)
             with pytest.raises(KeyboardInterrupt):
-                shelf_lake.update(lake, update=(OLD, ROW))
-        UpdatableViews(Shelf(lake)).explain("contacts")
-        assert shelf_lake.view_at_its_vector(lake) == shelf_lake.view(lake)
+                offline_lake.update(lake, update=(OLD, ROW))
+        UpdatableViews(OfflineLake(lake)).explain("contacts")
+        assert offline_lake.view_at_its_vector(lake) == offline_lake.view(lake)
 
 
 settled = Hunt("settled updates", _is_read_once_settled, st.just(()), enough=1)

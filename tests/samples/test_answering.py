@@ -15,7 +15,7 @@ from belvedere.algebra.hashing import bound, digest
 from belvedere.algebra.relations import Change, Rel, Scan
 from belvedere.algebra.walks import tables
 from belvedere.errors import BelvedereError
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.samples.answers.evaluate import Estimated, answered
 from belvedere.samples.answers.questions import Question, ask
 from belvedere.samples.answers.select_rows import selected
@@ -52,7 +52,7 @@ class Small:
         small_lake.view(directory, "top", TOP, {"video_id": "bigint", "bytes": "bigint"}, ["log"])
         counts = "SELECT video_id, count(*) AS n FROM log GROUP BY video_id"
         small_lake.view(directory, "counts", counts, {"video_id": "bigint", "n": "bigint"}, ["log"])
-        self.shelf = Shelf(directory)
+        self.shelf = OfflineLake(directory)
         view = the_view(self.shelf, "visits")
         statement = CreateSample("visits", ratio, by=by, outliers=outliers)
         made = planned(self.shelf, view, statement)  # type: ignore[arg-type]

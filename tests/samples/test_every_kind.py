@@ -6,7 +6,7 @@ import pytest
 
 from belvedere.api import Lake
 from belvedere.errors import BelvedereError
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.samples.answers.answer import Answer
 from tests.views.comparison import assert_same
 from tests.views.examples import FILL, ROUNDS, TABLES, VIEWS
@@ -23,7 +23,7 @@ REFUSED = {
 
 
 @pytest.fixture
-def lake(door: Door) -> Lake:
+def lake(door: SparkLake) -> Lake:
     opened = Lake(door)
     for table, columns in TABLES.items():
         opened.sql(f"CREATE TABLE {table} ({columns})")

@@ -10,7 +10,7 @@ import pytest
 from belvedere.algebra.hashing import bound, digest
 from belvedere.api import Lake
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.writes import commits
 from belvedere.samples.answers.answer import Answer
 from belvedere.samples.answers.select_rows import Selected
@@ -27,7 +27,7 @@ LINES = (
 
 
 @pytest.fixture
-def lake(door: Door) -> Lake:
+def lake(door: SparkLake) -> Lake:
     opened = Lake(door)
     opened.sql(
         "CREATE TABLE video AS SELECT id AS video_id, concat('o', id % 3) AS owner FROM range(600)"

@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from belvedere.cli.main import main
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.records.saved_state import Saves
 from belvedere.synopses.refresh import SAVED_AS, Definition, planned_of
 from belvedere.synopses.sample.reservoir import Kind
@@ -28,7 +28,7 @@ def lake(tmp_path: Path) -> Path:
     }
     for name, rows in tables.items():
         write_deltalake(str(tmp_path / name), rows)
-    shelf = Shelf(tmp_path)
+    shelf = OfflineLake(tmp_path)
     reads = {name: dict.fromkeys(rows.column_names, "int") for name, rows in tables.items()}
     query = "SELECT a, b FROM r JOIN s ON r.k = s.k"
     definition = Definition("pairs", query, Kind(rows=10), 1, {}, reads)

@@ -11,7 +11,7 @@ import pytest
 
 from belvedere.api import Lake
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake.spark_lake import Door, open_directory
+from belvedere.lake.spark_lake import SparkLake, open_directory
 from belvedere.synopses import refresh
 
 pytestmark = pytest.mark.spark
@@ -23,7 +23,7 @@ ALL = "CREATE SYNOPSIS pairs SAMPLE 100000 ROWS AS " + QUERY
 
 
 @pytest.fixture
-def lake(door: Door) -> Lake:
+def lake(door: SparkLake) -> Lake:
     lake = Lake(door)
     lake.sql(
         "CREATE TABLE people (id INT, town STRING) USING DELTA TBLPROPERTIES (delta.enableChangeDataFeed = true)"

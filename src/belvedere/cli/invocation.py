@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from belvedere.api import Lake
-    from belvedere.lake.offline import Shelf
+    from belvedere.lake.offline import OfflineLake
 
 OK, MISTAKE, INTERNAL, UNABLE, INTERRUPTED = 0, 1, 3, 4, 130
 """Exit codes; 2 is argparse's."""
@@ -36,11 +36,11 @@ class Adder(Protocol):
     ) -> argparse.ArgumentParser: ...
 
 
-def shelf(arguments: argparse.Namespace) -> Shelf:
+def shelf(arguments: argparse.Namespace) -> OfflineLake:
     """The lake of a command that only looks."""
-    from belvedere.lake.offline import Shelf
+    from belvedere.lake.offline import OfflineLake
 
-    return Shelf(directory(arguments))
+    return OfflineLake(directory(arguments))
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from belvedere.lake.sessions.machine import as_unable
 
 if TYPE_CHECKING:
     from belvedere.api import Lake
-    from belvedere.lake.offline import Shelf
+    from belvedere.lake.offline import OfflineLake
 
 COMMANDS: tuple[Callable[[Adder], None], ...] = (
     estimates.add,
@@ -242,7 +242,7 @@ def _refresh(arguments: argparse.Namespace) -> int:
     return MISTAKE if broken else OK
 
 
-def _known_name(looked: Shelf, name: str, others: Sequence[str]) -> str:
+def _known_name(looked: OfflineLake, name: str, others: Sequence[str]) -> str:
     """The name of something derived, as it is spelled; an error before Spark is started."""
     from belvedere.views.catalog import canonical_name, the_view
 

@@ -11,7 +11,7 @@ from belvedere.errors import Invalid
 from belvedere.execution.costs import learn
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.machine import blaming_the_machine
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.views.catalog import Broken, all_views, sound_and_broken
 from belvedere.views.definition import View
 from belvedere.views.refresh import Refreshed, refresh
@@ -23,7 +23,7 @@ SIDE_BY_SIDE = 2
 class Calls:
     """The refreshes of a lake's views; `after` is called after each."""
 
-    def __init__(self, door: Door, after: Callable[[], None]) -> None:
+    def __init__(self, door: SparkLake, after: Callable[[], None]) -> None:
         self._door = door
         self._after = after
         self.last: dict[str, Refreshed] = {}

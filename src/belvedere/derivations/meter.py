@@ -14,7 +14,7 @@ from belvedere.delta.stamps import Stamp, Vector
 from belvedere.delta.tables import Table
 from belvedere.derivations.ledger import Candidate, Record
 from belvedere.lake.sessions.job_counter import counted
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.views.definition import View
 
 FROM_CHANGES = frozenset(("merge", "replace keys"))
@@ -36,7 +36,7 @@ class Meter:
         return time.monotonic() - self._started
 
     @contextmanager
-    def counting(self, door: Door, view: View) -> Iterator[None]:
+    def counting(self, door: SparkLake, view: View) -> Iterator[None]:
         """The jobs of this block are the refresh's."""
         with counted(door.spark, f"refresh {view.name}") as jobs:
             yield
@@ -44,7 +44,7 @@ class Meter:
 
     def record(
         self,
-        door: Door,
+        door: SparkLake,
         view: View,
         stamp: Stamp,
         before: Vector,
@@ -60,7 +60,7 @@ class Meter:
 
     def _measured(
         self,
-        door: Door,
+        door: SparkLake,
         view: View,
         stamp: Stamp,
         before: Vector,
@@ -102,7 +102,7 @@ def _moves(before: Vector, after: Vector) -> Iterator[tuple[str, int, int]]:
             yield name, old.version, new.version
 
 
-def _commit_of(door: Door, stored: Table, stamp: Stamp) -> Event | None:
+def _commit_of(door: SparkLake, stored: Table, stamp: Stamp) -> Event | None:
     """The commit of a refresh; None where finding it would cost a statement."""
     if stored.root is None:
         return None

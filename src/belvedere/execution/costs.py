@@ -31,7 +31,7 @@ from weakref import WeakKeyDictionary
 
 from belvedere.derivations.ledger import Candidate, Record, newest
 from belvedere.execution.strategies import Strategy
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 
 WORTH_IT = 0.9
 """Everything is computed again only if that is predicted to take this part of the time, or less."""
@@ -101,11 +101,11 @@ class Past:
         return any(t.strategy == strategy for t in self.own[:_LATELY])
 
 
-_learned: WeakKeyDictionary[Tables, dict[str, list[Took]]] = WeakKeyDictionary()
+_learned: WeakKeyDictionary[ReadableLake, dict[str, list[Took]]] = WeakKeyDictionary()
 _learning = threading.Lock()
 
 
-def past(lake: Tables, view_id: str) -> Past:
+def past(lake: ReadableLake, view_id: str) -> Past:
     """The earlier refreshes that tell something about the next one of a view."""
     with _learning:
         known = _learned.setdefault(lake, {})
@@ -119,7 +119,7 @@ def past(lake: Tables, view_id: str) -> Past:
         return Past(known.setdefault(view_id, []), every)
 
 
-def learn(lake: Tables, record: Record | None) -> None:
+def learn(lake: ReadableLake, record: Record | None) -> None:
     """Take note of a refresh that ended."""
     if record is not None:
         with _learning:

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from belvedere.algebra.relations import At, Scan
 from belvedere.delta.small_changes import arrow_schema
 from belvedere.lake.pins import Pins
-from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.sessions.workspace import Workspace
 from belvedere.rules.lookups import LookUp
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
@@ -36,7 +36,9 @@ from belvedere.views.references import Reference, references
 _EXAMPLES = 3
 
 
-def verified(work: Work, pins: Pins, view: View, versions: Mapping[str, int]) -> frozenset[str]:
+def verified(
+    work: Workspace, pins: Pins, view: View, versions: Mapping[str, int]
+) -> frozenset[str]:
     """The references that hold between some versions: every row is looked at."""
     return frozenset(
         str(r)
@@ -45,7 +47,7 @@ def verified(work: Work, pins: Pins, view: View, versions: Mapping[str, int]) ->
     )
 
 
-def _orphans(work: Work, pins: Pins, r: Reference, versions: Mapping[str, int]) -> str:
+def _orphans(work: Workspace, pins: Pins, r: Reference, versions: Mapping[str, int]) -> str:
     child, parent = (quote(pins.opened(work, t, versions[t])) for t in (r.child, r.parent))
     return (
         f"SELECT 1 FROM {child} AS c LEFT ANTI JOIN {parent} AS p"

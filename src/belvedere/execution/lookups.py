@@ -27,7 +27,7 @@ from belvedere.analyses.values import Sources
 from belvedere.delta.lookups import can_look_up, look_up
 from belvedere.execution.foreign_keys import Relied
 from belvedere.execution.in_memory import MOST, Held, leaves_below, with_result
-from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.sessions.workspace import Workspace
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.empties import without_empties
@@ -50,7 +50,7 @@ _ROW, _COLUMN = 0.1, 0.1
 class LookUps:
     """The look-ups of one refresh; `ran` gathers what was looked up."""
 
-    work: Work
+    work: Workspace
     held: Held
     ran: list[str]
     relied: Relied = field(default_factory=Relied)

@@ -11,7 +11,7 @@ from belvedere.algebra.relations import At, Change, Scan
 from belvedere.delta.tables import Table
 from belvedere.errors import Internal
 from belvedere.lake.pins import Pins
-from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.sessions.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Versions:
     """
 
     pins: Pins
-    work: Work
+    work: Workspace
     old: Mapping[str, int]
     new: Mapping[str, int]
     changes: Mapping[str, Callable[[], str]] = field(default_factory=dict)

@@ -22,7 +22,7 @@ from belvedere.analyses.effort import effort
 from belvedere.analyses.sizes import Sizes
 from belvedere.execution.in_memory import WHOLE, Held, leaves_below
 from belvedere.execution.lookups import LookUps
-from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.sessions.workspace import Workspace
 from belvedere.rules.empties import without_empties
 from belvedere.rules.outward import SMALL
 from belvedere.views.maintenance import Move
@@ -35,7 +35,7 @@ A_JOB = 2_000_000
 class Steps:
     """The steps of one refresh; `ran` gathers what was done for them."""
 
-    work: Work
+    work: Workspace
     held: Held
     look_ups: LookUps
     ran: list[str]

@@ -21,7 +21,7 @@ from belvedere.sql.names import STORED_PREFIX, hidden, parts, view_name
 VIEW_PROPERTY = "belvedere.view"
 
 
-class Tables(Protocol):
+class ReadableLake(Protocol):
     """What can be asked about a lake's tables, with or without Spark."""
 
     @property
@@ -64,7 +64,7 @@ class Tables(Protocol):
         """The error for a name nothing has."""
 
 
-class Shelf:
+class OfflineLake:
     """The tables of a lake's directory, for looking only."""
 
     def __init__(self, directory: Path | str) -> None:

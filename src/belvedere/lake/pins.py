@@ -22,8 +22,8 @@ from belvedere.delta.lookups import read_whole
 from belvedere.delta.statistics import Measured, measured
 from belvedere.delta.tables import Table
 from belvedere.lake.lookup_cache import Looked
-from belvedere.lake.sessions.workspace import Work
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.sessions.workspace import Workspace
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.change_feed import Changes, Feed
 from belvedere.lake.tables.frames import open_version
 from belvedere.sql.names import quote
@@ -34,15 +34,15 @@ from belvedere.views.definition import View
 class Pins:
     """What a call has looked at, opened and read so far; safe for threads."""
 
-    def __init__(self, door: Door, views: Collection[View] = ()) -> None:
+    def __init__(self, door: SparkLake, views: Collection[View] = ()) -> None:
         self._door = door
         self._views = views
         self._tables: dict[str, Table] = {}
-        self._works: dict[tuple[tuple[str, str], ...], Work] = {}
-        self._opened: dict[tuple[Work, str, int], str] = {}
+        self._works: dict[tuple[tuple[str, str], ...], Workspace] = {}
+        self._opened: dict[tuple[Workspace, str, int], str] = {}
         self._measured: dict[str, Measured | None] = {}
         self._feeds: dict[tuple[str, int, int, str | None, int], Feed] = {}
-        self._changes: dict[tuple[Work, Feed, tuple[str, ...]], Changes] = {}
+        self._changes: dict[tuple[Workspace, Feed, tuple[str, ...]], Changes] = {}
         self._wholes: dict[tuple[str, int, tuple[str, ...]], pa.Table | None] = {}
         self.looked = Looked()
         self._busy = threading.RLock()
@@ -92,7 +92,7 @@ class Pins:
             self._tables.pop(name, None)
             self._measured.pop(name, None)
 
-    def work(self, settings: Mapping[str, str]) -> Work:
+    def work(self, settings: Mapping[str, str]) -> Workspace:
         """Where views of these settings are computed."""
         key = tuple(sorted(settings.items()))
         with self._busy:
@@ -100,7 +100,7 @@ class Pins:
                 self._works[key] = self._end.enter_context(self._door.work(settings))
             return self._works[key]
 
-    def opened(self, work: Work, name: str, version: int) -> str:
+    def opened(self, work: Workspace, name: str, version: int) -> str:
         """The name under which a version of a table can be read."""
         with self._busy:
             key = work, name, version
@@ -122,7 +122,7 @@ class Pins:
 
     def changes(
         self,
-        work: Work,
+        work: Workspace,
         name: str,
         old: int,
         new: int,
@@ -161,7 +161,7 @@ class Pins:
         return self._feeds[key]
 
 
-def _as_signs(work: Work, net: Changes, columns: Sequence[str]) -> Changes:
+def _as_signs(work: Workspace, net: Changes, columns: Sequence[str]) -> Changes:
     if net.all_ones:
         return net
     listed = ", ".join(quote(c) for c in columns)

@@ -11,8 +11,8 @@ from belvedere.algebra.relations import Aggregate, Distinct, Rel, TopK
 from belvedere.algebra.walks import each_once, tables
 from belvedere.analyses.keys import Declared, Key, fewest, key
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake.offline import Tables
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.offline import ReadableLake
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.declared_keys import key_of
 from belvedere.samples.outlier_bounds import beyond
 from belvedere.sql.binder.bind import Bound, bind
@@ -34,7 +34,7 @@ from belvedere.views.sampling import Sampling, leaves, records, sampled_plan, sa
 from belvedere.views.state import Grouped, split, state_of
 
 
-def create_sample(door: Door, statement: CreateSample) -> list[View]:
+def create_sample(door: SparkLake, statement: CreateSample) -> list[View]:
     """Create a view's sample, and the table of its outliers; each is filled at once."""
     view = the_view(door, statement.view)
     if not 0 < statement.ratio <= 1:
@@ -68,7 +68,7 @@ def create_sample(door: Door, statement: CreateSample) -> list[View]:
     return made
 
 
-def drop_sample(door: Door, view: str, *, if_exists: bool = False) -> list[str]:
+def drop_sample(door: SparkLake, view: str, *, if_exists: bool = False) -> list[str]:
     """Drop a view's sample and outliers; their names."""
     existing = samples_of(door, view)
     if not existing and not if_exists:
@@ -78,7 +78,7 @@ def drop_sample(door: Door, view: str, *, if_exists: bool = False) -> list[str]:
     return [old.name for old in existing]
 
 
-def samples_of(lake: Tables, view: str) -> list[View]:
+def samples_of(lake: ReadableLake, view: str) -> list[View]:
     """The sample of a view and its outliers; empty if it has none."""
     own = canonical_name(lake, view)
     found = [
@@ -98,7 +98,7 @@ def no_sample(view: str) -> Invalid:
     )
 
 
-def planned(door: Door, view: View, statement: CreateSample) -> list[View]:
+def planned(door: SparkLake, view: View, statement: CreateSample) -> list[View]:
     """The views of a sample and its outliers, compiled and checked; nothing is written."""
     definition = view.definition
     if definition.sample is not None:
@@ -122,14 +122,14 @@ def planned(door: Door, view: View, statement: CreateSample) -> list[View]:
     return made
 
 
-def redefined(door: Door, view: View, sampling: Sampling) -> View:
+def redefined(door: SparkLake, view: View, sampling: Sampling) -> View:
     """The outliers of a view with other bounds, compiled; nothing is written."""
     names = Names(door, (canonical_name(door, view.name),), view.definition.sources)
     bound = bind(view.definition.query, names)
     return _compiled(door, view, bound, sampling, "outliers")
 
 
-def _compiled(door: Door, view: View, bound: Bound, sampling: Sampling, role: str) -> View:
+def _compiled(door: SparkLake, view: View, bound: Bound, sampling: Sampling, role: str) -> View:
     *space, last = parts(view.name)
     name = dotted([*space, f"{last}_{role}"])
     own: Definition = replace(
@@ -165,7 +165,7 @@ def _refuse_limit(name: str, plan: Rel) -> None:
 
 
 def _hashed(
-    door: Door, view: View, bound: Bound, statement: CreateSample
+    door: SparkLake, view: View, bound: Bound, statement: CreateSample
 ) -> tuple[tuple[str, ...], bool]:
     """The columns to hash, and whether no two rows agree on them."""
     types = view.definition.types
@@ -194,7 +194,7 @@ def _hashed(
     return chosen, unique
 
 
-def _declared(door: Door, core: Rel) -> Declared:
+def _declared(door: SparkLake, core: Rel) -> Declared:
     found = {t: key_of(door.table(t)) for t in tables(core)}
     return found.get
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.derivations.status import Status
 from belvedere.errors import Internal
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.sql.statements.samples import CreateSample, DropSample
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 
 class Samples:
@@ -21,7 +21,7 @@ class Samples:
 
     word = "SAMPLE"
 
-    def __init__(self, lake: Tables) -> None:
+    def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
 
     def names(self) -> Collection[str]:
@@ -60,10 +60,10 @@ class Samples:
         return self._said(dropped, "dropped")
 
     @property
-    def _door(self) -> Door:
-        from belvedere.lake.spark_lake import Door
+    def _door(self) -> SparkLake:
+        from belvedere.lake.spark_lake import SparkLake
 
-        assert isinstance(self._lake, Door)
+        assert isinstance(self._lake, SparkLake)
         return self._lake
 
     def _said(self, names: list[str], what: str) -> DataFrame:

@@ -20,7 +20,7 @@ from math import ceil
 from belvedere.algebra.hashing import family
 from belvedere.delta.tables import Table
 from belvedere.errors import Invalid
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.sql.names import quote
 from belvedere.sql.statements.samples import Index
 from belvedere.views.catalog import canonical_name
@@ -30,7 +30,7 @@ from belvedere.views.sampling import Bounds, Sampling
 from belvedere.views.state import Bag
 
 
-def beyond(door: Door, view: View, index: Index, sampling: Sampling) -> Sampling:
+def beyond(door: SparkLake, view: View, index: Index, sampling: Sampling) -> Sampling:
     """The sampling of a view's outliers, with bounds from the data as it is now."""
     set_at = door.table(view.stored).version
     if index.rule == "AUTO":
@@ -59,7 +59,7 @@ def beyond(door: Door, view: View, index: Index, sampling: Sampling) -> Sampling
     return replace(sampling, table=table.name, bounds=bounds, index=index, most=most, set_at=set_at)
 
 
-def _most(door: Door, source: str, bound: Bounds, index: Index) -> int:
+def _most(door: SparkLake, source: str, bound: Bounds, index: Index) -> int:
     """Twice as many records as the index is to have, or as it has where values are equal."""
     value = quote(bound.column)
     sides = [f"coalesce(count_if({value} >= {bound.high!r}), 0)"]
@@ -69,7 +69,7 @@ def _most(door: Door, source: str, bound: Bounds, index: Index) -> int:
     return int(max(2 * index.amount, *(2 * n for n in held)))
 
 
-def _extremes(door: Door, source: str, value: str, index: Index) -> tuple[float, float]:
+def _extremes(door: SparkLake, source: str, value: str, index: Index) -> tuple[float, float]:
     if index.rule == "BEYOND":
         mean, spread = _row(door, f"SELECT avg({value}), stddev_samp({value}) FROM {source}", index)
         return mean - index.amount * spread, mean + index.amount * spread
@@ -83,7 +83,9 @@ def _extremes(door: Door, source: str, value: str, index: Index) -> tuple[float,
     return low, high
 
 
-def _of_the_view(door: Door, view: View, most: int, hashed: tuple[str, ...]) -> tuple[Bounds, ...]:
+def _of_the_view(
+    door: SparkLake, view: View, most: int, hashed: tuple[str, ...]
+) -> tuple[Bounds, ...]:
     """Of each number that a stored row shows, a bound that about `most` rows in all are beyond."""
     state, types = view.state, view.definition.types
     shown = state.columns if isinstance(state, Bag) else tuple(o.name for o in state.finish)
@@ -124,7 +126,7 @@ def _number(table: Table, index: Index) -> tuple[str, str]:
     return name, kind
 
 
-def _row(door: Door, text: str, index: Index) -> list[float]:
+def _row(door: SparkLake, text: str, index: Index) -> list[float]:
     values = list(door.sql(text).collect()[0])
     if any(v is None for v in values):
         raise Invalid(

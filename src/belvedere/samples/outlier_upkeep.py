@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from belvedere.execution.sources import reference
 from belvedere.lake.offline import VIEW_PROPERTY
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.samples.create import redefined
 from belvedere.samples.outlier_bounds import beyond
 from belvedere.sql.names import quote
@@ -25,7 +25,7 @@ MOVED = 0.1
 """Of the distance between bounds and their middle, what these may move before they are set anew."""
 
 
-def rebound(door: Door, view: View, outliers: View) -> bool:
+def rebound(door: SparkLake, view: View, outliers: View) -> bool:
     """Set the bounds of an index anew if they are due; whether the outliers are to be computed."""
     sampling = outliers.definition.sampling
     if sampling is None or sampling.index is None or not _due(door, view, outliers, sampling):
@@ -41,7 +41,7 @@ def rebound(door: Door, view: View, outliers: View) -> bool:
     return not same
 
 
-def _due(door: Door, view: View, outliers: View, sampling: Sampling) -> bool:
+def _due(door: SparkLake, view: View, outliers: View, sampling: Sampling) -> bool:
     assert sampling.index is not None
     match sampling.index.rule:
         case "TOP":
@@ -77,7 +77,7 @@ def near(old: tuple[Bounds, ...], new: tuple[Bounds, ...]) -> bool:
     return True
 
 
-def _beyond_now(door: Door, outliers: View, sampling: Sampling) -> list[int]:
+def _beyond_now(door: SparkLake, outliers: View, sampling: Sampling) -> list[int]:
     """How many records are beyond each bound, from the part that keeps them."""
     part = next(p for p in outliers.every_part if indexed_column(p.plan, sampling))
     place = part.plan.columns.index(indexed_column(part.plan, sampling))

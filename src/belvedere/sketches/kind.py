@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from belvedere.derivations.registry import the_saves
 from belvedere.derivations.status import Status, pending_of
 from belvedere.errors import BelvedereError, Internal
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Corrupt
 from belvedere.sketches.definition import KIND, Definition
 from belvedere.sql.statements.sketches import (
@@ -36,7 +36,7 @@ class Sketches:
 
     word = "SKETCH"
 
-    def __init__(self, lake: Tables) -> None:
+    def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
         self._service: Service | None = None
         self.watching = False
@@ -45,10 +45,10 @@ class Sketches:
     def service(self) -> Service:
         """The sketches at work."""
         if self._service is None:
-            from belvedere.lake.spark_lake import Door
+            from belvedere.lake.spark_lake import SparkLake
             from belvedere.sketches.service import Service
 
-            if not isinstance(self._lake, Door):
+            if not isinstance(self._lake, SparkLake):
                 raise Internal("sketches are worked with where Spark is")
             self._service = Service(self._lake)
         return self._service

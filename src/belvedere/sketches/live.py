@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from belvedere.algebra.relations import Rel
 from belvedere.delta.stamps import Vector
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Saves
 from belvedere.sketches.capture.blocks import block
 from belvedere.sketches.capture.partitions import Bitmap
@@ -50,12 +50,12 @@ class Live:
         return sum(p.count for p in self.definition.partitions)
 
 
-def plan_of(lake: Tables, query: str) -> Rel:
+def plan_of(lake: ReadableLake, query: str) -> Rel:
     """The plan of a sketch's query."""
     return bind(query, Names(lake)).plan
 
 
-def engine_of(lake: Tables, definition: Definition) -> Engine | None:
+def engine_of(lake: ReadableLake, definition: Definition) -> Engine | None:
     """An empty engine for a sketch; None for one that is captured anew each time."""
     if definition.kept or definition.retired:
         return None
@@ -65,7 +65,7 @@ def engine_of(lake: Tables, definition: Definition) -> Engine | None:
     )
 
 
-def load(lake: Tables, saves: Saves, name: str) -> Live:
+def load(lake: ReadableLake, saves: Saves, name: str) -> Live:
     """A sketch as it was saved; `Corrupt` if it is not what was."""
     saved = saves.load(KIND, name)
     definition = Definition.from_json(saved.head.definition)

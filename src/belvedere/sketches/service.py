@@ -15,7 +15,7 @@ from belvedere.derivations.registry import the_saves
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.pins import Pins
 from belvedere.lake.records.saved_state import Corrupt
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.sketches.capture.clustering import Clustered, cluster
 from belvedere.sketches.definition import KIND, Definition
 from belvedere.sketches.live import Live, load, plan_of, save
@@ -43,7 +43,7 @@ class Service:
     is saved only when more upkeep than it is worth would be lost with the process, and at the end.
     """
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: SparkLake) -> None:
         self.door = door
         self._saves = the_saves(door)
         self._held: dict[str, Live] = {}

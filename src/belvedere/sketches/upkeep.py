@@ -25,8 +25,8 @@ from belvedere.execution.sources import Versions
 from belvedere.execution.steps import Steps
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import Gone
-from belvedere.lake.sessions.workspace import Work
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.sessions.workspace import Workspace
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.change_feed import Changes
 from belvedere.memory.declined import Declined
 from belvedere.memory.kinds import is_exact
@@ -87,7 +87,7 @@ class Maintained:
 class Upkeep:
     """One call that brings sketches to a vector; each change is read once for all of them."""
 
-    door: Door
+    door: SparkLake
     pins: Pins
     others: Collection[Definition] = ()
     """Sketches of the same call: a change is read with the columns that any of them uses."""
@@ -131,7 +131,7 @@ class Upkeep:
         return Live(definition, vector, bitmaps, engine, owed=inf, blooms=blooms)
 
     def _blooms(
-        self, engine: Engine, work: Work, held: Mapping[tuple[str, str], Bloom]
+        self, engine: Engine, work: Workspace, held: Mapping[tuple[str, str], Bloom]
     ) -> dict[tuple[str, str], Bloom]:
         """A filter for each key of a large table that others are joined with; worn ones anew."""
         found: dict[tuple[str, str], Bloom] = {}
@@ -237,7 +237,7 @@ class Upkeep:
         return changed_at_most(self.pins.table(table), old, new) or 0
 
     def _changes(
-        self, work: Work, definition: Definition, live: Live, target: Vector, table: str
+        self, work: Workspace, definition: Definition, live: Live, target: Vector, table: str
     ) -> Changes:
         used = (c for d in (definition, *self.others) for c in d.reads.get(table, ()))
         there = self.pins.table(table).types
@@ -248,7 +248,7 @@ class Upkeep:
 
     def _batches(
         self,
-        work: Work,
+        work: Workspace,
         live: Live,
         new: Vector,
         moving: Collection[str],
@@ -279,7 +279,7 @@ class Upkeep:
 
     def _versions(
         self,
-        work: Work,
+        work: Workspace,
         old: Vector,
         new: Vector,
         found: Mapping[str, Changes],
@@ -293,7 +293,7 @@ class Upkeep:
             {t: found[t].view for t in moving},
         )
 
-    def _rows(self, work: Work, held: Held, way: Move) -> Rows | None:
+    def _rows(self, work: Workspace, held: Held, way: Move) -> Rows | None:
         look_ups = LookUps(work, held, self.ran)
         way = Steps(work, held, look_ups, self.ran).taken(way)
         if isinstance(way.plan, Empty):
@@ -320,7 +320,7 @@ def _of_changes_alone(plan: Rel, changes: Mapping[str, pa.Table]) -> Rows | None
         return None
 
 
-def _watch(watched: Collection[Watched], found: Mapping[str, Changes], work: Work) -> None:
+def _watch(watched: Collection[Watched], found: Mapping[str, Changes], work: Workspace) -> None:
     """Recapture, which proves safety anew, if what safety relies on no longer holds."""
     for each in watched:
         changes = found.get(each.table)
@@ -336,7 +336,7 @@ def _watch(watched: Collection[Watched], found: Mapping[str, Changes], work: Wor
             )
 
 
-def _ends(changes: Changes, each: Watched, work: Work) -> tuple[Any, Any]:
+def _ends(changes: Changes, each: Watched, work: Workspace) -> tuple[Any, Any]:
     """The least and the greatest value that came."""
     if changes.held is not None:
         some = changes.held.filter(pc.greater(changes.held[SIGN], 0))

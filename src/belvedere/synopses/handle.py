@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.synopses.estimate.estimates import Estimate, Histogram
 from belvedere.synopses.sample.on_spark import Drawn
 from belvedere.synopses.sample.results import Results
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class SynopsisHandle:
     """A uniform sample of a join, as of its vector."""
 
-    def __init__(self, kept: Synopses, name: str, lake: Tables) -> None:
+    def __init__(self, kept: Synopses, name: str, lake: ReadableLake) -> None:
         self._kept = kept
         self._lake = lake
         self.name = name

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from belvedere.derivations.registry import the_saves
 from belvedere.derivations.status import Status, pending_of
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Head, Saves
 from belvedere.sql.binder.naming import did_you_mean
 from belvedere.sql.statements.synopses import (
@@ -28,7 +28,7 @@ from belvedere.views.catalog import canonical_name, is_view, shown_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
     from belvedere.synopses.handle import SynopsisHandle
     from belvedere.synopses.refresh import Bringer, Brought, Live
 
@@ -40,7 +40,7 @@ class Synopses:
 
     word = "SYNOPSIS"
 
-    def __init__(self, lake: Tables) -> None:
+    def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
         self._live: dict[str, Live] = {}
 
@@ -78,7 +78,7 @@ class Synopses:
             yield Bringer(self._door, saves, name, pins)
 
     @property
-    def _door(self) -> Door:
+    def _door(self) -> SparkLake:
         assert hasattr(self._lake, "spark"), "what only looks does not refresh"
         return self._lake  # type: ignore[return-value]
 

@@ -43,7 +43,7 @@ from belvedere.views.definition import Columns
 
 if TYPE_CHECKING:
     from belvedere.lake.records.saved_state import Saves
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 SAVED_AS = "synopsis"
 MEMORY = "BELVEDERE_SYNOPSIS_BYTES"
@@ -127,7 +127,9 @@ class Brought:
         return f"{self.name}: {self.strategy}{why}{rows}, {self.seconds:.2f} s"
 
 
-def declared(door: Door, shown: str, query: str, kind: Kind, lead: str) -> tuple[Definition, Plan]:
+def declared(
+    door: SparkLake, shown: str, query: str, kind: Kind, lead: str
+) -> tuple[Definition, Plan]:
     """The definition that a statement makes, checked; nothing is built."""
     names = Names(door)
     with as_not_read(door, query):
@@ -144,7 +146,7 @@ def declared(door: Door, shown: str, query: str, kind: Kind, lead: str) -> tuple
     return Definition(shown, query, kind, seed, keys, reads, dict(names.seen), known), planned
 
 
-def _known(door: Door, found: Region) -> Known:
+def _known(door: SparkLake, found: Region) -> Known:
     """What the logs say of the columns that are read."""
     rows: dict[str, int] = {}
     bounds: dict[tuple[str, str], tuple[int, int]] = {}
@@ -175,7 +177,7 @@ def _region(door: Any, definition: Definition) -> Region:
     return region(definition.query, Names(door, recorded=definition.sources))
 
 
-def _keys(door: Door, found: Region) -> dict[str, Sequence[str]]:
+def _keys(door: SparkLake, found: Region) -> dict[str, Sequence[str]]:
     keys = {p.table: lake_keys.key_of(door.table(p.table)) for p in found.positions}
     return {t: k for t, k in keys.items() if k is not None}
 
@@ -195,7 +197,7 @@ def _refuse_types(table: str, columns: Mapping[str, str]) -> None:
 class Bringer:
     """Brings one synopsis forward, in one call."""
 
-    def __init__(self, door: Door, saves: Saves, name: str, pins: Pins) -> None:
+    def __init__(self, door: SparkLake, saves: Saves, name: str, pins: Pins) -> None:
         self.door, self.saves, self.name, self.pins = door, saves, name, pins
         self.started = time.perf_counter()
 

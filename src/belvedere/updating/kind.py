@@ -16,7 +16,7 @@ from belvedere.derivations.registry import the_saves
 from belvedere.derivations.status import Pending, Status
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.joins.join_trees import join_tree
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.sql.names import parts, quote
 from belvedere.sql.render import render
 from belvedere.sql.statements.updatable_views import (
@@ -54,7 +54,7 @@ from belvedere.views.catalog import canonical_name, is_view
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 _UNUSABLE = "what was saved of its rows could not be used"
 
@@ -64,7 +64,7 @@ class UpdatableViews:
 
     word = "UPDATABLE VIEW"
 
-    def __init__(self, lake: Tables) -> None:
+    def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
         self._held: dict[str, Held] = {}
         self._built_again: set[str] = set()
@@ -206,7 +206,7 @@ class UpdatableViews:
         return self._held[name]
 
     @property
-    def _door(self) -> Door:
+    def _door(self) -> SparkLake:
         return self._lake  # type: ignore[return-value]
 
     @property
@@ -335,7 +335,7 @@ def shown_as(name: str) -> str:
     return quote(parts(name)[-1])
 
 
-def read_sql(lake: Tables, held: Held) -> str:
+def read_sql(lake: ReadableLake, held: Held) -> str:
     """The query of the catalog view: the tables at the vector's versions, each row once."""
 
     def source(leaf: Scan | Change) -> exp.Table:

@@ -18,7 +18,7 @@ from belvedere.delta.statistics import bounds_of_all
 from belvedere.delta.tables import Table
 from belvedere.errors import Unsupported
 from belvedere.joins.normal_form import Shape
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import key_of
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
@@ -26,12 +26,12 @@ from belvedere.updating.side_effects.neighbours import agreeing
 from belvedere.updating.translate.constraints import BaseRow
 
 if TYPE_CHECKING:
-    from belvedere.lake.sessions.workspace import Work
+    from belvedere.lake.sessions.workspace import Workspace
 
 MOST_ROWS = 100_000_000
 
 
-def whole(lake: Tables, table: Table, version: int, columns: Sequence[str]) -> pa.Table:
+def whole(lake: ReadableLake, table: Table, version: int, columns: Sequence[str]) -> pa.Table:
     """Some columns of a version, without Spark where the files can be read as they are."""
     found = read_whole(table, version, columns, MOST_ROWS)
     if found is not None:
@@ -43,7 +43,7 @@ def whole(lake: Tables, table: Table, version: int, columns: Sequence[str]) -> p
     return rows.cast(arrow_schema(kinds))
 
 
-def spark_of(lake: Tables, table: Table) -> AbstractContextManager[Work]:
+def spark_of(lake: ReadableLake, table: Table) -> AbstractContextManager[Workspace]:
     """Spark, for a table that cannot be read without."""
     work = getattr(lake, "work", None)
     if work is None:
@@ -52,7 +52,7 @@ def spark_of(lake: Tables, table: Table) -> AbstractContextManager[Work]:
             hint="use it from a lake that has Spark",
             reason="NEEDS_SPARK",
         )
-    found: AbstractContextManager[Work] = work()
+    found: AbstractContextManager[Workspace] = work()
     return found
 
 
@@ -86,7 +86,7 @@ def row_count(table: Table) -> int | None:
 class LakeFinder:
     """Rows of a view's tables by value, at the versions of a vector: in their files, or by Spark."""
 
-    def __init__(self, lake: Tables, shape: Shape, vector: Vector) -> None:
+    def __init__(self, lake: ReadableLake, shape: Shape, vector: Vector) -> None:
         self._lake, self._used, self._vector = lake, shape.used, vector
         self._tables = {t: lake.table(t) for t in shape.tables}
 
@@ -130,7 +130,7 @@ def _best(table: Table, columns: Sequence[str]) -> str | None:
 class LakeSource:
     """Rows of a lake's tables by value, each table at the version at which it was asked first."""
 
-    def __init__(self, lake: Tables) -> None:
+    def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
         self._tables: dict[str, Table] = {}
         self._known: dict[tuple[str, tuple[tuple[str, Any], ...]], list[BaseRow]] = {}

@@ -13,7 +13,7 @@ from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid, Unsupported
 from belvedere.joins.join_trees import Keys, Tree, join_tree
 from belvedere.joins.normal_form import Shape, normal_form
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Corrupt
 from belvedere.lake.tables.declared_keys import key_of
 from belvedere.sql.binder.bind import Bound, bind
@@ -90,7 +90,7 @@ class Brought:
         return f"{self.view}: {self.strategy}{why}, {self.rows_changed} changed rows"
 
 
-def compiled(lake: Tables, query: str, name: str) -> tuple[Bound, Shape]:
+def compiled(lake: ReadableLake, query: str, name: str) -> tuple[Bound, Shape]:
     """A view's query in normal form; `Unsupported` if it reads a view."""
     names = Names(lake, (name,))
     with as_not_read(lake, query):
@@ -104,13 +104,13 @@ def compiled(lake: Tables, query: str, name: str) -> tuple[Bound, Shape]:
     return bound, normal_form(bound)
 
 
-def declared_keys(lake: Tables, shape: Shape) -> dict[str, tuple[str, ...]]:
+def declared_keys(lake: ReadableLake, shape: Shape) -> dict[str, tuple[str, ...]]:
     """The declared keys of a view's tables."""
     found = {t: key_of(lake.table(t)) for t in shape.tables}
     return {t: key for t, key in found.items() if key is not None}
 
 
-def usual_lookups(lake: Tables, shape: Shape) -> Where:
+def usual_lookups(lake: ReadableLake, shape: Shape) -> Where:
     """Where rows are looked up unless a user says so: large tables stay where they are."""
     counts = [row_count(lake.table(t)) for t in shape.tables]
     few = None not in counts and sum(n for n in counts if n is not None) <= MOST_HELD
@@ -118,7 +118,7 @@ def usual_lookups(lake: Tables, shape: Shape) -> Where:
     return Where.MEMORY if few or hidden else Where.TABLES
 
 
-def _in_tables(lake: Tables, definition: Mapping[str, Any]) -> Held:
+def _in_tables(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:
     """A view whose rows stay in its tables: nothing is read."""
     bound, shape = compiled(lake, definition["query"], definition["name"])
     keys = declared_keys(lake, shape)
@@ -137,7 +137,7 @@ def _in_tables(lake: Tables, definition: Mapping[str, Any]) -> Held:
     return replace(found, tabled=_tabled(lake, found))
 
 
-def _tabled(lake: Tables, held: Held) -> Tabled | None:
+def _tabled(lake: ReadableLake, held: Held) -> Tabled | None:
     """The summary of a view as its tables have it now, if it is kept there; without Spark, none."""
     definition = held.definition
     if not definition.get("summary") or not hasattr(lake, "work"):
@@ -145,7 +145,7 @@ def _tabled(lake: Tables, held: Held) -> Tabled | None:
     return Tabled(lake, definition["name"], held.tree, definition.get("pieces", ()))  # type: ignore[arg-type]
 
 
-def built(lake: Tables, definition: Mapping[str, Any]) -> Held:
+def built(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:
     """A view's filter from its tables at their newest versions."""
     if definition.get("lookups") == Where.TABLES.value:
         held = _in_tables(lake, definition)
@@ -196,7 +196,7 @@ def _told(made: Filter, choice: Choice | None) -> dict[str, Any]:
     return {"chosen": {"sample": choice.sample, "bound": choice.bound, "errors": errors}}
 
 
-def save(lake: Tables, name: str, held: Held) -> None:
+def save(lake: ReadableLake, name: str, held: Held) -> None:
     """Save where a view is; its rows too, once enough of them changed.
 
     Rows that were saved before are brought to the view's vector when they are loaded. A state that
@@ -228,7 +228,7 @@ def _as_saved(keys: Keys) -> dict[str, list[str]]:
     return {t: list(k) for t, k in keys.items()}
 
 
-def saved_vector(lake: Tables, name: str) -> Vector:
+def saved_vector(lake: ReadableLake, name: str) -> Vector:
     """Where a saved view is: ahead of its saved rows, if that was noted."""
     saves = the_saves(lake)
     rows = saves.head(KIND, name).vector
@@ -242,7 +242,7 @@ def saved_vector(lake: Tables, name: str) -> Vector:
     return moved if ahead else rows
 
 
-def load(lake: Tables, name: str) -> Held:
+def load(lake: ReadableLake, name: str) -> Held:
     """A view's saved state, or its filter built again if that cannot be used."""
     saves = the_saves(lake)
     try:
@@ -269,7 +269,7 @@ def load(lake: Tables, name: str) -> Held:
     return built(lake, definition) if isinstance(found, str) else found[0]
 
 
-def forget(lake: Tables, name: str) -> None:
+def forget(lake: ReadableLake, name: str) -> None:
     """Take a saved view away."""
     made = the_saves(lake).head(KIND, name).definition.get("pieces")
     if made:
@@ -278,7 +278,9 @@ def forget(lake: Tables, name: str) -> None:
     the_saves(lake).drop(KIND, name)
 
 
-def bring(lake: Tables, held: Held, only: Collection[str] | None = None) -> tuple[Held, Brought]:
+def bring(
+    lake: ReadableLake, held: Held, only: Collection[str] | None = None
+) -> tuple[Held, Brought]:
     """A view's filter at its tables' newest versions, or some tables' only."""
     name = held.definition["name"]
     some = held.shape.tables if only is None else only
@@ -335,7 +337,7 @@ def _advanced(tables: Mapping[str, Table], held: Held, to: Vector) -> tuple[Held
 
 
 def _rebuilt(
-    lake: Tables, held: Held, table: str, only: Collection[str] | None
+    lake: ReadableLake, held: Held, table: str, only: Collection[str] | None
 ) -> tuple[Held, Brought]:
     if only is not None:
         raise Invalid(

@@ -26,7 +26,7 @@ from belvedere.execution.strategies import REASONS, Strategy, blocked
 from belvedere.lake.offline import VIEW_PROPERTY
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import computing
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables import catalog as lake_catalog
 from belvedere.lake.writes import commits
 from belvedere.sql.binder.bind import bind
@@ -49,7 +49,7 @@ from belvedere.views.state import Bag
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
 
 
-def plan_view(door: Door, statement: CreateView) -> View:
+def plan_view(door: SparkLake, statement: CreateView) -> View:
     """The view a statement declares, compiled and checked; nothing is written."""
     name = canonical_name(door, statement.name)
     settings = {key: str(door.spark.conf.get(key)) for key in SETTINGS}
@@ -101,7 +101,7 @@ def _refuse_if_read_otherwise(
         )
 
 
-def _with_parts(door: Door, view: View) -> View:
+def _with_parts(door: SparkLake, view: View) -> View:
     """The view, with what is worth keeping of its plan in tables of their own."""
     if Policy(view.definition.policy) is Policy.FULL:
         return view
@@ -110,7 +110,7 @@ def _with_parts(door: Door, view: View) -> View:
     return assembled(replace(view.definition, parts=places), view.bound, view.stored)
 
 
-def create_view(door: Door, statement: CreateView) -> View | None:
+def create_view(door: SparkLake, statement: CreateView) -> View | None:
     """Create a view and fill it; None if it exists and that was allowed."""
     name = canonical_name(door, statement.name)
     existing = is_view(door, name)
@@ -136,7 +136,7 @@ def create_view(door: Door, statement: CreateView) -> View | None:
     return view
 
 
-def fill_view(door: Door, view: View) -> None:
+def fill_view(door: SparkLake, view: View) -> None:
     """Compute a view that was planned, and show it under its name.
 
     A view that it replaces has its rows until the new ones are there.
@@ -153,7 +153,7 @@ def fill_view(door: Door, view: View) -> None:
     show(door, view)
 
 
-def drop_view(door: Door, name: str, *, if_exists: bool = False) -> bool:
+def drop_view(door: SparkLake, name: str, *, if_exists: bool = False) -> bool:
     """Drop a view with its state; False if there was none and that was allowed."""
     canonical = canonical_name(door, name)
     stored = stored_of(canonical)
@@ -167,7 +167,7 @@ def drop_view(door: Door, name: str, *, if_exists: bool = False) -> bool:
     return True
 
 
-def alter_policy(door: Door, name: str, policy: Policy) -> None:
+def alter_policy(door: SparkLake, name: str, policy: Policy) -> None:
     """Give a view another refresh policy."""
     view = the_view(door, name)
     definition = replace(view.definition, policy=policy.value)
@@ -176,12 +176,12 @@ def alter_policy(door: Door, name: str, policy: Policy) -> None:
     door.set_properties(stored, {VIEW_PROPERTY: definition.to_json()})
 
 
-def show(door: Door, view: View, version: int | None = None) -> None:
+def show(door: SparkLake, view: View, version: int | None = None) -> None:
     """Put the view under its name: exactly the declared columns, read from the stored table."""
     lake_catalog.create_view(door, canonical_name(door, view.name), read_sql(door, view, version))
 
 
-def read_sql(door: Door, view: View, version: int | None = None) -> str:
+def read_sql(door: SparkLake, view: View, version: int | None = None) -> str:
     """The query of the catalog view, over the newest version of the stored table or another."""
     declared = (
         Output(name, col(plan))
@@ -191,14 +191,14 @@ def read_sql(door: Door, view: View, version: int | None = None) -> str:
     return render(Project(view.read, tuple(declared)), lambda _: stored.copy()).sql(dialect="spark")
 
 
-def _fill(door: Door, view: View) -> None:
+def _fill(door: SparkLake, view: View) -> None:
     with Pins(door) as pins, Ledger(door.journal) as ledger, computing(f"view {view.name!r}"):
         for part in view.every_part:
             ledger.add(_filled(door, part, pins))
         ledger.add(_filled(door, view, pins))
 
 
-def _filled(door: Door, view: View, pins: Pins) -> Record | None:
+def _filled(door: SparkLake, view: View, pins: Pins) -> Record | None:
     meter = Meter()
     how = note("create", "", meter.began)
     tables = {t: pins.table(t) for t in (*view.inputs, *view.tables)}
@@ -219,13 +219,13 @@ def _filled(door: Door, view: View, pins: Pins) -> Record | None:
     return meter.record(door, view, stamp, {}, None, pins.table)
 
 
-def _drop(door: Door, name: str) -> None:
+def _drop(door: SparkLake, name: str) -> None:
     lake_catalog.drop_view(door, name)
     _drop_parts(door, name)
     lake_catalog.drop_table(door, stored_of(name))
 
 
-def _drop_parts(door: Door, name: str, after: int = 0) -> None:
+def _drop_parts(door: SparkLake, name: str, after: int = 0) -> None:
     """Drop a view's parts, those after some number."""
     stored, number = stored_of(name), after + 1
     while door.exists(part := part_of(stored, number)):
@@ -233,7 +233,9 @@ def _drop_parts(door: Door, name: str, after: int = 0) -> None:
         number += 1
 
 
-def _declared(door: Door, query: str, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _declared(
+    door: SparkLake, query: str, settings: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
     """The columns Spark gives the query, refused where they cannot be stored."""
     columns = tuple(door.output_schema(query, settings))
     for name, kind in columns:
@@ -271,7 +273,7 @@ def _refuse_maps(view: View) -> None:
             )
 
 
-def _refuse_nested_char(door: Door, view: View) -> None:
+def _refuse_nested_char(door: SparkLake, view: View) -> None:
     """CHAR within an array, a struct or a map would stay CHAR where it is stored: Delta cannot merge that."""
     for column in view.state.columns:
         place = origin(view.state.plan, column)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from belvedere.delta.lookups import KEYS
 from belvedere.delta.tables import Table
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import foreign_keys
 from belvedere.views.catalog import canonical_name
 from belvedere.views.definition import View
@@ -27,7 +27,7 @@ class Reference:
         return f"{self.child}.{self.column} -> {self.parent}.{self.key}"
 
 
-def references(lake: Tables, view: View, table: Callable[[str], Table]) -> list[Reference]:
+def references(lake: ReadableLake, view: View, table: Callable[[str], Table]) -> list[Reference]:
     """The foreign keys that a view may rely on: it reads both columns, which are of one type."""
     found = []
     for child in view.tables:
@@ -47,7 +47,7 @@ def _read(view: View, table: str, column: str) -> tuple[str, str] | None:
     return used.get(column.lower())
 
 
-def told(lake: Tables, view: View) -> list[tuple[str, str]]:
+def told(lake: ReadableLake, view: View) -> list[tuple[str, str]]:
     """For an explanation: which of them are known to hold at the versions the view has."""
     found = references(lake, view, lake.table)
     stamp = lake.stamp(lake.table(view.stored)).stamp

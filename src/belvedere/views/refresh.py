@@ -31,8 +31,8 @@ from belvedere.execution.steps import Steps
 from belvedere.execution.strategies import REASONS, Choice, Strategy, choose
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import Gone, StateMismatch, computing, reading
-from belvedere.lake.sessions.workspace import Work
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.sessions.workspace import Workspace
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.change_feed import Changes
 from belvedere.lake.writes import commits
 from belvedere.rules.outward import SMALL
@@ -80,7 +80,7 @@ class Refreshed:
 
 
 def refresh(
-    door: Door,
+    door: SparkLake,
     name: str,
     *,
     full: bool = False,
@@ -104,7 +104,7 @@ def refresh(
 
 @dataclass
 class _Refresh:
-    door: Door
+    door: SparkLake
     view: View
     pins: Pins
     full: bool
@@ -444,13 +444,13 @@ class _Refresh:
         more = {BEHIND: ", ".join(behind)} if behind else {}
         return replace(stamp, note={**how, **more})
 
-    def _changes(self, work: Work, name: str, old: Position, new: Position) -> Changes:
+    def _changes(self, work: Workspace, name: str, old: Position, new: Position) -> Changes:
         columns = list(self.view.used(name))
         return self.pins.changes(work, name, old.version, new.version, columns)
 
     def _versions(
         self,
-        work: Work,
+        work: Workspace,
         before: Vector,
         after: Vector,
         views: Mapping[str, Callable[[], str]] | None = None,

@@ -17,7 +17,7 @@ from tests.chances import by_chance
 from tests.synopses.streams import EQUALITY, FILTERED, SELF, Case, Changes
 
 
-class Work:
+class Workspace:
     """What `draw` asks of a Spark session, of DuckDB."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Frame:
 
 
 def drawn(case: Case, changes: Changes, kind: Kind, seed: int) -> Drawn:
-    work = Work()
+    work = Workspace()
     tables = {}
     for table, rows in changes.database.items():
         tables[table] = work.register(table, Frame(case.arrow(table, rows)))
@@ -100,7 +100,7 @@ def test_draws_are_uniform() -> None:
 
 def grown(case: Case, kind: Kind, seed: int, batches: list[tuple[str, list[Any]]]) -> Drawn:
     """A sample drawn first of what one half of some batches brought, then from what the other half did."""
-    work, half = Work(), len(batches) // 2
+    work, half = Workspace(), len(batches) // 2
     plan, database = case.plan(collapse=False), {t: list[Any]() for t in case.schemas}
     for table, rows in batches[:half]:
         database[table] += rows

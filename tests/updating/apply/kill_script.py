@@ -14,7 +14,7 @@ from typing import Any
 
 from belvedere.lake.writes import row_replacement
 from belvedere.updating.apply import base_changes, updates
-from tests.updating import shelf_lake
+from tests.updating import offline_lake
 
 STEPS: dict[str, tuple[Any, str]] = {
     "write the intent": (base_changes.Applying, "write_intent"),
@@ -22,7 +22,7 @@ STEPS: dict[str, tuple[Any, str]] = {
     "second commit": (row_replacement, "by_delta_rs"),
     "third commit": (row_replacement, "by_delta_rs"),
     "forget": (base_changes.Applying, "forget"),
-    "move the vector": (shelf_lake, "fresh"),
+    "move the vector": (offline_lake, "fresh"),
     "check": (updates, "checked"),
     "undo": (base_changes.Applying, "_undo"),
 }
@@ -37,7 +37,7 @@ def main(directory: str, step: str, when: str, what: str) -> None:
     setattr(owner, name, _deadly(getattr(owner, name), step, when))
     if step == "undo":
         setattr(base_changes.Applying, "commit", lambda *_: False)  # noqa: B010
-    shelf_lake.update(Path(directory), **{what: ASKED[what]})
+    offline_lake.update(Path(directory), **{what: ASKED[what]})
 
 
 def _deadly(run: Callable[..., Any], step: str, when: str) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from belvedere.delta.tables import Table
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import FOREIGN_KEYS_PROPERTY
 from belvedere.lake.writes import row_replacement
 from belvedere.lake.writes.row_replacement import Exchange
@@ -31,9 +31,9 @@ from belvedere.updating.side_effects.checks import Check
 from belvedere.updating.state import KIND, bring, built, save, saved_vector
 from belvedere.updating.summary.estimate import Estimate
 from tests.lake.damages import DAMAGES, cut_off, emptied, gone
-from tests.updating import shelf_lake
+from tests.updating import offline_lake
 from tests.updating.apply.kill_script import ASKED, OLD, ROW
-from tests.updating.shelf_lake import make, put_property, rows, update, view
+from tests.updating.offline_lake import make, put_property, rows, update, view
 
 SCRIPT = Path(__file__).with_name("kill_script.py")
 NEW = tuple(ROW.values())
@@ -45,9 +45,9 @@ def lake(tmp_path: Path) -> Path:
 
 
 def check(directory: Path, mode: str = "AUTO", **asked: Any) -> Check:
-    shelf = Shelf(directory)
+    shelf = OfflineLake(directory)
     wanted = Update.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
-    return run_check(shelf, shelf_lake.fresh(shelf), wanted, mode)
+    return run_check(shelf, offline_lake.fresh(shelf), wanted, mode)
 
 
 def test_an_insertion_reuses_base_rows_that_are_there(lake: Path) -> None:
@@ -87,8 +87,8 @@ def test_what_cannot_be_made_at_all_is_refused_although_side_effects_are_allowed
 
 
 def test_candidates_are_counted_where_that_was_asked_for(lake: Path) -> None:
-    shelf = Shelf(lake)
-    definition = {"name": "v", "query": shelf_lake.QUERY, "root": "item", "percent": 0.0}
+    shelf = OfflineLake(lake)
+    definition = {"name": "v", "query": offline_lake.QUERY, "root": "item", "percent": 0.0}
     numbers = []
     for count in (0, 1, 2):
         held = built(shelf, {**definition, "candidates": count})
@@ -99,8 +99,8 @@ def test_candidates_are_counted_where_that_was_asked_for(lake: Path) -> None:
 
 
 def test_the_root_that_was_sampled_stays(lake: Path) -> None:
-    shelf = Shelf(lake)
-    definition = {"name": "v", "query": shelf_lake.QUERY, "root": None, "percent": 10.0}
+    shelf = OfflineLake(lake)
+    definition = {"name": "v", "query": offline_lake.QUERY, "root": None, "percent": 10.0}
     held = built(shelf, definition)
     assert held.definition["chosen"]["sample"] >= 1
     assert {t for t, _ in held.definition["chosen"]["errors"]} == set(held.shape.tables)
@@ -198,14 +198,14 @@ def test_bad_rows_are_refused_before_anything_is_written(
 
 
 def test_a_change_by_someone_else_is_noticed_and_the_update_made_on_it(lake: Path) -> None:
-    shelf = Shelf(lake)
-    held = shelf_lake.fresh(shelf)
+    shelf = OfflineLake(lake)
+    held = offline_lake.fresh(shelf)
     write_deltalake(
         str(lake / "item"), pa.table({"line": [7], "orders": [11], "item": ["s"]}), mode="append"
     )
     stale = Intent("contacts", 1, (Part("item", held.vector["item"].version, (), ({"line": 8},)),))
     with pytest.raises(Overtaken):
-        shelf_lake.applying(shelf).apply(stale)
+        offline_lake.applying(shelf).apply(stale)
     assert {r["line"] for r in rows(lake)["item"]} == {7, 100, 101, 102, 103}
     assert (1, "ann", 11, 6, 7, "s") in view(lake)
     update(lake, insert=ROW)
@@ -233,7 +233,7 @@ def test_a_commit_that_someone_came_before_is_undone(
     with pytest.raises(Overtaken):
         update(lake, insert=ROW)
     assert rows(lake) == before
-    assert not shelf_lake.applying(Shelf(lake)).path("contacts").exists()
+    assert not offline_lake.applying(OfflineLake(lake)).path("contacts").exists()
 
 
 def test_a_row_that_someone_deletes_meanwhile_stays_deleted(
@@ -281,14 +281,14 @@ def test_what_someone_appends_while_a_commit_is_made_stays_and_the_update_is_mad
 
 def test_what_cannot_be_written_is_said_and_nothing_of_the_update_is_left(lake: Path) -> None:
     put_property(lake / "item", "delta.constraints.now", "year(current_date()) > 2000")
-    before, shelf = rows(lake), Shelf(lake)
+    before, shelf = rows(lake), OfflineLake(lake)
     parts = (
         Part(
             "customer", shelf.table("customer").version, (), ({"id": 4, "name": "d", "note": None},)
         ),
         Part("item", shelf.table("item").version, (), ({"line": 8, "orders": 10, "item": "x"},)),
     )
-    intent, applying = Intent("contacts", 1, parts), shelf_lake.applying(shelf)
+    intent, applying = Intent("contacts", 1, parts), offline_lake.applying(shelf)
     with pytest.raises(Unsupported) as refused:
         applying.apply(intent)
     assert refused.value.reason == "UNWRITABLE_TABLE"
@@ -298,7 +298,7 @@ def test_what_cannot_be_written_is_said_and_nothing_of_the_update_is_left(lake: 
     )
     applying.write_intent(again)
     applying.commit(again, again.parts[0])
-    assert shelf_lake.settle(shelf)
+    assert offline_lake.settle(shelf)
     assert rows(lake) == before
 
 
@@ -306,7 +306,7 @@ def test_what_cannot_be_written_is_said_and_nothing_of_the_update_is_left(lake: 
 def test_a_process_that_was_connected_before_settles_a_killed_update_first(
     lake: Path, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    views, merge, calls = UpdatableViews(Shelf(lake)), row_replacement.by_delta_rs, [0]
+    views, merge, calls = UpdatableViews(OfflineLake(lake)), row_replacement.by_delta_rs, [0]
 
     def killed(table: Table, rows: Exchange, version: int) -> None:
         calls[0] += 1
@@ -323,13 +323,13 @@ def test_a_process_that_was_connected_before_settles_a_killed_update_first(
         case "check":
             views.check("contacts", insert={**ROW, "line": 300})
         case "advance":
-            views.advance("contacts", list(shelf_lake.TABLES))
+            views.advance("contacts", list(offline_lake.TABLES))
         case _:
             views.explain("contacts")
-    assert not shelf_lake.applying(Shelf(lake)).path("contacts").exists()
+    assert not offline_lake.applying(OfflineLake(lake)).path("contacts").exists()
     assert view(lake) == before - {tuple(OLD.values())} | {NEW}
-    seen = saved_vector(Shelf(lake), "contacts")
-    now = {t: Shelf(lake).table(t).position for t in shelf_lake.TABLES}
+    seen = saved_vector(OfflineLake(lake), "contacts")
+    now = {t: OfflineLake(lake).table(t).position for t in offline_lake.TABLES}
     assert seen == now
 
 
@@ -355,10 +355,10 @@ def half_made(lake: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_damaged_record_of_a_half_made_update_stops_that_view_and_only_that(
     half_made: Path, damage: Callable[[Path], None]
 ) -> None:
-    shelf = Shelf(half_made)
-    definition = {"name": "other", "query": shelf_lake.QUERY, "root": "item", "percent": 10.0}
+    shelf = OfflineLake(half_made)
+    definition = {"name": "other", "query": offline_lake.QUERY, "root": "item", "percent": 10.0}
     save(shelf, "other", built(shelf, definition))
-    path, before = shelf_lake.applying(shelf).path("contacts"), rows(half_made)
+    path, before = offline_lake.applying(shelf).path("contacts"), rows(half_made)
     damage(path)
     views = UpdatableViews(shelf)
     for stopped in (
@@ -384,7 +384,7 @@ def test_a_damaged_record_of_a_half_made_update_stops_that_view_and_only_that(
 
 
 def test_no_flipped_bit_of_a_record_reaches_the_tables(half_made: Path) -> None:
-    applying, before = shelf_lake.applying(Shelf(half_made)), rows(half_made)
+    applying, before = offline_lake.applying(OfflineLake(half_made)), rows(half_made)
     path = applying.path("contacts")
     whole = path.read_bytes()
     for place in range(len(whole)):
@@ -400,7 +400,7 @@ def test_no_flipped_bit_of_a_record_reaches_the_tables(half_made: Path) -> None:
 
 
 def test_a_record_that_an_earlier_release_left_is_settled(half_made: Path) -> None:
-    applying = shelf_lake.applying(Shelf(half_made))
+    applying = offline_lake.applying(OfflineLake(half_made))
     path = applying.path("contacts")
     path.write_bytes(path.read_bytes().partition(b"\n")[2])
     assert applying.settle("contacts", lambda: None)
@@ -412,15 +412,15 @@ def test_the_update_of_a_view_whose_state_is_damaged_is_still_told_if_it_cannot_
 ) -> None:
     cut_off(half_made / ".belvedere" / "updating" / "contacts.intent")
     emptied(half_made / ".belvedere" / "updating" / "contacts.state")
-    views = UpdatableViews(Shelf(half_made))
+    views = UpdatableViews(OfflineLake(half_made))
     assert list(views.names()) == []
     ((told,),) = [views.status()]
     assert "was begun and not ended" in told.error
 
 
 def test_rows_that_are_not_held_may_go_and_the_view_is_built_again(lake: Path) -> None:
-    shelf = Shelf(lake)
-    held = shelf_lake.fresh(shelf)
+    shelf = OfflineLake(lake)
+    held = offline_lake.fresh(shelf)
     held.filter.base.tables["item"].counts[:] = 0
     DeltaTable(str(lake / "item")).delete("line = 100")
     after, done = bring(shelf, held)
@@ -477,15 +477,15 @@ def kill(lake: Path, step: str, when: str, what: str) -> None:
         capture_output=True,
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
-    shelf_lake.settle(Shelf(lake))
-    assert shelf_lake.view_at_its_vector(lake) == view(lake)
+    offline_lake.settle(OfflineLake(lake))
+    assert offline_lake.view_at_its_vector(lake) == view(lake)
     gone = {tuple(OLD.values())} if what == "update" else set()
     whole = {n: len(r) for n, r in rows(lake).items()}
     made = {"customer": 4, "orders": 4, "item": 5 - len(gone)}
     assert (view(lake), rows(lake)) == before or (
         view(lake) == before[0] - gone | {NEW} and whole == made
     )
-    assert not shelf_lake.applying(Shelf(lake)).path("contacts").exists()
+    assert not offline_lake.applying(OfflineLake(lake)).path("contacts").exists()
     if NEW not in view(lake):
         update(lake, **{what: ASKED[what]})
         assert NEW in view(lake)
@@ -511,8 +511,8 @@ def test_a_summary_in_tables_is_asked_only_of_what_the_tables_allow(
             return Estimate(1.0)
 
     row = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
-    shelf = Shelf(lake)
-    held = shelf_lake.fresh(shelf)
+    shelf = OfflineLake(lake)
+    held = offline_lake.fresh(shelf)
     if possible == "there":
         with pytest.raises(Invalid, match="already"):
             estimated(shelf, held, Summary(), ViewRow(row))  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ class Frame:
         return self.rows
 
 
-class Door:
+class SparkLake:
     """Answers every query with the same rows, and knows what was asked."""
 
     def __init__(self, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
@@ -46,7 +46,7 @@ class Door:
 
 def ask(text: str, columns: list[str], *rows: tuple[Any, ...]) -> tuple[Update, str]:
     door, kind = (
-        Door(columns, list(rows)),
+        SparkLake(columns, list(rows)),
         WriteKind(text.replace("WITH q AS (SELECT 1) ", "").split()[0]),
     )
     found = requested(door, "`v`", COLUMNS, kind, text)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ import pytest
 
 from belvedere.errors import Invalid, Unsupported
 from belvedere.joins.join_trees import join_tree
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.updating import reading, state
 from belvedere.updating.apply.updates import Update, run_check
 from belvedere.updating.side_effects import neighbours as near_module
@@ -27,9 +27,9 @@ from belvedere.updating.side_effects.on_spark import Engine
 from belvedere.updating.state import Where, built, save, usual_lookups
 from belvedere.updating.summary.base_tables import held_columns
 from belvedere.updating.summary.filter import Lookups
-from tests.updating import shelf_lake
+from tests.updating import offline_lake
 from tests.updating.cases import Case, Row, random_case
-from tests.updating.shelf_lake import QUERY, make
+from tests.updating.offline_lake import QUERY, make
 from tests.updating.summary.test_filter import engine, rules
 from tests.updating.translate.test_translator import Lists, view_row
 
@@ -238,9 +238,9 @@ DEFINITION: dict[str, Any] = {
 }
 
 
-def put(directory: Path) -> Shelf:
-    """The lake of `shelf_lake`, its view's rows in the tables."""
-    lake = Shelf(make(directory))
+def put(directory: Path) -> OfflineLake:
+    """The lake of `offline_lake`, its view's rows in the tables."""
+    lake = OfflineLake(make(directory))
     save(lake, "contacts", built(lake, DEFINITION))
     return lake
 
@@ -255,19 +255,19 @@ def test_updates_go_through_a_view_whose_rows_stay_in_the_tables(
 
     monkeypatch.setattr(state, "whole", never)
     monkeypatch.setattr(reading, "whole", never)
-    before = shelf_lake.view(tmp_path)
+    before = offline_lake.view(tmp_path)
     row = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 200, "item": "q"}
-    done = shelf_lake.update(tmp_path, insert=row)
+    done = offline_lake.update(tmp_path, insert=row)
     assert {t for t, *_ in done.tables} == {"customer", "orders", "item"}
-    assert shelf_lake.view(tmp_path) == before | {tuple(row.values())}
-    shelf_lake.update(tmp_path, update=(row, {**row, "item": "r"}))
-    shelf_lake.update(tmp_path, delete={**row, "item": "r"})
-    assert shelf_lake.view(tmp_path) == before
+    assert offline_lake.view(tmp_path) == before | {tuple(row.values())}
+    offline_lake.update(tmp_path, update=(row, {**row, "item": "r"}))
+    offline_lake.update(tmp_path, delete={**row, "item": "r"})
+    assert offline_lake.view(tmp_path) == before
     dangling = {"customer": 9, "name": "new", "orders": 12, "day": 7, "line": 102, "item": "c"}
     with pytest.raises(Invalid, match="103"):
-        shelf_lake.update(tmp_path, insert=dangling)
-    assert shelf_lake.update(tmp_path, insert=dangling, allowed=True).extra == 1
-    held = shelf_lake.fresh(lake)
+        offline_lake.update(tmp_path, insert=dangling)
+    assert offline_lake.update(tmp_path, insert=dangling, allowed=True).extra == 1
+    held = offline_lake.fresh(lake)
     assert held.rows is None
     assert held.vector == {t: lake.table(t).position for t in held.shape.tables}
     more = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 300, "item": "q"}
@@ -281,14 +281,14 @@ def test_of_too_many_rows_without_spark_nothing_is_said(
     lake = put(tmp_path)
     one = {"customer": 9, "name": "new", "orders": 12, "day": 7, "line": 102, "item": "c"}
     both = Update.of([one, {**one, "line": 103, "item": "d"}], None, None)
-    assert run_check(lake, shelf_lake.fresh(lake), both, "AUTO").possible == "yes"
+    assert run_check(lake, offline_lake.fresh(lake), both, "AUTO").possible == "yes"
     monkeypatch.setattr(near_module, "MOST_NEAR", 1)
     monkeypatch.setattr(near_module, "FIRST", 1)
     # Each segment is there once; two items lie beside the order of the new customer.
-    found = run_check(lake, shelf_lake.fresh(lake), Update.of(one, None, None), "AUTO")
+    found = run_check(lake, offline_lake.fresh(lake), Update.of(one, None, None), "AUTO")
     assert found.possible == "unknown"
     with pytest.raises(Invalid, match="too many rows"):
-        shelf_lake.update(tmp_path, insert=one)
+        offline_lake.update(tmp_path, insert=one)
 
 
 def test_large_tables_stay_where_they_are_if_the_view_shows_their_keys(

@@ -9,11 +9,11 @@ import pytest
 from deltalake import write_deltalake
 
 from belvedere.errors import Invalid
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.updating.apply.updates import Update, refusal, run_check
 from belvedere.updating.side_effects.checks import Check, Checker, Mode
 from belvedere.updating.translate import trial
-from tests.updating import shelf_lake
+from tests.updating import offline_lake
 from tests.updating.apply.test_base_changes import lake
 from tests.updating.cases import Case, Row, random_case
 from tests.updating.summary.kept import filter_of
@@ -87,7 +87,7 @@ def test_a_deletion_that_is_refused_has_as_many_side_effects_as_it_says(seed: in
 
 def test_an_update_whose_side_effects_are_allowed_tells_some_of_them(lake: Path) -> None:
     row = {"customer": 9, "name": "new", "orders": 12, "day": 7, "line": 102, "item": "c"}
-    done = shelf_lake.update(lake, insert=row, allowed=True)
+    done = offline_lake.update(lake, insert=row, allowed=True)
     assert (done.extra, done.at_least) == (1, False)
     assert [r["line"] for r in done.rows] == [103]
 
@@ -98,9 +98,9 @@ def test_many_side_effects_that_are_allowed_are_all_counted(lake: Path) -> None:
     lines = pa.table({"line": range(200, 700), "orders": [12] * 500, "item": ["e"] * 500})
     write_deltalake(str(lake / "item"), lines, mode="append")
     row = {"customer": 9, "name": "new", "orders": 12, "day": 7, "line": 102, "item": "c"}
-    shelf = Shelf(lake)
-    found = run_check(shelf, shelf_lake.fresh(shelf), Update((), (row,)), "AUTO")
+    shelf = OfflineLake(lake)
+    found = run_check(shelf, offline_lake.fresh(shelf), Update((), (row,)), "AUTO")
     assert (found.extra_rows, found.at_least) == (501, False)
     with pytest.raises(Invalid, match="would change 501 view rows"):
-        shelf_lake.update(lake, insert=row)
-    assert shelf_lake.update(lake, insert=row, allowed=True).extra == 501
+        offline_lake.update(lake, insert=row)
+    assert offline_lake.update(lake, insert=row, allowed=True).extra == 501

@@ -14,7 +14,7 @@ import pytest
 from deltalake import write_deltalake
 
 from belvedere.errors import Unsupported
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import ForeignKey
 from belvedere.updating.request.fillings import Order, fillings
 from belvedere.updating.request.view_rows import Coder
@@ -24,7 +24,7 @@ from belvedere.updating.translate.constraints import BaseRow, TableRules, check,
 from belvedere.updating.translate.new_rows import Put
 from belvedere.updating.translate.options import options_of
 from tests.updating.cases import Case
-from tests.updating.shelf_lake import put_property
+from tests.updating.offline_lake import put_property
 from tests.updating.summary.test_estimate import estimated
 from tests.updating.summary.test_filter import filter_of
 from tests.updating.translate.test_translator import Lists, view_row
@@ -126,7 +126,7 @@ def test_a_check_may_list_the_values_that_it_leaves(
 def test_a_check_may_spell_columns_as_it_likes(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path / "t"), pa.table({"V": pa.array([1], pa.int32())}))
     put_property(tmp_path / "t", "delta.constraints.few", "v > 0 AND v IN (1, 2)")
-    rules = rules_of(Shelf(tmp_path).table("t"))
+    rules = rules_of(OfflineLake(tmp_path).table("t"))
     assert rules.finite("V") == [1, 2]
     assert rules.broken({"V": 1}) is None
     assert "few" in str(rules.broken({"V": 3}))

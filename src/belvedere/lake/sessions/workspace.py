@@ -26,7 +26,7 @@ from belvedere.sql.names import STORED_PREFIX, quote
 from belvedere.sql.render import SIGN
 
 if TYPE_CHECKING:
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 # What Spark needs to read our SQL as we wrote it, and delta-rs to read what Spark wrote.
 _OURS = {
@@ -84,7 +84,7 @@ class OwnSession:
         self.writing = threading.RLock()
 
 
-class Work:
+class Workspace:
     """Temporary views and cached data in a session, dropped at the end.
 
     The session is opened when something first needs it: work in memory needs none.
@@ -93,7 +93,10 @@ class Work:
     _numbers = itertools.count(1)
 
     def __init__(
-        self, door: Door, opening: Callable[[], Session | OwnSession], settings: Mapping[str, str]
+        self,
+        door: SparkLake,
+        opening: Callable[[], Session | OwnSession],
+        settings: Mapping[str, str],
     ) -> None:
         self.door = door
         self._opening, self._settings = opening, settings

@@ -41,7 +41,7 @@ from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
 
 if TYPE_CHECKING:
-    from belvedere.lake.sessions.workspace import Work
+    from belvedere.lake.sessions.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class Feed:
         self._kinds = _kinds(table, columns)
         self._commits = self._log()
         self._raw: pa.Table | None = None
-        self._frames: dict[Work, DataFrame] = {}
+        self._frames: dict[Workspace, DataFrame] = {}
         self._busy = threading.Lock()
 
-    def net(self, work: Work, columns: Sequence[str]) -> Changes:
+    def net(self, work: Workspace, columns: Sequence[str]) -> Changes:
         """The changes of some of the columns, under a name of their own."""
         kinds = _kinds(self.table, columns)
         if self._nothing():
@@ -102,11 +102,11 @@ class Feed:
             return True
         return self._commits is not None and not any(c.changes_data for c in self._commits)
 
-    def _from_spark(self, work: Work, kinds: dict[str, str]) -> Changes:
+    def _from_spark(self, work: Workspace, kinds: dict[str, str]) -> Changes:
         inserts = True if self._commits is not None and all_inserts(self._commits) else None
         return Changes(cache(lambda: self._registered(work, kinds)), None, inserts)
 
-    def _from_arrow(self, work: Work, kinds: dict[str, str]) -> Changes | None:
+    def _from_arrow(self, work: Workspace, kinds: dict[str, str]) -> Changes | None:
         """The changes without Spark; None where they are large, or not for Arrow to read."""
         if self._commits is None or not kinds.keys() <= self._kinds.keys():
             return None
@@ -142,13 +142,13 @@ class Feed:
         except (Declined, pa.ArrowInvalid):  # what overflows is for Spark, too
             return rows
 
-    def _registered(self, work: Work, kinds: dict[str, str]) -> str:
+    def _registered(self, work: Workspace, kinds: dict[str, str]) -> str:
         """A view of Spark's feed: nobody plans it who then computes everything again."""
         listed = [*(quote(c) for c in kinds), SIGN]
         with self._busy:  # views that are refreshed side by side share it
             return work.register("changes", self._frame(work, kinds).selectExpr(*listed))
 
-    def _frame(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+    def _frame(self, work: Workspace, kinds: dict[str, str]) -> DataFrame:
         wide = {c: kind for c, kind in self._kinds.items() if _comparable(kind)}
         if not kinds.keys() <= wide.keys():
             return self._kept(work, kinds)
@@ -156,7 +156,7 @@ class Feed:
             self._frames[work] = self._kept(work, wide)
         return self._frames[work]
 
-    def _kept(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+    def _kept(self, work: Workspace, kinds: dict[str, str]) -> DataFrame:
         """The net change, computed once."""
         if self._commits is not None and too_long_to_tell(self._commits):
             return work.keep(_net(work, self._from_versions(work, kinds), kinds))
@@ -168,7 +168,7 @@ class Feed:
                 raise
             return work.keep(_net(work, self._from_versions(work, kinds), kinds))
 
-    def _fed(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+    def _fed(self, work: Workspace, kinds: dict[str, str]) -> DataFrame:
         found = [(self.old + 1, self.new)] if self._commits is None else spans(self._commits)
         read = [*(quote(c) for c in kinds), "_change_type"]
         feeds = (remote.feed(work.spark, self.table, *span) for span in found)
@@ -178,7 +178,7 @@ class Feed:
         parts = (each.selectExpr(*read) for each in feeds)
         return reduce(DataFrame.unionAll, parts)
 
-    def _from_versions(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+    def _from_versions(self, work: Workspace, kinds: dict[str, str]) -> DataFrame:
         return difference(work, self.table, self.old, self.new, self._commits or (), list(kinds))
 
 
@@ -196,12 +196,12 @@ def _kinds(table: Table, columns: Sequence[str]) -> dict[str, str]:
     return dict(known[c.lower()] for c in columns)
 
 
-def _empty(work: Work, kinds: dict[str, str]) -> Changes:
+def _empty(work: Workspace, kinds: dict[str, str]) -> Changes:
     shape = [*kinds.items(), (SIGN, "bigint")]
     return Changes(cache(lambda: work.register("changes", work.empty(shape))), 0, True)
 
 
-def _net(work: Work, feed: DataFrame, kinds: dict[str, str]) -> DataFrame:
+def _net(work: Workspace, feed: DataFrame, kinds: dict[str, str]) -> DataFrame:
     raw = work.register("feed", feed)
     shown = [f"{_value(name, kind)} AS {quote(name)}" for name, kind in kinds.items()]
     keys = [key for name, kind in kinds.items() for key in _keys(name, kind)]

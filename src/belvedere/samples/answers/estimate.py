@@ -18,7 +18,7 @@ from belvedere.delta.stamps import Vector
 from belvedere.errors import Invalid, Unsupported
 from belvedere.execution.sources import Versions
 from belvedere.lake.pins import Pins
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.writes import commits
 from belvedere.samples.answers.answer import Answer, Column
 from belvedere.samples.answers.evaluate import answered
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def estimate(
-    door: Door,
+    door: SparkLake,
     clean: Callable[[str], object],
     query: str,
     confidence: float,
@@ -77,7 +77,7 @@ def checked_method(method: str) -> Method:
 
 
 def estimated(
-    door: Door, pins: Pins, question: Question, confidence: float, method: Method
+    door: SparkLake, pins: Pins, question: Question, confidence: float, method: Method
 ) -> Answer | Selected:
     """The answer to a question from the samples as they are."""
     settings = question.view.definition.settings
@@ -117,7 +117,9 @@ def estimated(
     )
 
 
-def counts_answer(door: Door, question: Question, found: Selected, confidence: float) -> Answer:
+def counts_answer(
+    door: SparkLake, question: Question, found: Selected, confidence: float
+) -> Answer:
     """The three counts of a SELECT as an answer."""
     columns = [
         Column(k, e.value, e.low, e.high, e.method, e.notes, np.zeros(1))
@@ -137,7 +139,7 @@ def counts_answer(door: Door, question: Question, found: Selected, confidence: f
 
 
 def facts(
-    door: Door, question: Question, fresh: int, stale: int, deviation: float | None = None
+    door: SparkLake, question: Question, fresh: int, stale: int, deviation: float | None = None
 ) -> tuple[tuple[str, str], ...]:
     """What an answer rests on."""
     states = [("stale view", question.view), ("sample", question.sample)]
@@ -151,13 +153,13 @@ def facts(
     )
 
 
-def vector_of(door: Door, view: View) -> Vector:
+def vector_of(door: SparkLake, view: View) -> Vector:
     """Where a view is."""
     stamp = commits.read_stamp(door, view.stored).stamp
     return {t: p for t, p in stamp.vector.items() if t in view.inputs} if stamp else {}
 
 
-def refuse_other_versions(door: Door, question: Question, at: Mapping[str, int]) -> None:
+def refuse_other_versions(door: SparkLake, question: Question, at: Mapping[str, int]) -> None:
     """Invalid if the sample is not at the versions that were asked for."""
     there = {shown_name(door, t): p.version for t, p in vector_of(door, question.sample).items()}
     wrong = {t: v for t, v in at.items() if there.get(t) != v}
@@ -171,12 +173,12 @@ def refuse_other_versions(door: Door, question: Question, at: Mapping[str, int])
         )
 
 
-def _at(door: Door, view: View) -> str:
+def _at(door: SparkLake, view: View) -> str:
     vector = vector_of(door, view)
     return ", ".join(f"{shown_name(door, t)} at {p.version}" for t, p in vector.items())
 
 
-def _refuse_other_types(door: Door, question: Question, settings: Mapping[str, str]) -> None:
+def _refuse_other_types(door: SparkLake, question: Question, settings: Mapping[str, str]) -> None:
     """Sums and the like are of numbers."""
     known = types_of(question.bound.plan, lambda asked, have: door.types(asked, have, settings))
     assert question.aggregate is not None
@@ -189,5 +191,5 @@ def _refuse_other_types(door: Door, question: Question, settings: Mapping[str, s
             )
 
 
-def _frame(door: Door, rows: pa.Table) -> DataFrame:
+def _frame(door: SparkLake, rows: pa.Table) -> DataFrame:
     return door.spark.createDataFrame(rows)

@@ -38,7 +38,7 @@ from belvedere.algebra.relations import (
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.algebra.walks import nodes
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.samples.create import no_sample, samples_of
 from belvedere.sql.binder.bind import Bound, bind
 from belvedere.views.catalog import Names, all_views, as_not_read
@@ -97,7 +97,7 @@ class Question:
         return tuple(found)
 
 
-def ask(lake: Tables, text: str) -> Question:
+def ask(lake: ReadableLake, text: str) -> Question:
     """The question that a text asks; refused where its answer cannot be estimated."""
     with as_not_read(lake, text):
         bound = bind(text, Names(lake))
@@ -180,7 +180,7 @@ def hashed_columns(question: Question) -> tuple[str, ...]:
     return tuple(names[k] for k in question.sampling.key)
 
 
-def _sampled(lake: Tables, bound: Bound) -> tuple[View, Scan, list[View]]:
+def _sampled(lake: ReadableLake, bound: Bound) -> tuple[View, Scan, list[View]]:
     """The one view of the query that has a sample, and its scan."""
     scans = [n for n in nodes(bound.plan) if isinstance(n, Scan)]
     read = {s.table for s in scans}

@@ -24,7 +24,7 @@ from belvedere.delta.statistics import measured as size_of
 from belvedere.delta.tables import Table
 from belvedere.errors import Invalid
 from belvedere.lake.sessions.scratch import scratch
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.scheduling.calibrate.fitting import (
     KINDS,
     Fit,
@@ -55,7 +55,7 @@ _UPDATED = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date",
 
 
 def calibrate(
-    door: Door,
+    door: SparkLake,
     name: str,
     *,
     tables: Collection[str] | None = None,
@@ -83,7 +83,7 @@ def calibrate(
 
 
 def live(
-    door: Door, name: str, known: Calibration | None, tables: Collection[str] | None = None
+    door: SparkLake, name: str, known: Calibration | None, tables: Collection[str] | None = None
 ) -> Calibration:
     """Measure the view itself: what is pending of each table is applied, one after another."""
     view = the_view(door, name)
@@ -111,7 +111,7 @@ def live(
     return Calibration(chosen, tuple(timed), (), now(), weights)
 
 
-def _chosen(door: Door, view: View, tables: Collection[str] | None) -> tuple[str, ...]:
+def _chosen(door: SparkLake, view: View, tables: Collection[str] | None) -> tuple[str, ...]:
     """The tables of a view to measure, by the names that people use."""
     every = [shown_name(door, t) for t in view.inputs]
     chosen = tuple(t for t in every if tables is None or t in tables)
@@ -134,14 +134,14 @@ class _Known:
 
 
 @contextmanager
-def _bench(door: Door, view: View, kinds: Collection[str], known: _Known) -> Iterator[_Bench]:
+def _bench(door: SparkLake, view: View, kinds: Collection[str], known: _Known) -> Iterator[_Bench]:
     with scratch(door, needed(view)) as copy:
         yield _Bench(copy, the_view(copy, view.name), kinds, known)
 
 
 @dataclass
 class _Bench:
-    door: Door
+    door: SparkLake
     view: View
     kinds: Collection[str]
     known: _Known

@@ -17,7 +17,7 @@ from belvedere.algebra.relations import Filter, Join, Kind, Rel, Scan
 from belvedere.algebra.scalars import Scalar, col, every
 from belvedere.algebra.walks import nodes
 from belvedere.analyses.origins import origin
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.sketches.capture.blocks import block
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.live import plan_of
@@ -29,7 +29,7 @@ _OPERANDS = (exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp
 class Selections:
     """The selections of sketches by table, found once for each."""
 
-    def __init__(self, lake: Tables) -> None:
+    def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
         self._feeds: dict[str, list[Rel]] = {}
 

@@ -28,7 +28,7 @@ from belvedere.synopses.plan.query_tree import Plan
 from belvedere.synopses.sample.reservoir import Kind
 
 if TYPE_CHECKING:
-    from belvedere.lake.sessions.workspace import Work
+    from belvedere.lake.sessions.workspace import Workspace
 
 _WIDE = "decimal(38,0)"
 _PART = "shiftright(__place, 33)"
@@ -108,7 +108,7 @@ def can_draw(plan: Plan) -> bool:
     return all(edge.band is None for edge in plan.shape.edges)
 
 
-def draw(work: Work, tables: Mapping[str, str], plan: Plan, kind: Kind, seed: int) -> Drawn:
+def draw(work: Workspace, tables: Mapping[str, str], plan: Plan, kind: Kind, seed: int) -> Drawn:
     """A sample of a plan that collapses nothing; `tables` are the names its tables have in SQL."""
     random = np.random.default_rng(seed)
     tree = _Tree(work, [tables[p.table] for p in plan.region.positions], plan)
@@ -157,7 +157,7 @@ def steps(
 
 
 def added(
-    work: Work, before: Drawn, came: Sequence[Step], random: np.random.Generator
+    work: Workspace, before: Drawn, came: Sequence[Step], random: np.random.Generator
 ) -> Drawn | None:
     """The sample after rows came; None if filters leave too little of it."""
     plan, kind, seed = before.plan, before.kind, before.seed
@@ -230,7 +230,7 @@ class _Tree:
     """
 
     def __init__(
-        self, work: Work, tables: Sequence[str], plan: Plan, came: int | None = None
+        self, work: Workspace, tables: Sequence[str], plan: Plan, came: int | None = None
     ) -> None:
         self.work, self.tables, self.plan = work, tables, plan
         self.root = plan.shape.root if came is None else came

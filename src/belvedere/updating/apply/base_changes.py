@@ -33,7 +33,7 @@ from belvedere.delta import log
 from belvedere.delta.small_writes import passes_arrow
 from belvedere.delta.tables import Table
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.writes.row_replacement import Exchange, exchange, undoing, unwritable
 from belvedere.storage.locks import lock
 from belvedere.storage.private_files import open_file, replacing, set_aside
@@ -113,7 +113,7 @@ class HalfMade(Invalid):
 class Applying:
     """Applies updates to the tables of a lake on local disk."""
 
-    def __init__(self, lake: Tables, home: Path) -> None:
+    def __init__(self, lake: ReadableLake, home: Path) -> None:
         self._lake, self._home = lake, home
 
     def path(self, view: str) -> Path:
@@ -268,7 +268,7 @@ class Applying:
             yield
 
 
-def next_number(lake: Tables, view: str, tables: Sequence[str]) -> int:
+def next_number(lake: ReadableLake, view: str, tables: Sequence[str]) -> int:
     """A number that no update of a view had in any of its tables."""
     app, highest = Intent(view, 0, ()).app, 0
     for name in tables:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.joins.normal_form import Place, Shape
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import foreign_keys
 from belvedere.memory import kinds
 from belvedere.sql.names import quote
@@ -87,7 +87,7 @@ class Done:
     """Some of the latter."""
 
 
-def run_check(lake: Tables, held: Held, update: Update, mode: str) -> Check:
+def run_check(lake: ReadableLake, held: Held, update: Update, mode: str) -> Check:
     """Whether an update can be done as asked."""
     try:
         chosen = Mode(str(mode).upper())
@@ -98,7 +98,9 @@ def run_check(lake: Tables, held: Held, update: Update, mode: str) -> Check:
     return checked(lake, held, update, chosen)[0]
 
 
-def checked(lake: Tables, held: Held, update: Update, mode: Mode) -> tuple[Check, Checker | None]:
+def checked(
+    lake: ReadableLake, held: Held, update: Update, mode: Mode
+) -> tuple[Check, Checker | None]:
     """Whether an update can be done as asked, and who found out; nobody if rows are too many."""
     delete, insert = (typed_rows(held, rows) for rows in (update.delete, update.insert))
     if mode is Mode.FAST and held.tabled is not None and len(insert) == 1 and not delete:
@@ -116,7 +118,7 @@ def checked(lake: Tables, held: Held, update: Update, mode: Mode) -> tuple[Check
 
 
 def rows_beside(
-    lake: Tables, held: Held, delete: Sequence[ViewRow], insert: Sequence[ViewRow]
+    lake: ReadableLake, held: Held, delete: Sequence[ViewRow], insert: Sequence[ViewRow]
 ) -> Lookups:
     """What a view whose rows stay in the tables needs of them for some view rows."""
     finder = LakeFinder(lake, held.shape, held.vector)
@@ -124,7 +126,7 @@ def rows_beside(
     return near(held.tree, columns, held.keys, finder, delete, insert)
 
 
-def estimated(lake: Tables, held: Held, tabled: Tabled, row: ViewRow) -> Check:
+def estimated(lake: ReadableLake, held: Held, tabled: Tabled, row: ViewRow) -> Check:
     """What the rules of the tables, and then a summary in tables, say of an insertion."""
     rules = {t: _rules(lake, t) for t in held.shape.tables}
     request = Request(_no_rows(held), rules, LakeSource(lake), (), (row,))
@@ -137,7 +139,7 @@ def estimated(lake: Tables, held: Held, tabled: Tabled, row: ViewRow) -> Check:
     return fast(estimate_in_tables(held, tabled, row, there))
 
 
-def segments_there(lake: Tables, held: Held, row: ViewRow) -> list[bool]:
+def segments_there(lake: ReadableLake, held: Held, row: ViewRow) -> list[bool]:
     """Which segments of a view row the tables have, as far as a summary knows them."""
     shape, columns = held.shape, held_columns(held.shape, held.keys)
     finder = LakeFinder(lake, shape, held.vector)
@@ -168,7 +170,7 @@ def _shows_stored(request: Request, row: ViewRow) -> bool:
     return not any(request.coder.signature(row)[len(told(request.base)) :])
 
 
-def _referring(lake: Tables, tables: Collection[str]) -> dict[str, TableRules]:
+def _referring(lake: ReadableLake, tables: Collection[str]) -> dict[str, TableRules]:
     """The rules of tables outside a view that refer to one of its tables by a foreign key."""
     found = {}
     for shown in lake.names():
@@ -183,7 +185,7 @@ def _referring(lake: Tables, tables: Collection[str]) -> dict[str, TableRules]:
     return found
 
 
-def _rules(lake: Tables, name: str) -> TableRules:
+def _rules(lake: ReadableLake, name: str) -> TableRules:
     from deltalake import DeltaTable
 
     table = lake.table(name)
@@ -271,7 +273,7 @@ def _mistyped(name: str, value: Any, kind: str, detail: str) -> Invalid:
 
 
 def done_through(
-    lake: Tables,
+    lake: ReadableLake,
     applying: Applying,
     name: str,
     fresh: Callable[[], Held],
@@ -338,7 +340,7 @@ def refusal(found: Check) -> Invalid:
     )
 
 
-def _parts(lake: Tables, held: Held, base: Base, found: Check) -> tuple[Part, ...]:
+def _parts(lake: ReadableLake, held: Held, base: Base, found: Check) -> tuple[Part, ...]:
     """What a translation does to each table: whole base rows, each copy."""
     assert found.translation is not None
     source = LakeSource(lake)

@@ -14,7 +14,7 @@ from belvedere.sql.statements.views import WriteKind
 from belvedere.updating.apply.updates import Update
 
 if TYPE_CHECKING:
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 Columns = Sequence[tuple[str, str]]
 MOST_ROWS = 10_000
@@ -32,7 +32,7 @@ _UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
 """What a statement may say; a word more would change its meaning."""
 
 
-def requested(door: Door, name: str, columns: Columns, kind: WriteKind, text: str) -> Update:
+def requested(door: SparkLake, name: str, columns: Columns, kind: WriteKind, text: str) -> Update:
     """The update that a statement asks for."""
     [tree] = parse_statements(text)
     match tree, kind:
@@ -77,7 +77,7 @@ def _source(name: str, tree: exp.Expr) -> str:
     return f"{name} AS {quote(alias.name)}"
 
 
-def _inserted(door: Door, columns: Columns, tree: exp.Insert) -> tuple[dict[str, Any], ...]:
+def _inserted(door: SparkLake, columns: Columns, tree: exp.Insert) -> tuple[dict[str, Any], ...]:
     frame = door.sql(_query(tree))
     given = _given(columns, tree, frame.columns)
     kinds = {c.lower(): (c, kind) for c, kind in columns}
@@ -141,7 +141,7 @@ def _listed(columns: Columns) -> str:
 
 
 def _selected(
-    door: Door, source: str, columns: Columns, tree: exp.Expr, more: list[str]
+    door: SparkLake, source: str, columns: Columns, tree: exp.Expr, more: list[str]
 ) -> tuple[dict[str, Any], ...]:
     """The rows of the view that a statement is about, with further values of each."""
     listed = ", ".join([*(quote(c) for c, _ in columns), *more])
@@ -152,7 +152,7 @@ def _selected(
     return tuple(dict(zip(names, row, strict=True)) for row in rows)
 
 
-def _replaced(door: Door, source: str, columns: Columns, tree: exp.Update) -> Update:
+def _replaced(door: SparkLake, source: str, columns: Columns, tree: exp.Update) -> Update:
     kinds = {c.lower(): (c, kind) for c, kind in columns}
     changed, more = [], []
     for assignment in tree.expressions:

@@ -12,7 +12,7 @@ from belvedere.delta.stamps import Vector
 from belvedere.delta.tables import Table
 from belvedere.errors import BelvedereError, Unsupported
 from belvedere.joins.join_trees import Keys, Tree
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.memory import kinds
 from belvedere.updating.side_effects.on_spark import Engine
 from belvedere.updating.summary.base_tables import held_columns
@@ -20,7 +20,7 @@ from belvedere.updating.summary.in_tables.build import Built, Passes, summary_of
 from belvedere.updating.translate.constraints import BaseRow, checks_of
 
 if TYPE_CHECKING:
-    from belvedere.lake.sessions.workspace import Work
+    from belvedere.lake.sessions.workspace import Workspace
 
 
 def pinned(table: Table, version: int) -> exp.Table:
@@ -31,7 +31,7 @@ def pinned(table: Table, version: int) -> exp.Table:
     return found
 
 
-def engine_of(lake: Tables, vector: Vector) -> Engine | None:
+def engine_of(lake: ReadableLake, vector: Vector) -> Engine | None:
     """The tables of a lake at some versions, joined by Spark; None of a lake that has no Spark."""
     work = getattr(lake, "work", None)
     if work is None:
@@ -44,7 +44,7 @@ def engine_of(lake: Tables, vector: Vector) -> Engine | None:
     return Engine(lambda t: pinned(lake.table(t), vector[t].version), fetch)
 
 
-def checks_by(lake: Tables, table: Table) -> Callable[[str, BaseRow], bool] | None:
+def checks_by(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow], bool] | None:
     """Spark, asked whether a row breaks a CHECK of a table; None of a lake that has no Spark."""
     work = getattr(lake, "work", None)
     if work is None:
@@ -73,7 +73,7 @@ def checks_by(lake: Tables, table: Table) -> Callable[[str, BaseRow], bool] | No
     return asked
 
 
-def built_on(lake: Tables, tree: Tree, keys: Keys, vector: Vector) -> Built:
+def built_on(lake: ReadableLake, tree: Tree, keys: Keys, vector: Vector) -> Built:
     """The summary of a view at some versions of its tables, by jobs of Spark; no rows come here."""
     tables = {t: lake.table(t) for t in tree.shape.tables}
     with lake.work() as w:  # type: ignore[attr-defined]
@@ -89,6 +89,6 @@ def built_on(lake: Tables, tree: Tree, keys: Keys, vector: Vector) -> Built:
         return summary_of(tree, made, lambda name: w.query(f"SELECT * FROM {name}").toArrow())
 
 
-def _rows(w: Work, query: exp.Query) -> list[tuple[Any, ...]]:
+def _rows(w: Workspace, query: exp.Query) -> list[tuple[Any, ...]]:
     found = w.query(query.sql(dialect="spark")).toArrow()
     return list(zip(*(column.to_pylist() for column in found.columns), strict=True))

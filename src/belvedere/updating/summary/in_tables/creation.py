@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import BelvedereError
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.updating.state import KIND
 from belvedere.updating.summary.in_tables import parts
 
@@ -19,7 +19,7 @@ MAKING = "updating-making"
 
 
 @contextmanager
-def noted(lake: Tables, name: str, tables: Sequence[str]) -> Iterator[None]:
+def noted(lake: ReadableLake, name: str, tables: Sequence[str]) -> Iterator[None]:
     """Note that a view's summary is being made, with some tables that are not known as its own."""
     saves = the_saves(lake)
     saves.save(MAKING, name, {"pieces": list(tables)}, {}, {})
@@ -29,7 +29,7 @@ def noted(lake: Tables, name: str, tables: Sequence[str]) -> Iterator[None]:
         saves.drop(MAKING, name)
 
 
-def take_away(lake: Tables) -> None:
+def take_away(lake: ReadableLake) -> None:
     """Drop what killed creations left; without any, this is a look at one directory."""
     saves = lake.saves
     for name in () if saves is None else saves.names(MAKING):

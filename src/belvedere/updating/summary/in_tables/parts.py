@@ -27,15 +27,15 @@ from belvedere.views.catalog import all_views, canonical_name, is_view, sound_an
 from belvedere.views.definition import View
 
 if TYPE_CHECKING:
-    from belvedere.lake.sessions.workspace import Work
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.sessions.workspace import Workspace
+    from belvedere.lake.spark_lake import SparkLake
 
 SUMMARY_PROPERTY = "belvedere.summary"
 """On a table of candidates: the view that it belongs to."""
 
 
 def create(
-    door: Door,
+    door: SparkLake,
     name: str,
     tree: Tree,
     held: Mapping[str, tuple[str, ...]],
@@ -62,7 +62,7 @@ def _as_it_is(table: str) -> exp.Table:
 class _Making:
     """Makes what queries say, each as what it is to be; knows the names of all that stays."""
 
-    def __init__(self, door: Door, name: str) -> None:
+    def __init__(self, door: SparkLake, name: str) -> None:
         self.door, self.name = door, name
         self.made: list[str] = []
 
@@ -88,7 +88,7 @@ class _Making:
 
             return choose(Makers(once, lambda *what: self._candidates(w, *what), rows))(passes)
 
-    def _candidates(self, work: Work, piece: str, query: exp.Query) -> str:
+    def _candidates(self, work: Workspace, piece: str, query: exp.Query) -> str:
         """A plain table."""
         own = self._free(piece)
         of = {SUMMARY_PROPERTY: self.name}
@@ -109,7 +109,7 @@ class _Making:
         return own
 
 
-def is_whole(door: Door, name: str, pieces: Collection[str]) -> bool:
+def is_whole(door: SparkLake, name: str, pieces: Collection[str]) -> bool:
     """Whether all parts of a summary are there."""
     there = {view.name for view in _views(door, name)}
     return {*there, *_candidates(door, name, pieces)} == set(pieces)
@@ -122,7 +122,7 @@ def belongs(view: str, name: str) -> bool:
     return space == own and last.startswith(f"{mine}_summary_")
 
 
-def drop(door: Door, name: str, pieces: Collection[str] = ()) -> None:
+def drop(door: SparkLake, name: str, pieces: Collection[str] = ()) -> None:
     """Take the views of a summary away; among `pieces` also broken ones, and candidates."""
     from belvedere.views.create import drop_view
 
@@ -138,7 +138,7 @@ def candidate_tables(name: str, shape: Shape) -> list[str]:
     return [called(name, f"k_{p}") for p in range(len(shape.positions))]
 
 
-def _candidates(door: Door, name: str, pieces: Collection[str]) -> Iterator[str]:
+def _candidates(door: SparkLake, name: str, pieces: Collection[str]) -> Iterator[str]:
     """The tables of candidates among some parts of a summary, as far as they are there."""
     for piece in pieces:
         canonical = canonical_name(door, piece)
@@ -148,7 +148,7 @@ def _candidates(door: Door, name: str, pieces: Collection[str]) -> Iterator[str]
 
 
 def bring(
-    door: Door, name: str, tables: Collection[str], only: Collection[str] | None = None
+    door: SparkLake, name: str, tables: Collection[str], only: Collection[str] | None = None
 ) -> tuple[Vector, int]:
     """The views of a summary at their tables' newest versions, or some tables': where, and rows changed."""
     from belvedere.derivations.calls import Calls
@@ -168,12 +168,12 @@ def _comment(name: str) -> str:
     return f"a part of the summary of {name}"
 
 
-def _views(door: Door, name: str) -> list[View]:
+def _views(door: SparkLake, name: str) -> list[View]:
     """The views of a summary, those that others read first."""
     return [v for v in all_views(door) if v.definition.comment == _comment(name)]
 
 
-def _vector(door: Door, views: Sequence[View], tables: Collection[str]) -> Vector:
+def _vector(door: SparkLake, views: Sequence[View], tables: Collection[str]) -> Vector:
     """The versions of some tables that all views of a summary are at."""
     found: dict[str, Position] = {}
     for view in views:

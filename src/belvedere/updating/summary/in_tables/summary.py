@@ -43,7 +43,7 @@ from belvedere.views.catalog import canonical_name, the_view
 
 if TYPE_CHECKING:
     from belvedere.kernels.lists import Lists
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 MOST_READ = 10_000_000
 """Rows of classes and links, or with one key, that are read without Spark."""
@@ -57,7 +57,7 @@ SegmentKeys = Mapping[tuple[int, int], Key | None]
 class Tabled:
     """The summary of a view at some versions: its classes in memory, the rest in tables."""
 
-    door: Door
+    door: SparkLake
     name: str
     tree: Tree
     pieces: Collection[str]

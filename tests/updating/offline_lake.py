@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import KEY_PROPERTY
 from belvedere.updating.apply.base_changes import Applying
 from belvedere.updating.apply.updates import Done, Update, done_through
@@ -42,7 +42,7 @@ def make(directory: Path) -> Path:
             configuration={"delta.enableChangeDataFeed": "true"},
         )
         _declare(directory / name, key)
-    lake = Shelf(directory)
+    lake = OfflineLake(directory)
     definition = {"name": "contacts", "query": QUERY, "root": "item", "percent": 10.0}
     save(lake, "contacts", built(lake, definition))
     return directory
@@ -62,26 +62,26 @@ def put_property(root: Path, name: str, value: str) -> None:
     first.write_text("\n".join(json.dumps(action) for action in actions))
 
 
-def applying(lake: Shelf) -> Applying:
+def applying(lake: OfflineLake) -> Applying:
     assert lake.saves is not None
     return Applying(lake, lake.saves.home)
 
 
-def fresh(lake: Shelf) -> Held:
+def fresh(lake: OfflineLake) -> Held:
     """The view at the newest versions, saved."""
     held, _ = bring(lake, load(lake, "contacts"))
     save(lake, "contacts", held)
     return held
 
 
-def settle(lake: Shelf) -> bool:
+def settle(lake: OfflineLake) -> bool:
     """Finish or undo what a killed update left, and bring the view to it; whether there was something."""
     return applying(lake).settle("contacts", lambda: fresh(lake))
 
 
 def update(directory: Path, *, allowed: bool = False, **asked: Any) -> Done:
     """Settle what was left, then an update through the view, as a statement makes it."""
-    lake = Shelf(directory)
+    lake = OfflineLake(directory)
     settle(lake)
     wanted = Update.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
     done = done_through(
@@ -96,7 +96,7 @@ def view_at_its_vector(directory: Path) -> set[tuple[Any, ...]]:
     """The view as its readers see it: the tables at the versions of its saved vector."""
     from deltalake import DeltaTable
 
-    at = saved_vector(Shelf(directory), "contacts")
+    at = saved_vector(OfflineLake(directory), "contacts")
     return joined(
         {
             name: DeltaTable(str(directory / name), version=at[name].version)
