@@ -37,10 +37,10 @@ def _synopsis(arguments: argparse.Namespace) -> int:
                 print(*key, estimate)
         return OK
     rows = made.arrow().slice(0, arguments.rows).to_pylist()
-    told = dict(facts(kept.live(made.name)))
+    described = dict(facts(kept.loaded(made.name)))
     if arguments.json:
-        print_json({"facts": told, "rows": rows})
+        print_json({"facts": described, "rows": rows})
     else:
-        print("\n".join(f"{name}: {value}" for name, value in told.items()))
+        print("\n".join(f"{name}: {value}" for name, value in described.items()))
         print("\n".join(map(str, rows)))
     return OK

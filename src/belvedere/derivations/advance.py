@@ -10,13 +10,14 @@ the old state with the old vector, or the new state with the new one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from belvedere.delta.stamps import Vector
 from belvedere.derivations.ledger import Ledger, Record
-from belvedere.derivations.meter import Meter
+from belvedere.derivations.meter import Committed, Meter
 from belvedere.derivations.outcome import Outcome
 from belvedere.derivations.protocol import (
     Advanceable,
@@ -28,11 +29,11 @@ from belvedere.derivations.protocol import (
 )
 from belvedere.derivations.unreadable import OLD_STATE_GONE, first_problem, problems
 from belvedere.errors import Internal, Unsupported
-from belvedere.execution.strategies import Strategy
-from belvedere.lake.offline import Tables
+from belvedere.execution.strategies import REASONS, Strategy
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import Gone, StateMismatch, computing, reading
-from belvedere.reasons import sentence
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.sql.statements.views import Policy
 from belvedere.storage.locks import Conflict
 
@@ -43,7 +44,7 @@ ATTEMPTS = 5
 class Call:
     """What one call shares between all derivations that it advances."""
 
-    lake: Tables
+    lake: ReadableLake
     pins: Pins
     ledger: Ledger
 
@@ -71,6 +72,22 @@ def advance(
     raise Internal("an advance ended without an outcome")
 
 
+def create(kind: Advanceable[Any, Any], name: str, definition: Any, call: Call) -> Outcome:
+    """Build a derivation for the first time, at the newest versions of its tables."""
+    with kind.store.exclusive(name):
+        loaded: Loaded[Any, Any] = Loaded(definition, None, {}, reason="")
+        outcome = _Advancing(kind, name, call).create(loaded)
+        call.ledger.add(outcome.record)
+        return outcome
+
+
+@contextmanager
+def call_of(lake: ReadableLake) -> Iterator[Call]:
+    """A call of its own, whose advances are recorded when it ends."""
+    with Pins(lake) as pins, Ledger(lake.journal) as ledger:  # type: ignore[arg-type]
+        yield Call(lake, pins, ledger)
+
+
 @dataclass
 class _Advancing:
     kind: Advanceable[Any, Any]
@@ -95,7 +112,9 @@ class _Advancing:
         target = self._target(loaded, everything=not loaded.vector)
         reads = loaded.definition.reads
         if not reason and all(target[t] == loaded.vector.get(t) for t in reads):
-            return self._outcome(loaded, Write(loaded.definition, None, Strategy.NOTHING, rows=0), loaded.vector)
+            return self._outcome(
+                loaded, Write(loaded.definition, None, Strategy.NOTHING, rows=0), loaded.vector
+            )
         reason = reason or self._policy(loaded) or self._ahead(loaded, target)
         problem = self._unreadable(loaded, target) if loaded.vector else ""
         if problem in OLD_STATE_GONE:
@@ -103,14 +122,31 @@ class _Advancing:
         target = self._with_inner(inner, target)
         if loaded.vector:
             problem = problem or self._unreadable_inner(loaded, inner, target)
-        return self._moved(loaded, inner, target, reason or problem)
+        try:
+            return self._moved(loaded, inner, target, reason or problem)
+        except BaseException:
+            self.kind.store.forget(self.name)
+            raise
+
+    def create(self, loaded: Loaded[Any, Any]) -> Outcome:
+        """The first state, committed and published."""
+        step = self._step(loaded, self._target(loaded, everything=True))
+        with self._counting():
+            write = self.kind.build(loaded.definition, step, "")
+            rows = self.kind.store.commit(self.name, write, step)
+        self.kind.publish(self.name, write, step.target)
+        write = replace(write, rows=write.rows if rows is None else rows)
+        outcome = self._outcome(loaded, write, step.target, step)
+        record = self._record(loaded, write, step)
+        created = None if record is None else replace(record, strategy="create")
+        return replace(outcome, record=created)
 
     def _moved(
         self, loaded: Loaded[Any, Any], inner: Sequence[Inner], target: Vector, reason: str
     ) -> Outcome:
         """Apply or build, commit and publish."""
         step = self._step(loaded, target)
-        with self.meter.counting(self.call.lake, self.name):
+        with self._counting():
             write, rows = self._applied(loaded, step) if not reason else (Rebuild(reason), None)
             if isinstance(write, Rebuild):
                 reason = write.reason
@@ -190,7 +226,10 @@ class _Advancing:
 
     def _position(self, part: Inner, target: Vector) -> Any:
         """The position of an inner state, if it is at the target; another process may have moved it."""
-        loaded, table = part.kind.store.load(part.name, self.call.pins), self.call.pins.table(part.stored)
+        loaded, table = (
+            part.kind.store.load(part.name, self.call.pins),
+            self.call.pins.table(part.stored),
+        )
         if any(loaded.vector.get(t) != target[t] for t in loaded.definition.reads):
             self.call.pins.forget(part.stored)
             raise Conflict(
@@ -235,19 +274,43 @@ class _Advancing:
         if definition.policy is not Policy.STRICT or self.full or reason == "PART_AHEAD":
             return
         raise Unsupported(
-            f"{definition.name!r} cannot be refreshed from its changes: {sentence(reason)}",
+            f"{definition.name!r} cannot be refreshed from its changes: {REASONS[reason]}",
             detail=f"reason {reason}; its policy is INCREMENTAL STRICT",
             hint=f"REFRESH {self.kind.noun} {definition.owner} FULL",
             reason=reason,
         )
 
+    def _counting(self) -> AbstractContextManager[None]:
+        lake = self.call.lake
+        if self.kind.traits.counts_jobs and isinstance(lake, SparkLake):
+            return self.meter.counting(lake, self.name)
+        return nullcontext()
+
     def _record(
         self, loaded: Loaded[Any, Any], write: Write[Any, Any], step: Step
     ) -> Record | None:
-        return self.meter.record(self.kind, loaded, write, step)
+        reads = loaded.definition.reads
+        done = Committed(
+            kind=self.kind.noun,
+            name=loaded.definition.name,
+            id=write.definition.id,
+            refresh=step.number,
+            strategy=write.strategy.value,
+            reason=write.reason,
+            before={t: p for t, p in step.before.items() if t in reads},
+            after={t: p for t, p in step.target.items() if t in reads},
+            rows=write.rows,
+        )
+        return self.meter.record(
+            done, self.call.pins.table, lambda: self.kind.store.event(self.name, step)
+        )
 
     def _outcome(
-        self, loaded: Loaded[Any, Any], write: Write[Any, Any], after: Vector, step: Step | None = None
+        self,
+        loaded: Loaded[Any, Any],
+        write: Write[Any, Any],
+        after: Vector,
+        step: Step | None = None,
     ) -> Outcome:
         reads = loaded.definition.reads
         return Outcome(

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from belvedere.delta.history import Event
 from belvedere.delta.stamps import Vector
 from belvedere.derivations.meter import Meter
 from belvedere.execution.strategies import Strategy
-from belvedere.lake.offline import Tables
-from belvedere.lake.pins import Pins
+from belvedere.lake.offline import ReadableLake
 from belvedere.sql.statements.views import Policy
+
+if TYPE_CHECKING:
+    from belvedere.lake.pins import Pins
 
 D = TypeVar("D", bound="Definition")
 S = TypeVar("S")
@@ -43,6 +46,13 @@ class Definition(Protocol):
         """The tables that it is computed from, with the columns it uses and their types."""
 
     @property
+    def owner(self) -> str:
+        """The name of the derivation that it is a part of, or its own."""
+
+    def columns_of(self, table: str) -> Mapping[str, str]:
+        """The columns that are read of a table, or of the table that holds an inner state."""
+
+    @property
     def tables(self) -> Collection[str]:
         """The tables whose changes are applied to its own state, not to that of an inner one."""
 
@@ -55,6 +65,8 @@ class Traits:
     """Whether changes are applied to the state; without, a change of a table moves the vector alone."""
     reads_old: bool = True
     """Whether tables that do not move must stay readable at their recorded versions."""
+    counts_jobs: bool = False
+    """Whether Spark's jobs are counted, so that costs can be learned from them."""
 
 
 @dataclass
@@ -77,7 +89,7 @@ class Loaded(Generic[D, S]):
 class Step:
     """One advance of one derivation: from where to where, and what it shares with its call."""
 
-    lake: Tables
+    lake: ReadableLake
     pins: Pins
     before: Vector
     target: Vector
@@ -88,6 +100,10 @@ class Step:
     holding: frozenset[str] = frozenset()
     notes: list[str] = field(default_factory=list)
     ran: list[str] = field(default_factory=list)
+
+    def versions(self, table: str) -> tuple[int, int]:
+        """The versions of a table between which it moves."""
+        return self.before[table].version, self.target[table].version
 
 
 @dataclass(frozen=True)
@@ -128,6 +144,12 @@ class Store(Protocol[D, S]):
         Returns the number of changed rows if only the commit knows it.
         """
 
+    def forget(self, name: str) -> None:
+        """Let go of a state in memory: an advance failed, and it may be ahead of its vector."""
+
+    def event(self, name: str, step: Step) -> Event | None:
+        """What the log says of the commit of a step; None where that would cost a statement."""
+
     def drop(self, name: str) -> None:
         """Take a state away."""
 
@@ -135,10 +157,17 @@ class Store(Protocol[D, S]):
 class Advanceable(Protocol[D, S]):
     """The part of a kind that `advance` uses."""
 
-    noun: str
-    """What one of them is called in statements, such as SKETCH."""
-    traits: Traits
-    store: Store[D, S]
+    @property
+    def noun(self) -> str:
+        """What one of them is called in statements, such as SKETCH."""
+
+    @property
+    def traits(self) -> Traits:
+        """How the kind differs from others."""
+
+    @property
+    def store(self) -> Store[D, S]:
+        """Where its states are kept."""
 
     def inner(self, loaded: Loaded[D, S]) -> Sequence[Inner]:
         """The derivations that a state is made of: they are advanced first, to its target."""

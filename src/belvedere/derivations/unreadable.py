@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from belvedere.delta.stamps import Vector
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.pins import Pins
 
 OLD_STATE_GONE = frozenset(("VERSION_GONE", "TABLE_REPLACED", "SCHEMA_CHANGED", "VERSION_BEHIND"))
@@ -17,7 +17,7 @@ holds such a version.
 
 
 def problems(
-    lake: Tables,
+    lake: ReadableLake,
     pins: Pins,
     before: Vector,
     target: Vector,
@@ -41,7 +41,7 @@ def problems(
 
 
 def _problem(
-    lake: Tables,
+    lake: ReadableLake,
     pins: Pins,
     name: str,
     before: Vector,

@@ -12,12 +12,12 @@ from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.types import types as types_of
 from belvedere.delta.schema_types import type_words
-from belvedere.delta.stamps import Stamp
+from belvedere.delta.stamps import Stamp, Vector
 from belvedere.delta.tables import COLUMN_MAPPING
 from belvedere.derivations.guard import refuse_if_needed, view_readers
 from belvedere.derivations.history import note
-from belvedere.derivations.ledger import Ledger, Record
-from belvedere.derivations.meter import Meter
+from belvedere.derivations.ledger import VIEW, Ledger, Record
+from belvedere.derivations.meter import Committed, Meter
 from belvedere.errors import Invalid, Unsupported
 from belvedere.execution.costs import Past, candidate
 from belvedere.execution.foreign_keys import verified
@@ -211,12 +211,31 @@ def _filled(door: SparkLake, view: View, pins: Pins) -> Record | None:
     query = fill(view.state, versions, declared).sql(dialect="spark")
     known = pins.statistics(view.tables, {}, {})
     meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), Past()),)
-    with meter.counting(door, view):
+    with meter.counting(door, view.name):
         stamp = replace(stamp, holding=verified(work, pins, view, newest))
         near = telling_key(view.state, view.definition.types, known)
         make = commits.replace if door.exists(view.stored) else commits.create
         make(work, view.stored, query, stamp, view.properties, near)
-    return meter.record(door, view, stamp, {}, None, pins.table)
+    return recorded(meter, door, view, stamp, {}, None, pins)
+
+
+def recorded(
+    meter: Meter,
+    door: SparkLake,
+    view: View,
+    stamp: Stamp,
+    before: Vector,
+    rows: int | None,
+    pins: Pins,
+) -> Record | None:
+    """What goes into the ledger about a refresh that wrote this stamp."""
+    how = stamp.note["strategy"], stamp.note["reason"]
+    done = Committed(
+        VIEW, view.name, stamp.view_id, stamp.refresh, *how, before, stamp.vector, rows
+    )
+    return meter.record(
+        done, pins.table, lambda: commits.event_of(door, pins.table(view.stored), stamp)
+    )
 
 
 def _drop(door: SparkLake, name: str) -> None:

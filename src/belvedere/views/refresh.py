@@ -41,7 +41,7 @@ from belvedere.sql.statements.views import Policy
 from belvedere.storage.locks import Conflict
 from belvedere.views.catalog import the_view
 from belvedere.views.copies import copies_to_write
-from belvedere.views.create import show
+from belvedere.views.create import recorded, show
 from belvedere.views.definition import View
 from belvedere.views.extrema import Next, kept, values_that_move
 from belvedere.views.maintenance import Move, fill, move, overwriting, rebuilding
@@ -141,7 +141,7 @@ class _Refresh:
         holding = found.stamp.holding if found.stamp else frozenset[str]()
         stamp = Stamp(self.view.definition.id, found.next, target, holding=holding)
         choice, rows = Choice(Strategy.REBUILD, reason), None
-        with self.meter.counting(self.door, self.view):
+        with self.meter.counting(self.door, self.view.name):
             if not reason:
                 choice, rows = self._advance_or_not(before, stamp, moving)
             if choice.strategy is Strategy.REBUILD:
@@ -466,8 +466,9 @@ class _Refresh:
 
     def _record(self, stamp: Stamp, before: Vector, rows: int | None) -> Record | None:
         old, new = ({t: v[t] for t in self.view.inputs if t in v} for v in (before, stamp.vector))
-        stamp = replace(stamp, vector=new)
-        return self.meter.record(self.door, self.view, stamp, old, rows, self.pins.table)
+        return recorded(
+            self.meter, self.door, self.view, replace(stamp, vector=new), old, rows, self.pins
+        )
 
     def _done(self, choice: Choice, rows: int | None, before: Vector, after: Vector) -> Refreshed:
         self.pins.forget(self.view.stored)
