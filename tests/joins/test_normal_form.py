@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from benchmarks.updating_data import JOINS, KEYS, shape_of
+from benchmarks.updating.sampled_tpch import JOINS, KEYS, shape_of
 
 from belvedere.errors import Invalid, Unsupported
 from belvedere.joins.join_trees import join_tree

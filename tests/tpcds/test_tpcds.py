@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import sqlglot
-from benchmarks import tpcds
+from benchmarks.data import tpcds
 from sqlglot import exp
 
 import belvedere as bv

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from math import inf
 
 import pytest
-from benchmarks import tpch
+from benchmarks.data import tpch
 
 import belvedere as bv
 from belvedere.execution import in_memory, lookups

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.symmetric import SymmetricJoin
+from benchmarks.synopsis.symmetric_join import SymmetricJoin
 
 from belvedere.synopses.sample.reservoir import Kind
 from tests.synopses.streams import EQUALITY, Changes, applied, keeper

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from benchmarks.updating_baselines import FullPropagation, everything
+from benchmarks.updating.baselines import FullPropagation, everything
 
 from belvedere.updating.side_effects.checks import Checker, Mode, decided_by_schema
 from belvedere.updating.summary.candidates import best_candidates, counted_candidates
