@@ -21,11 +21,11 @@ from belvedere.derivations.meter import Committed, Meter
 from belvedere.derivations.outcome import Outcome
 from belvedere.derivations.protocol import (
     Advanceable,
+    AdvanceStep,
     Inner,
     Loaded,
     Rebuild,
-    Step,
-    Write,
+    StateWrite,
 )
 from belvedere.derivations.unreadable import OLD_STATE_GONE, first_problem, problems
 from belvedere.errors import Internal, Unsupported
@@ -46,7 +46,14 @@ class Call:
 
     lake: ReadableLake
     pins: Pins
-    ledger: Ledger
+    ledger: Ledger | None = None
+    """Where advances are recorded, if they are."""
+
+    def record(self, outcome: Outcome) -> None:
+        """Take note of an advance, and of those inside it."""
+        if self.ledger is not None:
+            for each in (*outcome.inner, outcome):
+                self.ledger.add(each.record)
 
 
 def advance(
@@ -60,11 +67,10 @@ def advance(
     """Move a derivation to the newest versions of its tables, or of only some of them."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with computing(f"{kind.noun.lower()} {name!r}"), kind.store.exclusive(name):
+            with computing(f"{kind.label} {name!r}".strip()), kind.store.exclusive(name):
                 kind.recover(name)
                 outcome = _Advancing(kind, name, call, full, only).run()
-                for each in (*outcome.inner, outcome):
-                    call.ledger.add(each.record)
+                call.record(outcome)
                 return outcome
         except Conflict:
             if attempt == ATTEMPTS:
@@ -74,17 +80,20 @@ def advance(
 
 def create(kind: Advanceable[Any, Any], name: str, definition: Any, call: Call) -> Outcome:
     """Build a derivation for the first time, at the newest versions of its tables."""
-    with kind.store.exclusive(name):
+    with computing(f"{kind.label} {name!r}".strip()), kind.store.exclusive(name):
         loaded: Loaded[Any, Any] = Loaded(definition, None, {}, reason="")
         outcome = _Advancing(kind, name, call).create(loaded)
-        call.ledger.add(outcome.record)
+        call.record(outcome)
         return outcome
 
 
 @contextmanager
-def call_of(lake: ReadableLake) -> Iterator[Call]:
-    """A call of its own, whose advances are recorded when it ends."""
-    with Pins(lake) as pins, Ledger(lake.journal) as ledger:  # type: ignore[arg-type]
+def call_of(lake: ReadableLake, reading: Collection[Any] = ()) -> Iterator[Call]:
+    """A call of its own, whose advances are recorded when it ends.
+
+    A change is read once, with the columns that any of `reading` uses.
+    """
+    with Pins(lake, reading) as pins, Ledger(lake.journal) as ledger:  # type: ignore[arg-type]
         yield Call(lake, pins, ledger)
 
 
@@ -104,7 +113,7 @@ class _Advancing:
 
     def run(self) -> Outcome:
         loaded = self.kind.store.load(self.name, self.call.pins)
-        inner = self.kind.inner(loaded)
+        inner = self.kind.inner(loaded.definition)
         self._look_again(loaded.vector)
         for part in inner:
             self._look_again(part.kind.store.load(part.name, self.call.pins).vector)
@@ -113,7 +122,7 @@ class _Advancing:
         reads = loaded.definition.reads
         if not reason and all(target[t] == loaded.vector.get(t) for t in reads):
             return self._outcome(
-                loaded, Write(loaded.definition, None, Strategy.NOTHING, rows=0), loaded.vector
+                loaded, StateWrite(loaded.definition, None, Strategy.NOTHING, rows=0), loaded.vector
             )
         reason = reason or self._policy(loaded) or self._ahead(loaded, target)
         problem = self._unreadable(loaded, target) if loaded.vector else ""
@@ -129,17 +138,18 @@ class _Advancing:
             raise
 
     def create(self, loaded: Loaded[Any, Any]) -> Outcome:
-        """The first state, committed and published."""
-        step = self._step(loaded, self._target(loaded, everything=True))
+        """The first state, committed and published, after those that it is made of."""
+        target = self._target(loaded, everything=True)
+        for part in self.kind.inner(loaded.definition):
+            inner = _Advancing(part.kind, part.name, self.call, to=target)
+            self.inner.append(inner.create(Loaded(part.definition, None, {})))
+            target = {**target, part.stored: self.call.pins.table(part.stored).position}
+        self.meter = Meter()
+        step = self._step(loaded, target)
         with self._counting():
             write = self.kind.build(loaded.definition, step, "")
             rows = self.kind.store.commit(self.name, write, step)
-        self.kind.publish(self.name, write, step.target)
-        write = replace(write, rows=write.rows if rows is None else rows)
-        outcome = self._outcome(loaded, write, step.target, step)
-        record = self._record(loaded, write, step)
-        created = None if record is None else replace(record, strategy="create")
-        return replace(outcome, record=created)
+        return self._committed(loaded, write, step, rows)
 
     def _moved(
         self, loaded: Loaded[Any, Any], inner: Sequence[Inner], target: Vector, reason: str
@@ -156,14 +166,23 @@ class _Advancing:
                 with reading(self.name):
                     write = self.kind.build(loaded.definition, step, reason)
                     rows = self.kind.store.commit(self.name, write, step)
+        return self._committed(loaded, write, step, rows)
+
+    def _committed(
+        self,
+        loaded: Loaded[Any, Any],
+        write: StateWrite[Any, Any],
+        step: AdvanceStep,
+        rows: int | None,
+    ) -> Outcome:
         self.kind.publish(self.name, write, step.target)
         write = replace(write, rows=write.rows if rows is None else rows)
         outcome = self._outcome(loaded, write, step.target, step)
         return replace(outcome, record=self._record(loaded, write, step))
 
     def _applied(
-        self, loaded: Loaded[Any, Any], step: Step
-    ) -> tuple[Write[Any, Any] | Rebuild, int | None]:
+        self, loaded: Loaded[Any, Any], step: AdvanceStep
+    ) -> tuple[StateWrite[Any, Any] | Rebuild, int | None]:
         """The state with the changes, committed; or why it is to be built."""
         try:
             with reading(self.name):
@@ -177,10 +196,10 @@ class _Advancing:
         except StateMismatch as mismatch:
             return Rebuild(mismatch.reason), None
 
-    def _step(self, loaded: Loaded[Any, Any], target: Vector) -> Step:
+    def _step(self, loaded: Loaded[Any, Any], target: Vector) -> AdvanceStep:
         own = {*loaded.definition.tables, *loaded.definition.reads}
         moving = tuple(t for t in target if t in own and target[t] != loaded.vector.get(t))
-        return Step(
+        return AdvanceStep(
             self.call.lake, self.call.pins, loaded.vector, target, moving, self.meter,
             loaded.number, loaded.holding,
         )  # fmt: skip
@@ -287,7 +306,7 @@ class _Advancing:
         return nullcontext()
 
     def _record(
-        self, loaded: Loaded[Any, Any], write: Write[Any, Any], step: Step
+        self, loaded: Loaded[Any, Any], write: StateWrite[Any, Any], step: AdvanceStep
     ) -> Record | None:
         reads = loaded.definition.reads
         done = Committed(
@@ -295,27 +314,27 @@ class _Advancing:
             name=loaded.definition.name,
             id=write.definition.id,
             refresh=step.number,
-            strategy=write.strategy.value,
+            strategy=write.how,
             reason=write.reason,
             before={t: p for t, p in step.before.items() if t in reads},
             after={t: p for t, p in step.target.items() if t in reads},
             rows=write.rows,
         )
         return self.meter.record(
-            done, self.call.pins.table, lambda: self.kind.store.event(self.name, step)
+            done, self.call.pins.table, lambda: self.kind.store.event(write, step)
         )
 
     def _outcome(
         self,
         loaded: Loaded[Any, Any],
-        write: Write[Any, Any],
+        write: StateWrite[Any, Any],
         after: Vector,
-        step: Step | None = None,
+        step: AdvanceStep | None = None,
     ) -> Outcome:
         reads = loaded.definition.reads
         return Outcome(
             name=loaded.definition.name,
-            strategy=write.strategy.value,
+            strategy=write.how,
             reason=write.reason,
             rows_changed=write.rows,
             seconds=self.meter.seconds + self.waited,

@@ -16,7 +16,6 @@ from belvedere.delta.history import Event
 from belvedere.delta.stamps import Vector
 from belvedere.derivations.meter import Meter
 from belvedere.execution.strategies import Strategy
-from belvedere.lake.offline import ReadableLake
 from belvedere.sql.statements.views import Policy
 
 if TYPE_CHECKING:
@@ -86,10 +85,11 @@ class Loaded(Generic[D, S]):
 
 
 @dataclass
-class Step:
+class AdvanceStep:
     """One advance of one derivation: from where to where, and what it shares with its call."""
 
-    lake: ReadableLake
+    definition: Any
+    """The definition that was loaded."""
     pins: Pins
     before: Vector
     target: Vector
@@ -107,7 +107,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Write(Generic[D, S]):
+class StateWrite(Generic[D, S]):
     """A new state, not durable before the store has committed it.
 
     `state` is what the store takes: for a stored table the rows or SQL of the commit.
@@ -121,6 +121,12 @@ class Write(Generic[D, S]):
     holding: frozenset[str] = frozenset()
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def how(self) -> str:
+        """The strategy by name; a state that is built without a reason is built for the first time."""
+        first = self.strategy is Strategy.REBUILD and not self.reason
+        return "create" if first else self.strategy.value
+
 
 @dataclass(frozen=True)
 class Rebuild:
@@ -129,7 +135,7 @@ class Rebuild:
     reason: str
 
 
-class Store(Protocol[D, S]):
+class StateStore(Protocol[D, S]):
     """Where the states of a kind are kept, each with its vector."""
 
     def exclusive(self, name: str) -> AbstractContextManager[None]:
@@ -138,7 +144,7 @@ class Store(Protocol[D, S]):
     def load(self, name: str, pins: Pins) -> Loaded[D, S]:
         """The state that was committed last. Whoever loads it to change it owns it from then on."""
 
-    def commit(self, name: str, write: Write[D, S], step: Step) -> int | None:
+    def commit(self, name: str, write: StateWrite[D, S], step: AdvanceStep) -> int | None:
         """Put a state and the step's target in the place of the state before, all at once.
 
         Returns the number of changed rows if only the commit knows it.
@@ -147,7 +153,7 @@ class Store(Protocol[D, S]):
     def forget(self, name: str) -> None:
         """Let go of a state in memory: an advance failed, and it may be ahead of its vector."""
 
-    def event(self, name: str, step: Step) -> Event | None:
+    def event(self, write: StateWrite[D, S], step: AdvanceStep) -> Event | None:
         """What the log says of the commit of a step; None where that would cost a statement."""
 
     def drop(self, name: str) -> None:
@@ -166,29 +172,35 @@ class Advanceable(Protocol[D, S]):
         """How the kind differs from others."""
 
     @property
-    def store(self) -> Store[D, S]:
+    def store(self) -> StateStore[D, S]:
         """Where its states are kept."""
 
-    def inner(self, loaded: Loaded[D, S]) -> Sequence[Inner]:
+    @property
+    def label(self) -> str:
+        """What one of them is called in errors, before its name."""
+
+    def inner(self, definition: D) -> Sequence[Inner]:
         """The derivations that a state is made of: they are advanced first, to its target."""
 
-    def build(self, definition: D, step: Step, reason: str) -> Write[D, S]:
+    def build(self, definition: D, step: AdvanceStep, reason: str) -> StateWrite[D, S]:
         """A state from the tables at the step's target."""
 
-    def apply(self, loaded: Loaded[D, S], step: Step) -> Write[D, S] | Rebuild:
+    def apply(self, loaded: Loaded[D, S], step: AdvanceStep) -> StateWrite[D, S] | Rebuild:
         """The state with the changes of the step. It may change the loaded state in place."""
 
     def recover(self, name: str) -> None:
         """Finish or undo what a killed process left."""
 
-    def publish(self, name: str, write: Write[D, S], vector: Vector) -> None:
+    def publish(self, name: str, write: StateWrite[D, S], vector: Vector) -> None:
         """Let readers see a state that was committed."""
 
 
 @dataclass(frozen=True)
 class Inner:
-    """A derivation inside another: its kind, its name, and the table that holds its state."""
+    """A derivation inside another."""
 
     kind: Advanceable[Any, Any]
     name: str
-    stored: str = ""
+    stored: str
+    """The table that holds its state, whose changes are those of the outer one's input."""
+    definition: Any

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from belvedere.delta.history import Event
-from belvedere.derivations.protocol import D, Loaded, S, Step, Write
+from belvedere.derivations.protocol import AdvanceStep, D, Loaded, S, StateWrite
 from belvedere.derivations.registry import the_saves
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Arrays, Corrupt, Head, Saved, Saves
@@ -94,7 +94,7 @@ class SavedStates(Generic[D, S]):
             self._held[name] = held = self._saved(name)
         return held
 
-    def commit(self, name: str, write: Write[D, S], step: Step) -> None:
+    def commit(self, name: str, write: StateWrite[D, S], step: AdvanceStep) -> None:
         """Save a state with the step's target as its vector, in the place of the one before."""
         record, arrays = self._codec.encode(write.definition, write.state)
         self.saves.save(self._key, name, record, step.target, arrays)
@@ -113,7 +113,7 @@ class SavedStates(Generic[D, S]):
         """Let go of all states in memory."""
         self._held.clear()
 
-    def event(self, name: str, step: Step) -> Event | None:  # noqa: ARG002
+    def event(self, write: StateWrite[D, S], step: AdvanceStep) -> Event | None:  # noqa: ARG002
         """Saved states have no commits of their own."""
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from belvedere.derivations.protocol import Step
+from belvedere.derivations.protocol import AdvanceStep
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
 from belvedere.synopses.sample.on_spark import Drawn, added, steps
@@ -16,7 +16,7 @@ from belvedere.synopses.sample.results import Results
 Reads = Mapping[str, Mapping[str, str]]
 
 
-def apply_changes(results: Results, step: Step, reads: Reads) -> int:
+def apply_changes(results: Results, step: AdvanceStep, reads: Reads) -> int:
     """Apply the changes of all tables that move, in place; the number of changed rows."""
     total = 0
     for table in step.moving:
@@ -33,7 +33,7 @@ def apply_changes(results: Results, step: Step, reads: Reads) -> int:
     return total
 
 
-def draw_from_inserts(drawn: Drawn, step: Step, reads: Reads) -> tuple[Drawn, int] | None:
+def draw_from_inserts(drawn: Drawn, step: AdvanceStep, reads: Reads) -> tuple[Drawn, int] | None:
     """The sample with the results that inserted rows made, and how many rows these were.
 
     None if rows went, or if there are too many: the sample is then drawn anew.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from belvedere.derivations.protocol import Inner, Loaded, Rebuild, Step, Traits, Write
+from belvedere.derivations.protocol import AdvanceStep, Inner, Loaded, Rebuild, StateWrite, Traits
 from belvedere.derivations.registry import the_saves
 from belvedere.derivations.status import Status, pending_of
 from belvedere.errors import BelvedereError, Invalid
@@ -46,6 +46,7 @@ class Synopses:
     """The synopses of a lake."""
 
     noun = word = "SYNOPSIS"
+    label = ""
     traits = Traits(reads_old=False)
 
     def __init__(self, lake: ReadableLake) -> None:
@@ -68,24 +69,24 @@ class Synopses:
         tables: Mapping[str, Collection[str]] = self._head(name).definition["reads"]
         return tables
 
-    def inner(self, _: Loaded[Any, Any]) -> Sequence[Inner]:
+    def inner(self, _: SynopsisDefinition) -> Sequence[Inner]:
         """See `Advanceable`."""
         return ()
 
     def build(
-        self, definition: SynopsisDefinition, step: Step, reason: str
-    ) -> Write[SynopsisDefinition, Results | Drawn]:
+        self, definition: SynopsisDefinition, step: AdvanceStep, reason: str
+    ) -> StateWrite[SynopsisDefinition, Results | Drawn]:
         """See `Advanceable`; the tables' keys and columns may be others by now."""
         from belvedere.synopses.build import build_sample
         from belvedere.synopses.definition import define
 
         again, planned = define(self._lake, definition.shown, definition.query, definition.kind, "")
         state = build_sample(self._lake, step.pins, again, planned, step.target)
-        return Write(again, state, Strategy.REBUILD, reason)
+        return StateWrite(again, state, Strategy.REBUILD, reason)
 
     def apply(
-        self, loaded: Loaded[SynopsisDefinition, Results | Drawn], step: Step
-    ) -> Write[SynopsisDefinition, Results | Drawn] | Rebuild:
+        self, loaded: Loaded[SynopsisDefinition, Results | Drawn], step: AdvanceStep
+    ) -> StateWrite[SynopsisDefinition, Results | Drawn] | Rebuild:
         """See `Advanceable`."""
         from belvedere.synopses.apply import apply_changes, draw_from_inserts
         from belvedere.synopses.graph.row_store import NO_SUCH_ROW
@@ -106,12 +107,12 @@ class Synopses:
                 return Rebuild("DRAWN")
             state, rows = grown
         strategy = Strategy.MERGE if rows else Strategy.NOTHING
-        return Write(loaded.definition, state, strategy, rows=rows)
+        return StateWrite(loaded.definition, state, strategy, rows=rows)
 
     def recover(self, name: str) -> None:
         """See `Advanceable`: a state is saved whole or not at all."""
 
-    def publish(self, name: str, write: Write[Any, Any], vector: Vector) -> None:
+    def publish(self, name: str, write: StateWrite[Any, Any], vector: Vector) -> None:
         """See `Advanceable`: a synopsis is read from memory."""
 
     def refresh(self, name: str, *, full: bool = False) -> Outcome:

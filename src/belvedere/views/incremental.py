@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Empty
 from belvedere.analyses.sizes import Statistics
+from belvedere.derivations.protocol import Rebuild
 from belvedere.execution.costs import Past, candidate, cheaper, past
 from belvedere.execution.foreign_keys import checked
 from belvedere.execution.in_memory import WHOLE, Held
@@ -30,7 +31,7 @@ from belvedere.views.maintenance import Move, move, overwriting, rebuilding
 from belvedere.views.pending_changes import PendingChanges, ViewStep, read_changes
 from belvedere.views.references import references
 from belvedere.views.state import Grouped, physical
-from belvedere.views.writes import Rebuild, RowsToMerge, ViewWrite
+from belvedere.views.writes import RowsToMerge, ViewWrite
 
 
 def apply(step: ViewStep) -> ViewWrite | Rebuild:

@@ -168,13 +168,13 @@ def read_stamp(door: SparkLake, name: str) -> StampState:
     return door.stamp(door.table(name))
 
 
-def event_of(door: SparkLake, stored: Table, stamp: Stamp) -> Event | None:
-    """The commit that has a stamp; None where finding it would cost a statement."""
+def event_of(door: SparkLake, stored: Table, view_id: str, number: int) -> Event | None:
+    """The commit of a refresh; None where finding it would cost a statement."""
     if stored.root is None:
         return None
     for event in door.events(stored):
-        found = Stamp.from_json(event.user_metadata)
-        if found is not None and (found.view_id, found.refresh) == (stamp.view_id, stamp.refresh):
+        stamp = Stamp.from_json(event.user_metadata)
+        if stamp is not None and (stamp.view_id, stamp.refresh) == (view_id, number):
             return event
     return None
 

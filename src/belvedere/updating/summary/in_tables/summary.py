@@ -154,7 +154,7 @@ class Tabled:
             rows = Memory(leaf, MOST_READ).rows(view.read).table
             found = rows.select([plan for _, plan in view.bound.columns]).rename_columns(names)
         except Declined:
-            from belvedere.views.create import read_sql
+            from belvedere.views.catalog_views import read_sql
 
             return self._by_spark(read_sql(self.door, view), dict(view.definition.columns), equal)
         return _where(found, equal)
