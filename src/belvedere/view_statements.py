@@ -30,7 +30,7 @@ from belvedere.views.definition import View
 from belvedere.views.describe import describe, show
 from belvedere.views.drop import drop_view
 from belvedere.views.explain import Explanation, explain
-from belvedere.views.references import told
+from belvedere.views.references import explain_references
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +64,7 @@ class ViewStatements:
     def explained(self, name: str) -> Explanation:
         """A view's plan, how changes reach it, the SQL of a refresh; after one, what ran."""
         view = the_view(self._door, name)
-        keys, last = told(self._door, view), self._calls.last.get(view.stored)
+        keys, last = explain_references(self._door, view), self._calls.last.get(view.stored)
         if last is None:
             return explain(view, keys)
         ran = [("SQL that ran", sql) for sql in last.sql]

@@ -17,11 +17,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import belvedere as bv
+from belvedere.derivations.advance import _Advancing
 from belvedere.derivations.ledger import Ledger
 from belvedere.execution import costs
 from belvedere.lake import pins
 from belvedere.lake.writes import commits, upkeep
-from belvedere.derivations.advance import _Advancing
 
 STEPS: dict[str, tuple[Any, str]] = {
     "open a version": (pins, "open_version"),

@@ -265,7 +265,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     from belvedere.kinds import kinds
     from belvedere.views.catalog import canonical_name, the_view
     from belvedere.views.explain import explain
-    from belvedere.views.references import told
+    from belvedere.views.references import explain_references
 
     if arguments.text is not None:
         return _explain_text(arguments)
@@ -276,7 +276,7 @@ def _explain(arguments: argparse.Namespace) -> int:
             print_found(arguments, kind.explain(canonical))
             return OK
     view = the_view(looked, arguments.view)
-    explanation = explain(view, told(looked, view))
+    explanation = explain(view, explain_references(looked, view))
     if arguments.json:
         print_json({"view": explanation.view, "parts": dict(explanation.parts)})
     else:

@@ -7,9 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 from belvedere.derivations.advance import Call, advance, call_of
+from belvedere.derivations.cost_history import learn
 from belvedere.derivations.outcome import Outcome
 from belvedere.errors import Invalid
-from belvedere.execution.costs import learn
 from belvedere.lake.sessions.machine import blaming_the_machine
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.views.catalog import Broken, all_views, sound_and_broken

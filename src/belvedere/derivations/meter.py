@@ -13,7 +13,8 @@ from belvedere.delta.change_sizes import change_bytes, change_rows, version_byte
 from belvedere.delta.history import Event
 from belvedere.delta.stamps import Vector
 from belvedere.delta.tables import Table
-from belvedere.derivations.ledger import Candidate, Record
+from belvedere.derivations.ledger import Record
+from belvedere.execution.costs import Candidate
 
 if TYPE_CHECKING:
     from belvedere.lake.spark_lake import SparkLake

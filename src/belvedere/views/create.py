@@ -14,7 +14,7 @@ from belvedere.delta.tables import COLUMN_MAPPING
 from belvedere.derivations.advance import call_of, create
 from belvedere.derivations.guard import refuse_if_needed, view_readers
 from belvedere.errors import Invalid, Unsupported
-from belvedere.execution.strategies import REASONS, blocked
+from belvedere.execution.strategies import REASONS
 from belvedere.lake.offline import VIEW_PROPERTY
 from belvedere.lake.pins import Pins
 from belvedere.lake.spark_lake import SparkLake
@@ -31,6 +31,7 @@ from belvedere.views.catalog import (
     the_view,
 )
 from belvedere.views.catalog_views import show
+from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import Definition, View
 from belvedere.views.drop import drop_parts
 from belvedere.views.kind import Views
@@ -215,7 +216,11 @@ def _refuse_if_strict(view: View) -> None:
         return
     reason = next(
         filter(
-            None, (blocked(v.state, v.definition.types, v.tables) for v in (*view.every_part, view))
+            None,
+            (
+                rebuild_reason(v.state, v.definition.types, v.tables)
+                for v in (*view.every_part, view)
+            ),
         ),
         "",
     )

@@ -19,8 +19,7 @@ from belvedere.derivations.protocol import (
     Traits,
 )
 from belvedere.errors import Invalid
-from belvedere.execution.costs import Past, candidate
-from belvedere.execution.foreign_keys import verified
+from belvedere.execution.costs import CostHistory, candidate
 from belvedere.execution.sources import Versions
 from belvedere.execution.strategies import Strategy
 from belvedere.lake.pins import Pins
@@ -34,6 +33,7 @@ from belvedere.views.drop import drop_view
 from belvedere.views.incremental import apply
 from belvedere.views.maintenance import fill, rebuilding, telling_key
 from belvedere.views.pending_changes import ViewStep
+from belvedere.views.references import holding_references
 from belvedere.views.retype import retyped
 from belvedere.views.state import ROW, physical
 
@@ -132,7 +132,7 @@ class Views:
             view = retyped(self._lake, view)
         pins = step.pins
         known = pins.statistics(view.tables, {}, {})
-        everything = candidate(Strategy.REBUILD, rebuilding(view.state, known), Past())
+        everything = candidate(Strategy.REBUILD, rebuilding(view.state, known), CostHistory())
         step.meter.candidates = step.meter.candidates or (everything,)
         work = pins.work(view.definition.settings)
         new = {t: p.version for t, p in step.target.items()}
@@ -141,7 +141,7 @@ class Views:
         query = fill(view.state, versions, declared).sql(dialect="spark")
         step.ran.append(query)
         # A rebuild that is cheaper than the changes does not wait for more.
-        holding = frozenset() if reason == "CHEAPER" else verified(work, pins, view, new)
+        holding = frozenset() if reason == "CHEAPER" else holding_references(work, pins, view, new)
 
         def create(stamp: Stamp) -> None:
             near = telling_key(view.state, view.definition.types, known)
