@@ -44,7 +44,9 @@ def learn(lake: ReadableLake, record: Record | None) -> None:
 
 def _read(lake: ReadableLake, view_id: str, by_view: dict[str, list[MeasuredRefresh]]) -> None:
     read = (*newest(lake, _OF_LAKE), *newest(lake, _OF_VIEW, view_id))
-    records = {(r.view_id, r.refresh): r for r in read if r.kind == VIEW and r.view_id not in by_view}
+    records = {
+        (r.view_id, r.refresh): r for r in read if r.kind == VIEW and r.view_id not in by_view
+    }
     for record in sorted(records.values(), key=lambda r: r.started, reverse=True):
         by_view.setdefault(record.view_id, []).extend(_measured(record))
     by_view.update({view: _newest(refreshes) for view, refreshes in by_view.items()})

@@ -24,7 +24,7 @@ from belvedere.sketches.upkeep import Maintained, Upkeep
 from belvedere.sketches.use.auto import Watcher
 from belvedere.sketches.use.explain import described, explained
 from belvedere.sketches.use.queries import Found, Queries
-from belvedere.sketches.use.query_shapes import Shape, shape
+from belvedere.sketches.use.query_shapes import QueryShape, query_shape
 from belvedere.sketches.use.rewrite import Answer
 from belvedere.sketches.use.selections import Selections
 from belvedere.sql.statements.sketches import CreateSketch
@@ -53,7 +53,7 @@ class Service:
         """Those whose saved state was damaged, until a refresh has told so."""
         self._saving: dict[str, float] = {}
         """Seconds that saving each took."""
-        self._shapes: dict[str, Shape] = {}
+        self._shapes: dict[str, QueryShape] = {}
         self._selections = Selections(door)
         self._defined: dict[str, tuple[tuple[int, ...] | None, Definition]] = {}
         self._busy = threading.RLock()
@@ -127,29 +127,17 @@ class Service:
             return found.answer
         return replace(found.answer, skipped=found.reading.skipped)
 
-    def shape(self, definition: Definition) -> Shape:
+    def shape(self, definition: Definition) -> QueryShape:
         """The shape of a sketch's query, which does not change while its columns' types do not."""
         if definition.id not in self._shapes:
-            self._shapes[definition.id] = shape(plan_of(self.door, definition.query))
+            self._shapes[definition.id] = query_shape(plan_of(self.door, definition.query))
         return self._shapes[definition.id]
 
     def create(self, statement: CreateSketch, *, automatic: bool = False) -> Live | None:
         """Plan and capture a sketch, then save it; None if it exists and that was allowed."""
         name = canonical_name(self.door, statement.name)
-        if name in self.names() and not statement.replace:
-            if statement.if_not_exists:
-                return None
-            raise Invalid(
-                f"sketch {statement.name!r} exists already",
-                hint="CREATE OR REPLACE SKETCH, or DROP SKETCH first",
-                reason="NAME_TAKEN",
-            )
-        if self.door.exists(name):
-            raise Invalid(
-                f"{statement.name!r} exists already and is not a sketch",
-                hint="choose another name",
-                reason="NAME_TAKEN",
-            )
+        if statement.if_not_exists and name in self.names():
+            return None
         with self._busy, Pins(self.door) as pins:
             definition = Planner(self.door, pins, statement).plan()
             upkeep = Upkeep(self.door, pins)

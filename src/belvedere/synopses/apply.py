@@ -57,7 +57,7 @@ def draw_from_inserts(drawn: Drawn, step: AdvanceStep, reads: Reads) -> tuple[Dr
         return drawn, total
     old = {t: step.pins.opened(work, t, p.version) for t, p in step.before.items()}
     new = {t: step.pins.opened(work, t, step.target[t].version) for t in inserted}
-    joined = steps([p.table for p in drawn.plan.region.positions], old, new, inserted)
+    joined = steps([p.table for p in drawn.plan.block.positions], old, new, inserted)
     random = np.random.default_rng([drawn.seed, *(p.version for p in step.target.values())])
     grown = added(work, drawn, joined, random)
     return None if grown is None else (grown, total)

@@ -15,7 +15,7 @@ from belvedere.lake.pins import Pins
 from belvedere.memory import kinds
 from belvedere.sql.names import quote
 from belvedere.synopses.definition import SynopsisDefinition, plain_plan
-from belvedere.synopses.plan.query_tree import Plan
+from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
 from belvedere.synopses.sample.on_spark import Drawn, can_draw, draw
 from belvedere.synopses.sample.results import Results
 from belvedere.synopses.state import Keeper
@@ -29,7 +29,11 @@ _PER_ROW = 48
 
 
 def build_sample(
-    lake: ReadableLake, pins: Pins, definition: SynopsisDefinition, planned: Plan, vector: Vector
+    lake: ReadableLake,
+    pins: Pins,
+    definition: SynopsisDefinition,
+    planned: SynopsisPlan,
+    vector: Vector,
 ) -> Results | Drawn:
     """The sample of a join at a vector, with what is needed to keep it; without that, too large a join."""
     if not _fits(lake, pins, definition):
@@ -89,12 +93,12 @@ def _all_rows(
             yield rows.slice(start, _PIECE)
 
 
-def _parents_first(planned: Plan) -> list[str]:
+def _parents_first(planned: SynopsisPlan) -> list[str]:
     """The tables of a plan, those that others refer to first, so that few rows wait."""
-    tables = list(dict.fromkeys(p.table for p in planned.region.positions))
+    tables = list(dict.fromkeys(p.table for p in planned.block.positions))
     depth = dict.fromkeys(tables, 0)
     for reference in planned.references:
-        table = planned.region.positions[reference.parent].table
+        table = planned.block.positions[reference.parent].table
         depth[table] = max(depth[table], 1)
     return sorted(tables, key=lambda t: -depth[t])
 

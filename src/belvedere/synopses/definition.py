@@ -11,13 +11,14 @@ import numpy as np
 from belvedere.delta.statistics import measured
 from belvedere.derivations.saved_states import Undivided
 from belvedere.errors import Unsupported
-from belvedere.joins.region import Region, region
-from belvedere.joins.selectivity import Known, as_number
+from belvedere.joins.normal_form import JoinBlock
+from belvedere.joins.selectivity import TableSizes, integer_bound
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables import declared_keys
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
-from belvedere.synopses.plan.query_tree import Plan, plan
+from belvedere.synopses.plan.planner import plan
+from belvedere.synopses.plan.synopsis_plan import SynopsisPlan, query_block
 from belvedere.synopses.sample.reservoir import Kind
 from belvedere.synopses.saving import ARRAYS
 from belvedere.views.catalog import Names, as_not_read
@@ -38,7 +39,7 @@ class SynopsisDefinition(Undivided):
     """The tables with the columns that it uses, and their types."""
     sources: Mapping[str, Columns] = field(default_factory=dict)
     """All columns that the tables had: what `SELECT *` means."""
-    known: Known = field(default_factory=Known)
+    known: TableSizes = field(default_factory=TableSizes)
     """What was known of the tables, for their sizes say where a cycle is cut."""
 
     @property
@@ -72,20 +73,20 @@ class SynopsisDefinition(Undivided):
             record["shown"], record["query"], Kind(*record["sample"]), record["seed"],
             record["keys"], record["reads"],
             {t: tuple((n, k) for n, k in columns) for t, columns in record["sources"].items()},
-            Known.of(record.get("known")),
+            TableSizes.of(record.get("known")),
         )  # fmt: skip
 
 
 def define(
     lake: ReadableLake, shown: str, query: str, kind: Kind, lead: str
-) -> tuple[SynopsisDefinition, Plan]:
+) -> tuple[SynopsisDefinition, SynopsisPlan]:
     """The definition that a statement makes, checked; nothing is built."""
     names = Names(lake)
     with as_not_read(lake, query):
-        joined = region(lead + query, names)
+        joined = query_block(lead + query, names)
     keys = _keys(lake, joined)
     known = _known(lake, joined)
-    planned = plan(joined, {t: [columns] for t, columns in keys.items()}, known=known)
+    planned = plan(joined, {t: [columns] for t, columns in keys.items()}, sizes=known)
     reads: dict[str, dict[str, str]] = {}
     for position in joined.positions:
         reads.setdefault(position.table, {}).update({f.source: f.type for f in position.fields})
@@ -97,7 +98,7 @@ def define(
     ), planned
 
 
-def _known(lake: ReadableLake, joined: Region) -> Known:
+def _known(lake: ReadableLake, joined: JoinBlock) -> TableSizes:
     """What the logs say of the columns that are read."""
     rows: dict[str, int] = {}
     bounds: dict[tuple[str, str], tuple[int, int]] = {}
@@ -109,26 +110,26 @@ def _known(lake: ReadableLake, joined: Region) -> Known:
             for f in position.fields:
                 if f.source in seen.bounds:
                     low, high = seen.bounds[f.source]
-                    bounds[table, f.source] = as_number(low), as_number(high)
-    return Known(rows, bounds)
+                    bounds[table, f.source] = integer_bound(low), integer_bound(high)
+    return TableSizes(rows, bounds)
 
 
-def planned_of(lake: ReadableLake, definition: SynopsisDefinition) -> Plan:
+def planned_of(lake: ReadableLake, definition: SynopsisDefinition) -> SynopsisPlan:
     """The plan of a definition as it was made."""
     keys = {t: [columns] for t, columns in definition.keys.items()}
-    return plan(_region(lake, definition), keys, known=definition.known)
+    return plan(_block(lake, definition), keys, sizes=definition.known)
 
 
-def plain_plan(lake: ReadableLake, definition: SynopsisDefinition) -> Plan:
+def plain_plan(lake: ReadableLake, definition: SynopsisDefinition) -> SynopsisPlan:
     """The plan that collapses nothing: Spark draws from it."""
-    return plan(_region(lake, definition), {}, collapse=False, known=definition.known)
+    return plan(_block(lake, definition), {}, collapse=False, sizes=definition.known)
 
 
-def _region(lake: ReadableLake, definition: SynopsisDefinition) -> Region:
-    return region(definition.query, Names(lake, recorded=definition.sources))
+def _block(lake: ReadableLake, definition: SynopsisDefinition) -> JoinBlock:
+    return query_block(definition.query, Names(lake, recorded=definition.sources))
 
 
-def _keys(lake: ReadableLake, joined: Region) -> dict[str, Sequence[str]]:
+def _keys(lake: ReadableLake, joined: JoinBlock) -> dict[str, Sequence[str]]:
     keys = {p.table: declared_keys.key_of(lake.table(p.table)) for p in joined.positions}
     return {t: k for t, k in keys.items() if k is not None}
 

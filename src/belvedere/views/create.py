@@ -103,23 +103,14 @@ def _with_parts(door: SparkLake, view: View) -> View:
 
 
 def create_view(door: SparkLake, statement: CreateView) -> View | None:
-    """Create a view and fill it; None if it exists and that was allowed."""
+    """Create a view and fill it; None if it exists and that was allowed.
+
+    The name is free, or that of a view which may exist or is replaced.
+    """
     name = canonical_name(door, statement.name)
     existing = is_view(door, name)
     if existing and statement.if_not_exists:
         return None
-    if not existing and door.exists(name):
-        raise Invalid(
-            f"{statement.name!r} exists already and is not a materialized view",
-            hint="choose another name",
-            reason="NAME_TAKEN",
-        )
-    if existing and not statement.replace:
-        raise Invalid(
-            f"materialized view {statement.name!r} exists already",
-            hint="CREATE OR REPLACE MATERIALIZED VIEW, or DROP MATERIALIZED VIEW first",
-            reason="NAME_TAKEN",
-        )
     view = plan_view(door, statement)
     if existing:
         # What reads it was compiled against the columns and the state it has now.
