@@ -11,13 +11,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from belvedere.sketches.capture.partitions import Partition
+from belvedere.synopses.refresh import declared
 from deltalake import DeltaTable
 
 from belvedere.algebra.relations import Change, Scan
 from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
 from belvedere.delta.stamps import Vector
+from belvedere.joins.partitions import Partition
 from belvedere.lake.offline import Shelf
 from belvedere.lake.pins import Pins
 from belvedere.memory.plans import Memory
@@ -31,7 +32,6 @@ from belvedere.sketches.service import Service
 from belvedere.sketches.upkeep import Upkeep
 from belvedere.sql.render import SIGN
 from belvedere.synopses.kind import Synopses
-from belvedere.synopses.refresh import declared
 from belvedere.synopses.sample.reservoir import Kind as Sample
 from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.state import Held, built
