@@ -342,6 +342,6 @@ class _Advancing:
             vector_after={t: p.version for t, p in after.items() if t in reads},
             notes=tuple(step.notes) if step else (),
             details=write.details,
-            sql=tuple(step.ran) if step else (),
+            ran=tuple(step.ran) if step else (),
             inner=tuple(self.inner),
         )

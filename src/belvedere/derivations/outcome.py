@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from belvedere.derivations.ledger import Record
+from belvedere.execution.records import RanStep
 from belvedere.execution.strategies import REASONS
 
 
@@ -27,11 +28,17 @@ class Outcome:
     notes: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     """Figures that only one kind of derivation has."""
-    sql: tuple[str, ...] = field(default=(), repr=False)
+    ran: tuple[RanStep, ...] = field(default=(), repr=False)
+    """What ran, in order: look-ups, queries, computations in memory."""
     record: Record | None = field(default=None, repr=False)
     """The row of the ledger; None if there was nothing to do."""
     inner: tuple[Outcome, ...] = field(default=(), repr=False)
     """The advances of what the derivation is made of, before its own."""
+
+    @property
+    def sql(self) -> tuple[str, ...]:
+        """The statements that ran; what ran without SQL stands as comments."""
+        return tuple(map(str, self.ran))
 
     def __str__(self) -> str:
         """

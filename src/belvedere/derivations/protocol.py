@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from belvedere.delta.history import Event
 from belvedere.delta.stamps import Vector
 from belvedere.derivations.meter import Meter
+from belvedere.execution.records import RanStep
 from belvedere.execution.strategies import Strategy
 from belvedere.sql.statements.views import Policy
 
@@ -99,7 +100,7 @@ class AdvanceStep:
     number: int = 1
     holding: frozenset[str] = frozenset()
     notes: list[str] = field(default_factory=list)
-    ran: list[str] = field(default_factory=list)
+    ran: list[RanStep] = field(default_factory=list)
 
     def versions(self, table: str) -> tuple[int, int]:
         """The versions of a table between which it moves."""

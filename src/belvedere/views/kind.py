@@ -20,6 +20,7 @@ from belvedere.derivations.protocol import (
 )
 from belvedere.errors import Invalid
 from belvedere.execution.costs import CostHistory, candidate
+from belvedere.execution.records import RanStep
 from belvedere.execution.sources import Versions
 from belvedere.execution.strategies import Strategy
 from belvedere.lake.pins import Pins
@@ -31,7 +32,7 @@ from belvedere.views.catalog_views import show
 from belvedere.views.definition import View
 from belvedere.views.drop import drop_view
 from belvedere.views.incremental import apply
-from belvedere.views.maintenance import fill, rebuilding, telling_key
+from belvedere.views.maintenance import fill, most_selective_key, rebuild_work
 from belvedere.views.pending_changes import ViewStep
 from belvedere.views.references import holding_references
 from belvedere.views.retype import retyped
@@ -132,19 +133,19 @@ class Views:
             view = retyped(self._lake, view)
         pins = step.pins
         known = pins.statistics(view.tables, {}, {})
-        everything = candidate(Strategy.REBUILD, rebuilding(view.state, known), CostHistory())
+        everything = candidate(Strategy.REBUILD, rebuild_work(view.state, known), CostHistory())
         step.meter.candidates = step.meter.candidates or (everything,)
         work = pins.work(view.definition.settings)
         new = {t: p.version for t, p in step.target.items()}
         versions = Versions(pins, work, {} if reason else new, new, opened=step.meter.opened)
         declared = {t: pins.table(t).declared for t in view.tables}
         query = fill(view.state, versions, declared).sql(dialect="spark")
-        step.ran.append(query)
+        step.ran.append(RanStep("query", sql=query))
         # A rebuild that is cheaper than the changes does not wait for more.
         holding = frozenset() if reason == "CHEAPER" else holding_references(work, pins, view, new)
 
         def create(stamp: Stamp) -> None:
-            near = telling_key(view.state, view.definition.types, known)
+            near = most_selective_key(view.state, view.definition.types, known)
             make = commits.replace if self._lake.exists(view.stored) else commits.create
             make(work, view.stored, query, stamp, view.properties, near)
 
