@@ -10,13 +10,13 @@ import pyarrow as pa
 from belvedere.derivations.protocol import AdvanceStep
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
-from belvedere.synopses.sample.on_spark import Drawn, added, steps
-from belvedere.synopses.sample.results import Results
+from belvedere.synopses.sample.on_spark import SparkSample, added, steps
+from belvedere.synopses.sample.results import SampleResults
 
 Reads = Mapping[str, Mapping[str, str]]
 
 
-def apply_changes(results: Results, step: AdvanceStep, reads: Reads) -> int:
+def apply_changes(results: SampleResults, step: AdvanceStep, reads: Reads) -> int:
     """Apply the changes of all tables that move, in place; the number of changed rows."""
     total = 0
     for table in step.moving:
@@ -33,7 +33,9 @@ def apply_changes(results: Results, step: AdvanceStep, reads: Reads) -> int:
     return total
 
 
-def draw_from_inserts(drawn: Drawn, step: AdvanceStep, reads: Reads) -> tuple[Drawn, int] | None:
+def draw_from_inserts(
+    drawn: SparkSample, step: AdvanceStep, reads: Reads
+) -> tuple[SparkSample, int] | None:
     """The sample with the results that inserted rows made, and how many rows these were.
 
     None if rows went, or if there are too many: the sample is then drawn anew.
@@ -63,7 +65,7 @@ def draw_from_inserts(drawn: Drawn, step: AdvanceStep, reads: Reads) -> tuple[Dr
     return None if grown is None else (grown, total)
 
 
-def _apply(results: Results, table: str, change: pa.Table, columns: list[str]) -> int:
+def _apply(results: SampleResults, table: str, change: pa.Table, columns: list[str]) -> int:
     counts = change[SIGN].to_numpy().astype(np.int64)
     rows = change.select(columns)
     each = np.repeat(np.arange(len(counts)), np.abs(counts))

@@ -16,8 +16,8 @@ from belvedere.memory import kinds
 from belvedere.sql.names import quote
 from belvedere.synopses.definition import SynopsisDefinition, plain_plan
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
-from belvedere.synopses.sample.on_spark import Drawn, can_draw, draw
-from belvedere.synopses.sample.results import Results
+from belvedere.synopses.sample.on_spark import SparkSample, can_draw, draw
+from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.state import Keeper
 
 MEMORY = "BELVEDERE_SYNOPSIS_BYTES"
@@ -34,18 +34,20 @@ def build_sample(
     definition: SynopsisDefinition,
     planned: SynopsisPlan,
     vector: Vector,
-) -> Results | Drawn:
+) -> SampleResults | SparkSample:
     """The sample of a join at a vector, with what is needed to keep it; without that, too large a join."""
     if not _fits(lake, pins, definition):
         return _drawn(lake, pins, definition, vector)
-    results = Results(Keeper(planned, definition.kind, seed=definition.seed), definition.seed)
+    results = SampleResults(Keeper(planned, definition.kind, seed=definition.seed), definition.seed)
     for table in _parents_first(planned):
         for rows in _all_rows(pins, table, vector[table], definition.reads[table]):
             results.change(table, None, rows)
     return results
 
 
-def _drawn(lake: ReadableLake, pins: Pins, definition: SynopsisDefinition, vector: Vector) -> Drawn:
+def _drawn(
+    lake: ReadableLake, pins: Pins, definition: SynopsisDefinition, vector: Vector
+) -> SparkSample:
     """The sample alone, by Spark."""
     plain = plain_plan(lake, definition)
     work = pins.work({})

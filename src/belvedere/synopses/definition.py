@@ -19,7 +19,7 @@ from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.synopses.plan.planner import plan
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan, query_block
-from belvedere.synopses.sample.reservoir import Kind
+from belvedere.synopses.sample.reservoir import SampleKind
 from belvedere.synopses.saving import ARRAYS
 from belvedere.views.catalog import Names, as_not_read
 from belvedere.views.definition import Columns
@@ -31,7 +31,7 @@ class SynopsisDefinition(Undivided):
 
     shown: str
     query: str
-    kind: Kind
+    kind: SampleKind
     seed: int
     keys: Mapping[str, Sequence[str]]
     """The keys of tables that its joins are collapsed by."""
@@ -70,7 +70,7 @@ class SynopsisDefinition(Undivided):
     def of(record: Mapping[str, Any]) -> SynopsisDefinition:
         """The definition of such a record."""
         return SynopsisDefinition(
-            record["shown"], record["query"], Kind(*record["sample"]), record["seed"],
+            record["shown"], record["query"], SampleKind(*record["sample"]), record["seed"],
             record["keys"], record["reads"],
             {t: tuple((n, k) for n, k in columns) for t, columns in record["sources"].items()},
             TableSizes.of(record.get("known")),
@@ -78,7 +78,7 @@ class SynopsisDefinition(Undivided):
 
 
 def define(
-    lake: ReadableLake, shown: str, query: str, kind: Kind, lead: str
+    lake: ReadableLake, shown: str, query: str, kind: SampleKind, lead: str
 ) -> tuple[SynopsisDefinition, SynopsisPlan]:
     """The definition that a statement makes, checked; nothing is built."""
     names = Names(lake)

@@ -6,19 +6,19 @@ from typing import TypeAlias
 
 from belvedere.derivations.protocol import Loaded
 from belvedere.synopses.definition import SynopsisDefinition
-from belvedere.synopses.graph.weighted_graph import Graph
+from belvedere.synopses.graph.weighted_graph import WeightedGraph
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
-from belvedere.synopses.sample.on_spark import Drawn
-from belvedere.synopses.sample.results import Results
+from belvedere.synopses.sample.on_spark import SparkSample
+from belvedere.synopses.sample.results import SampleResults
 
-Kept: TypeAlias = Loaded[SynopsisDefinition, Results | Drawn]
+Kept: TypeAlias = Loaded[SynopsisDefinition, SampleResults | SparkSample]
 
 
 def describe(synopsis: Kept) -> str:
     """The query tree and the state, as text."""
     results = synopsis.state
     assert results is not None
-    plan = results.plan if isinstance(results, Drawn) else results.keeper.plan
+    plan = results.plan if isinstance(results, SparkSample) else results.keeper.plan
     lines = [f"Synopsis {synopsis.definition.shown}: {synopsis.definition.kind}", "", "Query tree"]
     lines += [f"  {line}" for line in tree(plan)]
     lines += ["", "State"]
@@ -61,10 +61,10 @@ def facts(synopsis: Kept) -> list[tuple[str, str]]:
         ("join results", str(results.join_size)),
     ]
     rows += [(f"version of {t}", str(p.version)) for t, p in synopsis.vector.items()]
-    if isinstance(results, Drawn):
+    if isinstance(results, SparkSample):
         return [*rows, ("kept", "the sample alone: it is drawn on Spark")]
     keeper = results.keeper
-    if isinstance(keeper.graph, Graph):
+    if isinstance(keeper.graph, WeightedGraph):
         vertices = ", ".join(str(held) for held, _ in keeper.graph.vertices)
         rows.append(("vertices", vertices))
     else:

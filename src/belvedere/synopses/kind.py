@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from belvedere.lake.spark_lake import SparkLake
     from belvedere.synopses.definition import SynopsisDefinition
     from belvedere.synopses.handle import SynopsisHandle
-    from belvedere.synopses.sample.on_spark import Drawn
-    from belvedere.synopses.sample.results import Results
+    from belvedere.synopses.sample.on_spark import SparkSample
+    from belvedere.synopses.sample.results import SampleResults
 
 SAVED_AS = "synopsis"
 
@@ -47,7 +47,7 @@ class Synopses:
         self._lake = lake
 
     @cached_property
-    def store(self) -> SavedStates[SynopsisDefinition, Results | Drawn]:
+    def store(self) -> SavedStates[SynopsisDefinition, SampleResults | SparkSample]:
         """Where their states are kept."""
         from belvedere.derivations.saved_states import SavedStates
         from belvedere.synopses.saved import SynopsisCodec
@@ -69,7 +69,7 @@ class Synopses:
 
     def build(
         self, definition: SynopsisDefinition, step: AdvanceStep, reason: str
-    ) -> StateWrite[SynopsisDefinition, Results | Drawn]:
+    ) -> StateWrite[SynopsisDefinition, SampleResults | SparkSample]:
         """See `Advanceable`; the tables' keys and columns may be others by now."""
         from belvedere.synopses.build import build_sample
         from belvedere.synopses.definition import define
@@ -79,15 +79,15 @@ class Synopses:
         return StateWrite(again, state, Strategy.REBUILD, reason)
 
     def apply(
-        self, loaded: Loaded[SynopsisDefinition, Results | Drawn], step: AdvanceStep
-    ) -> StateWrite[SynopsisDefinition, Results | Drawn] | Rebuild:
+        self, loaded: Loaded[SynopsisDefinition, SampleResults | SparkSample], step: AdvanceStep
+    ) -> StateWrite[SynopsisDefinition, SampleResults | SparkSample] | Rebuild:
         """See `Advanceable`."""
         from belvedere.synopses.apply import apply_changes, draw_from_inserts
         from belvedere.synopses.graph.row_store import NO_SUCH_ROW
-        from belvedere.synopses.sample.results import Results
+        from belvedere.synopses.sample.results import SampleResults
 
         state, reads = loaded.state, loaded.definition.reads
-        if isinstance(state, Results):
+        if isinstance(state, SampleResults):
             try:
                 rows = apply_changes(state, step, reads)
             except Invalid as refused:
@@ -129,7 +129,7 @@ class Synopses:
         assert hasattr(self._lake, "spark"), "what only looks does not refresh"
         return self._lake  # type: ignore[return-value]
 
-    def loaded(self, name: str) -> Loaded[SynopsisDefinition, Results | Drawn]:
+    def loaded(self, name: str) -> Loaded[SynopsisDefinition, SampleResults | SparkSample]:
         """A synopsis as it was saved last; one whose state is damaged is built again."""
         self._head(name)
         loaded = self.store.load(name)
@@ -187,7 +187,7 @@ class Synopses:
     def _create(self, statement: CreateSynopsis) -> DataFrame:
         from belvedere.derivations.advance import call_of, create
         from belvedere.synopses.definition import define
-        from belvedere.synopses.sample.reservoir import Kind as Sample
+        from belvedere.synopses.sample.reservoir import SampleKind as Sample
 
         name = canonical_name(self._door, statement.name)
         if statement.if_not_exists and name in self.names():

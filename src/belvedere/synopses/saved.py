@@ -11,8 +11,8 @@ import pyarrow as pa
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Arrays, Corrupt, Saved
 from belvedere.synopses.definition import SynopsisDefinition, plain_plan, planned_of
-from belvedere.synopses.sample.on_spark import Drawn
-from belvedere.synopses.sample.results import Results
+from belvedere.synopses.sample.on_spark import SparkSample
+from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.saving import ARRAYS, from_arrays, to_arrays
 from belvedere.synopses.state import Keeper
 
@@ -25,18 +25,18 @@ class SynopsisCodec:
         return SynopsisDefinition.of(record)
 
     def encode(
-        self, definition: SynopsisDefinition, state: Results | Drawn
+        self, definition: SynopsisDefinition, state: SampleResults | SparkSample
     ) -> tuple[Mapping[str, Any], Arrays]:
         """What is saved of a synopsis."""
         record = definition.record()
-        if isinstance(state, Drawn):
+        if isinstance(state, SparkSample):
             drawn = {"drawn": True, "size": str(state.size)}
             return record | drawn, {"rows": _as_stream(state.rows)}
         return record, to_arrays(state.keeper)
 
     def decode(
         self, lake: ReadableLake, definition: SynopsisDefinition, saved: Saved
-    ) -> Results | Drawn:
+    ) -> SampleResults | SparkSample:
         """The synopsis that was saved; `Corrupt` if its arrays are those of another version."""
         record = saved.head.definition
         if record.get("arrays") != ARRAYS:
@@ -48,9 +48,9 @@ class SynopsisCodec:
         if record.get("drawn"):
             plan = plain_plan(lake, definition)
             rows = pa.ipc.open_stream(pa.py_buffer(saved.arrays["rows"])).read_all()
-            return Drawn(plan, definition.kind, rows, int(record["size"]), definition.seed)
+            return SparkSample(plan, definition.kind, rows, int(record["size"]), definition.seed)
         keeper = Keeper(planned_of(lake, definition), definition.kind, seed=definition.seed)
-        return Results(from_arrays(keeper, saved.arrays), definition.seed)
+        return SampleResults(from_arrays(keeper, saved.arrays), definition.seed)
 
 
 def _as_stream(rows: pa.Table) -> Any:
