@@ -18,7 +18,7 @@ from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
 from belvedere.delta.stamps import Vector
 from belvedere.joins.partitions import Partition
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.pins import Pins
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
@@ -205,7 +205,7 @@ class UpdatableWithoutSpark:
     """An updatable view with its rows in memory, or in its tables."""
 
     def __init__(self, directory: Path, lookups: str = "MEMORY") -> None:
-        self._lake = Shelf(directory)
+        self._lake = OfflineLake(directory)
         self._kept, self._name = UpdatableViews(self._lake), f"contacts_{lookups.lower()}"
         if self._name not in self._kept.names():
             definition = {
