@@ -12,7 +12,7 @@ from belvedere.kernels.astar import (
     search,
     search_plainly,
 )
-from belvedere.scheduling.model import find_optimal_plan as module
+from belvedere.scheduling.model import optimal as module
 from belvedere.scheduling.model.arrivals import STREAMS, random_arrivals
 from belvedere.scheduling.model.cost_functions import LinearCost, Prices
 from belvedere.scheduling.model.optimal import (
