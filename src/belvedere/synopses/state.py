@@ -112,7 +112,7 @@ class Keeper:
         """Apply a batch of a table's changes."""
         store = self.store(table)
         gone, new = (
-            store.nothing if rows is None else store.shaped(rows) for rows in (deletes, inserts)
+            store.nothing if rows is None else store.conform(rows) for rows in (deletes, inserts)
         )
         if gone.num_rows and new.num_rows:
             gone, new = _netted(store, gone, new)
@@ -142,7 +142,7 @@ class Keeper:
                 continue
             at, work = coded[reference.parent], self.references[number]
             freed = gone[self.places[reference.parent].part[gone]] if len(gone) else gone
-            found[number], clash = work.numbered(at.matrix(reference.key), freed)
+            found[number], clash = work.parent_keys(at.matrix(reference.key), freed)
             if clash is not None:
                 one, other = (int(c) for c in clash)
                 taking = np.flatnonzero(at.take)
@@ -166,9 +166,9 @@ class Keeper:
                     self._orphan(n, rows)
             for n, reference in enumerate(self.plan.references):
                 if reference.child == number:
-                    self.references[n].leave(rows)
+                    self.references[n].remove_children(rows)
             place.part[rows] = False
-        store.forget(ids)
+        store.remove(ids)
         self._forgotten += len(ids)
         if self._forgotten > TIDY:
             self._forgotten = 0
@@ -198,12 +198,12 @@ class Keeper:
         """The parent rows of a reference go: what depends on them leaves the graph and waits."""
         reference, work = self.plan.references[number], self.references[number]
         node = self.plan.node_of[reference.parent]
-        keys = work.go(rows)
+        keys = work.remove_parents(rows)
         at, under = reference.child, keys
         while True:
             child = self.places[at]
             above = self.references[number]
-            found = above.arm(np.flatnonzero(child.part).astype(np.int32)).under(under)
+            found = above.children_by_key(np.flatnonzero(child.part).astype(np.int32)).under(under)
             if at == self.plan.roots[node]:
                 break
             number = next(n for n, r in enumerate(self.plan.references) if r.parent == at)
@@ -232,10 +232,10 @@ class Keeper:
                 number_at_home(place, self.edges[n], node, rows, at, store.bound)
             for n, reference in enumerate(self.plan.references):
                 if reference.child == number:
-                    self.references[n].refer(rows, at.matrix(reference.own), store.bound)
+                    self.references[n].add_children(rows, at.matrix(reference.own), store.bound)
             for n, reference in enumerate(self.plan.references):
                 if reference.parent == number:
-                    released = self.references[n].come(rows, keys[n], store.bound)
+                    released = self.references[n].add_parents(rows, keys[n], store.bound)
                     self._enter(node, released)
             if number in self.plan.roots:
                 self._enter(node, rows)

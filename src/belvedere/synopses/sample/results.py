@@ -51,7 +51,7 @@ class SampleResults:
         self._passing = None
         few = inserts is not None and 0 < inserts.num_rows <= FEW
         if few and deletes is None and self._keeper.never_refuses(table):
-            self._gather_few(table, self._keeper.store(table).shaped(inserts))
+            self._gather_few(table, self._keeper.store(table).conform(inserts))
             return
         self.keeper.change(table, deletes, inserts)
         if self._keeper.plan.sample_filters:
