@@ -22,9 +22,9 @@ from belvedere.synopses.graph.encoded_position import (
     EdgeKeys,
     EncodedBatch,
     EncodedPosition,
-    number_at_home,
-    part_of,
-    referring,
+    edge_keys_of,
+    keep_edge_terms,
+    reference_indexes,
 )
 from belvedere.synopses.graph.plain_graph import PlainGraph
 from belvedere.synopses.graph.references import not_unique
@@ -51,7 +51,7 @@ class Keeper:
         self.kind = kind
         self.stores = _stores(plan)
         self.places = [EncodedPosition(plan, n) for n in range(len(plan.block.positions))]
-        self.references = referring(plan)
+        self.references = reference_indexes(plan)
         self.edges = [EdgeKeys(plan, n) for n in range(len(plan.tree.edges))]
         self.graph: WeightedGraph | PlainGraph = WeightedGraph(plan.tree)
         self.sample = reservoir(kind, plan.tree.nodes, seed, most)
@@ -226,10 +226,10 @@ class Keeper:
         for number in self.positions(table):
             at, place = coded[number], self.places[number]
             rows = at.of(ids)
-            place.keep(rows, store.bound)
+            place.admit(rows, store.bound)
             node = self.plan.node_of[number]
             for n in self.plan.tree.around[node]:
-                number_at_home(place, self.edges[n], node, rows, at, store.bound)
+                keep_edge_terms(place, self.edges[n], node, rows, at, store.bound)
             for n, reference in enumerate(self.plan.references):
                 if reference.child == number:
                     self.references[n].add_children(rows, at.matrix(reference.own), store.bound)
@@ -264,7 +264,8 @@ class Keeper:
         rows = at[self.plan.roots[node]]
         if len(rows):
             parts = [
-                part_of(self.places, self.edges[n], node, at) for n in self.plan.tree.around[node]
+                edge_keys_of(self.places, self.edges[n], node, at)
+                for n in self.plan.tree.around[node]
             ]
             self._add(node, rows, parts, bound)
 
@@ -356,7 +357,7 @@ class Keeper:
             at = self.rows_at(node, rows)
             bound = self.stores[self.plan.block.positions[self.plan.roots[node]].table].bound
             sides = self.plan.tree.around[node]
-            parts = [part_of(self.places, self.edges[e], node, at) for e in sides]
+            parts = [edge_keys_of(self.places, self.edges[e], node, at) for e in sides]
             graph.add(node, rows, graph.weigh(node, rows, parts, bound))
         return graph
 
