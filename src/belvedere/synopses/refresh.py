@@ -34,7 +34,13 @@ from belvedere.sql.render import SIGN
 from belvedere.synopses.graph.row_store import NO_SUCH_ROW
 from belvedere.synopses.plan.planner import plan
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan, query_block
-from belvedere.synopses.sample.on_spark import SparkSample, added, can_draw, draw, steps
+from belvedere.synopses.sample.on_spark import (
+    SparkSample,
+    can_draw,
+    delta_terms,
+    draw,
+    draw_inserted,
+)
 from belvedere.synopses.sample.reservoir import SampleKind
 from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.saving import ARRAYS, from_arrays, to_arrays
@@ -365,9 +371,9 @@ class Bringer:
         if came:
             old = {t: self.pins.opened(work, t, p.version) for t, p in live.vector.items()}
             new = {t: self.pins.opened(work, t, target[t].version) for t in came}
-            found = steps([p.table for p in drawn.plan.block.positions], old, new, came)
+            found = delta_terms([p.table for p in drawn.plan.block.positions], old, new, came)
             random = np.random.default_rng([drawn.seed, *(p.version for p in target.values())])
-            again = added(work, drawn, found, random)
+            again = draw_inserted(work, drawn, found, random)
             if again is None:
                 return None
             live.results = again
