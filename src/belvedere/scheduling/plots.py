@@ -57,7 +57,7 @@ def draw_bars(costs: Mapping[str, float], path: Path | str) -> None:
 def cost_bars(costs: Mapping[str, float]) -> str:
     """The same for a terminal.
 
-    >>> print(bars({"NAIVE": 4.0, "ONLINE": 1.0}))
+    >>> print(cost_bars({"NAIVE": 4.0, "ONLINE": 1.0}))
     NAIVE   ████████████████████████████████████████ 4
     ONLINE  ██████████ 1
     """

@@ -138,7 +138,7 @@ def typical_times(measured: Sequence[MeasuredBatch]) -> Points:
     Changes may join rows or none, a batch may lose an extremum or not: a size takes one of two
     times, and what many batches take together is told by the mean.
 
-    >>> typical([Measured(98, 1.0), Measured(100, 9.0), Measured(103, 2.0), Measured(200, 3.0)])
+    >>> typical_times([MeasuredBatch(98, 1.0), MeasuredBatch(100, 9.0), MeasuredBatch(103, 2.0), MeasuredBatch(200, 3.0)])
     [(100, 4.0), (200, 3.0)]
     """
     alike: list[list[MeasuredBatch]] = []
@@ -156,7 +156,7 @@ def typical_times(measured: Sequence[MeasuredBatch]) -> Points:
 def _trimmed_mean(values: list[float]) -> float:
     """The mean; of many values without the highest and the lowest, which may be noise.
 
-    >>> _middle([9.0, 1.0, 2.0]), _middle([9.0, 1.0, 2.0, 3.0, 4.0])
+    >>> _trimmed_mean([9.0, 1.0, 2.0]), _trimmed_mean([9.0, 1.0, 2.0, 3.0, 4.0])
     (4.0, 3.0)
     """
     return fmean(sorted(values)[1:-1] if len(values) >= MANY_TIMES else values)
@@ -268,7 +268,7 @@ def _curve(points: Points) -> CurveCost:
 def _upper_curve(points: Points, cost: CostFunction) -> CurveCost:
     """A curve on or above points and a cost function, monotone, whose cost per change never rises.
 
-    >>> _above([(1, 1.0), (10, 0.5), (20, 40.0)], Linear(0.0, 1.0)).points
+    >>> _upper_curve([(1, 1.0), (10, 0.5), (20, 40.0)], LinearCost(0.0, 1.0)).points
     ((1, 2.0), (10, 20.0), (20, 40.0), (40, 40.0))
     """
     if isinstance(cost, BlockCost):

@@ -25,7 +25,7 @@ from belvedere.errors import Invalid
 class LinearCost:
     """A fixed part for every batch and a part for every change.
 
-    >>> Linear(slope=0.5, fixed=2.0)(4), Linear(0.5, 2.0)(0)
+    >>> LinearCost(slope=0.5, fixed=2.0)(4), LinearCost(0.5, 2.0)(0)
     (4.0, 0.0)
     """
 
@@ -43,7 +43,7 @@ class LinearCost:
 class BlockCost:
     """A price for every block of changes that is begun.
 
-    >>> [Block(size=10, price=3.0)(k) for k in (0, 1, 10, 11)]
+    >>> [BlockCost(size=10, price=3.0)(k) for k in (0, 1, 10, 11)]
     [0.0, 3.0, 3.0, 6.0]
     """
 
@@ -64,7 +64,7 @@ class CurveCost:
     The cost per change must not rise from one point to the next: between two points it is then
     monotone too, and a function whose value per change never rises is subadditive.
 
-    >>> Curve(((1, 2.0), (3, 4.0)))(2), Curve(((1, 2.0), (3, 4.0)))(5)
+    >>> CurveCost(((1, 2.0), (3, 4.0)))(2), CurveCost(((1, 2.0), (3, 4.0)))(5)
     (3.0, 6.0)
     """
 
@@ -94,7 +94,7 @@ class CurveCost:
 class ListedCost:
     """One cost for each number of changes up to the last, and in the cheapest batches behind it.
 
-    >>> Listed((2.0, 3.0))(3)
+    >>> ListedCost((2.0, 3.0))(3)
     5.0
     """
 
@@ -123,7 +123,7 @@ class Prices:
     Each function includes `shared`, the part that one action pays once however many tables it
     empties: on a lake, the commit. The paper's model is `shared = 0`, and nothing but `each`.
 
-    >>> prices = Prices((Linear(1.0, 5.0), Linear(2.0, 4.0)), shared=3.0)
+    >>> prices = Prices((LinearCost(1.0, 5.0), LinearCost(2.0, 4.0)), shared=3.0)
     >>> prices.of((2, 1)), prices.at_most((2, 1))
     (10.0, 10.0)
     """
@@ -176,7 +176,7 @@ class Prices:
 def tabulate(cost: CostFunction, most: int) -> npt.NDArray[np.float64]:
     """What 0, 1, … `most` changes cost.
 
-    >>> listed(Block(2, 3.0), 3)
+    >>> tabulate(BlockCost(2, 3.0), 3)
     array([0., 3., 3., 6.])
     """
     counts = np.arange(most + 1, dtype=np.float64)
@@ -197,7 +197,7 @@ def tabulate(cost: CostFunction, most: int) -> npt.NDArray[np.float64]:
 def subadditive_closure(values: Sequence[float]) -> tuple[float, ...]:
     """The largest monotone subadditive function below some costs of 1, 2, … changes.
 
-    >>> closed([1.0, 5.0, 2.5])
+    >>> subadditive_closure([1.0, 5.0, 2.5])
     (1.0, 2.0, 2.5)
     """
     found = list(values)
@@ -212,8 +212,8 @@ def subadditive_closure(values: Sequence[float]) -> tuple[float, ...]:
 def to_record(cost: CostFunction) -> dict[str, Any]:
     """A cost function as JSON has it.
 
-    >>> from_record(to_record(Block(10, 3.0)))
-    Block(size=10, price=3.0)
+    >>> from_record(to_record(BlockCost(10, 3.0)))
+    BlockCost(size=10, price=3.0)
     """
     match cost:
         case LinearCost(slope, fixed):

@@ -80,7 +80,7 @@ class ArrivalRates:
     def expected(self, steps: int, stride: int = 1) -> tuple[State, ...]:
         """Whole arrivals of the coming steps, or strides of them, that keep to the means.
 
-        >>> Rates(1, means=[0.5]).expected(4)
+        >>> ArrivalRates(1, means=[0.5]).expected(4)
         ((0,), (1,), (0,), (1,))
         """
         until = [tuple(floor(m * t * stride + 1e-9) for m in self.means) for t in range(steps + 1)]

@@ -181,7 +181,7 @@ def is_minimal(problem: Problem, plan: ActionPlan) -> bool:
 def restrict_to(action: Action, table: int) -> Action:
     """What an action does to one table.
 
-    >>> only((4, 5, 6), 1)
+    >>> restrict_to((4, 5, 6), 1)
     (0, 5, 0)
     """
     return tuple(k if i == table else 0 for i, k in enumerate(action))

@@ -71,7 +71,7 @@ def cheapest_policy(costs: Mapping[str, float], error: float) -> str:
     """The policy that costs the least, or NAIVE if the gain is within the error of the costs.
 
     >>> costs = {"NAIVE": 10.0, "ONLINE": 9.0}
-    >>> worth_leaving(costs, 0.05), worth_leaving(costs, 0.15)
+    >>> cheapest_policy(costs, 0.05), cheapest_policy(costs, 0.15)
     ('ONLINE', 'NAIVE')
     """
     best = min(costs, key=lambda name: (costs[name], name != "NAIVE"))

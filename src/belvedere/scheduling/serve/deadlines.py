@@ -173,7 +173,7 @@ def refuse_short_limit(name: str, tables: Sequence[str], terms: Terms) -> None:
 def _split_evenly(arrived: State, looks: int) -> list[State]:
     """Arrivals of several looks, evenly: which look brought them is not known.
 
-    >>> _spread((3,), 2)
+    >>> _split_evenly((3,), 2)
     [(1,), (2,)]
     """
     parts = [tuple(k * i // looks for k in arrived) for i in range(looks + 1)]
