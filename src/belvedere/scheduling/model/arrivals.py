@@ -1,6 +1,6 @@
-"""Streams of arrivals: generated as in ABIVM, §5, or read from a file.
+"""Streams of arrivals: random as in ABIVM §5, or read from a file.
 
-A file has a header and a line for every batch of changes: `seconds,table,changes`, in the order
+A file has a header and one line for every batch of changes, `seconds,table,changes`, in the order
 of time.
 """
 
@@ -19,7 +19,7 @@ from belvedere.scheduling.model.problem import State
 
 HEADER = ("seconds", "table", "changes")
 STREAMS = {"SS": (0.5, 1.0), "SU": (0.5, 5.0), "FS": (0.9, 1.0), "FU": (0.9, 5.0)}
-"""Slow or fast, stable or unstable: the probability of arrivals, and their deviation."""
+"""Slow or fast, stable or unstable: the probability of arrivals, and their standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,18 @@ def random_arrivals(
     """At each step and for each table, with a probability, ⌈X⌉ changes, X normal and positive."""
     random = np.random.default_rng(seed)
     counts = np.zeros((steps + 1, tables), np.int64)
-    comes = random.random(counts.shape) < probability
-    missing = comes.copy()
+    arrives = random.random(counts.shape) < probability
+    missing = arrives.copy()
     while missing.any():
         drawn = random.normal(mean, deviation, counts.shape)
-        takes = missing & (drawn > 0)
-        counts[takes] = np.ceil(drawn[takes]).astype(np.int64)
-        missing &= ~takes
+        drawn_now = missing & (drawn > 0)
+        counts[drawn_now] = np.ceil(drawn[drawn_now]).astype(np.int64)
+        missing &= ~drawn_now
     return tuple(tuple(map(int, row)) for row in counts)
 
 
 def read_arrivals(path: Path | str, tables: Sequence[str] | None = None) -> list[Arrival]:
-    """The arrivals of a file; Invalid names the line of the first that is not right."""
+    """The arrivals of a file; Invalid names the first wrong line."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -62,18 +62,18 @@ def read_arrivals(path: Path | str, tables: Sequence[str] | None = None) -> list
     header = next(lines, [])
     if tuple(name.strip().lower() for name in header) != HEADER:
         raise _bad_line(path, 1, f"the header is {','.join(header)!r}", f"write {','.join(HEADER)}")
-    found: list[Arrival] = []
+    arrivals: list[Arrival] = []
     for row in lines:
         if row:
-            before = found[-1].seconds if found else 0.0
-            found.append(_parse_arrival(path, lines.line_num, row, before, tables))
-    if not found:
+            before = arrivals[-1].seconds if arrivals else 0.0
+            arrivals.append(_parse_arrival(path, lines.line_num, row, before, tables))
+    if not arrivals:
         raise Invalid(
             f"{path} has no arrivals",
-            hint="one line for every batch of changes",
+            hint="write one line for every batch of changes",
             reason="BAD_ARRIVALS",
         )
-    return found
+    return arrivals
 
 
 def write_arrivals(path: Path, arrivals: Sequence[Arrival]) -> None:
@@ -90,13 +90,13 @@ def in_steps(arrivals: Sequence[Arrival], tables: Sequence[str], every: float) -
     >>> in_steps([Arrival(0.5, "a", 2), Arrival(2.5, "b", 1)], ["a", "b"], 1.0)
     ((2, 0), (0, 0), (0, 1))
     """
-    place = {name: i for i, name in enumerate(tables)}
+    position = {name: i for i, name in enumerate(tables)}
     count = max((int(a.seconds // every) for a in arrivals), default=0) + 1
-    found = np.zeros((count, len(tables)), np.int64)
+    counts = np.zeros((count, len(tables)), np.int64)
     for arrival in arrivals:
-        if arrival.table in place:
-            found[int(arrival.seconds // every), place[arrival.table]] += arrival.changes
-    return tuple(tuple(map(int, row)) for row in found)
+        if arrival.table in position:
+            counts[int(arrival.seconds // every), position[arrival.table]] += arrival.changes
+    return tuple(tuple(map(int, row)) for row in counts)
 
 
 def _parse_arrival(
@@ -110,14 +110,14 @@ def _parse_arrival(
     except ValueError:
         raise _bad_line(path, line, f"{seconds!r} is not a number of seconds") from None
     if not isfinite(at) or at < 0:
-        raise _bad_line(path, line, f"{seconds} seconds", "times begin at 0")
+        raise _bad_line(path, line, f"{seconds} seconds", "write a time of at least 0")
     if at < before:
         raise _bad_line(
-            path, line, f"{seconds} seconds, after {before:g}", "lines in order of time"
+            path, line, f"{seconds} seconds, after {before:g}", "order the lines by time"
         )
     if not table or (tables is not None and table not in tables):
-        known = f"the tables are {', '.join(tables)}" if tables else "name a table"
-        raise _bad_line(path, line, f"{table!r} is not a table", known)
+        hint = f"the tables are {', '.join(tables)}" if tables else "name a table"
+        raise _bad_line(path, line, f"{table!r} is not a table", hint)
     if not changes.isdecimal():
         raise _bad_line(path, line, f"{changes!r} is not a number of changes")
     return Arrival(at, table, int(changes))

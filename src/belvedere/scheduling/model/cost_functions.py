@@ -1,8 +1,8 @@
-"""Cost functions: how long it takes to apply a batch of k changes of one table.
+"""Cost functions: the seconds that applying a batch of k changes of one table takes.
 
 A cost function is monotone, f(x) ≥ f(y) for x ≥ y, and subadditive, f(0) = 0 and
-f(x + y) ≤ f(x) + f(y): a batch is never dearer than its parts one after the other (ABIVM, §2).
-It need not be concave: a block of disk is read whole.
+f(x + y) ≤ f(x) + f(y): a batch never costs more than its parts one after the other (ABIVM, §2).
+It need not be concave: a block of disk is read as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from belvedere.errors import Invalid
 
 @dataclass(frozen=True)
 class LinearCost:
-    """A fixed part for every batch and a part for every change.
+    """A fixed cost for every batch and a cost for every change.
 
     >>> LinearCost(slope=0.5, fixed=2.0)(4), LinearCost(0.5, 2.0)(0)
     (4.0, 0.0)
@@ -41,7 +41,7 @@ class LinearCost:
 
 @dataclass(frozen=True)
 class BlockCost:
-    """A price for every block of changes that is begun.
+    """A price for every block of changes, also for the last, which may not be full.
 
     >>> [BlockCost(size=10, price=3.0)(k) for k in (0, 1, 10, 11)]
     [0.0, 3.0, 3.0, 6.0]
@@ -59,7 +59,7 @@ class BlockCost:
 
 @dataclass(frozen=True)
 class CurveCost:
-    """Straight between points (changes, cost), and on with the last slope behind them.
+    """Straight lines between points (changes, cost), and the last slope after the last point.
 
     The cost per change must not rise from one point to the next: between two points it is then
     monotone too, and a function whose value per change never rises is subadditive.
@@ -92,7 +92,7 @@ class CurveCost:
 
 @dataclass(frozen=True)
 class ListedCost:
-    """One cost for each number of changes up to the last, and in the cheapest batches behind it.
+    """One cost for each number of changes; more changes are applied in the cheapest batches.
 
     >>> ListedCost((2.0, 3.0))(3)
     5.0
@@ -118,10 +118,10 @@ CostFunction: TypeAlias = LinearCost | BlockCost | CurveCost | ListedCost
 
 @dataclass(frozen=True)
 class Prices:
-    """What batches of several tables take together: as expected, and at most.
+    """The cost of batches of several tables in one action: as expected, and at most.
 
-    Each function includes `shared`, the part that one action pays once however many tables it
-    empties: on a lake, the commit. The paper's model is `shared = 0`, and nothing but `each`.
+    Each function includes `shared`, the part that an action pays once, however many tables it
+    empties: on a lake, the commit. In the paper's model `shared` is 0 and there is only `each`.
 
     >>> prices = Prices((LinearCost(1.0, 5.0), LinearCost(2.0, 4.0)), shared=3.0)
     >>> prices.of((2, 1)), prices.at_most((2, 1))
@@ -131,17 +131,17 @@ class Prices:
     each: tuple[CostFunction, ...]
     shared: float = 0.0
     above: tuple[CostFunction, ...] = ()
-    """Functions that no batch is expected to exceed, for limits; empty where `each` are those."""
+    """Upper bounds of the cost of a batch, for keeping limits; empty if `each` are the bounds."""
     surely_shared: float | None = None
-    """The part that these share; below zero if tables took longer together than one by one."""
+    """The part that the upper bounds share; negative if tables took longer together than apart."""
     error: float = 0.0
-    """By how much of itself what is expected was off when it was measured."""
+    """The relative error of the expected cost in the measurements."""
 
     def __post_init__(self) -> None:
         if not self.each:
             raise Invalid(
                 "no cost functions",
-                hint="one for each table that the view reads",
+                hint="give one for each table that the view reads",
                 reason="BAD_VALUE",
             )
         if len(self.above) not in (0, len(self.each)) or not _is_cost(self.error):
@@ -159,22 +159,22 @@ class Prices:
 
     @property
     def worst(self) -> tuple[tuple[CostFunction, ...], float]:
-        """The functions that limits are kept by, and what they share."""
+        """The upper bounds, which keep limits, and the part that they share."""
         if not self.above:
             return self.each, self.shared
         return self.above, self.surely_shared or 0.0
 
     def of(self, amounts: Sequence[float]) -> float:
-        """f(v): what it takes to apply these many changes of each table in one action."""
+        """f(v): the expected cost of applying these numbers of changes in one action."""
         return _joint_cost(self.each, self.shared, amounts)
 
     def at_most(self, amounts: Sequence[float]) -> float:
-        """What it may take, by which limits are kept."""
+        """The upper bound of that cost, which keeps limits."""
         return _joint_cost(*self.worst, amounts)
 
 
 def tabulate(cost: CostFunction, most: int) -> npt.NDArray[np.float64]:
-    """What 0, 1, … `most` changes cost.
+    """The costs of 0, 1, … `most` changes.
 
     >>> tabulate(BlockCost(2, 3.0), 3)
     array([0., 3., 3., 6.])
@@ -182,35 +182,35 @@ def tabulate(cost: CostFunction, most: int) -> npt.NDArray[np.float64]:
     counts = np.arange(most + 1, dtype=np.float64)
     match cost:
         case LinearCost(slope, fixed):
-            found = fixed + slope * counts
+            costs = fixed + slope * counts
         case BlockCost(size, price):
-            found = price * np.ceil(counts / size)
+            costs = price * np.ceil(counts / size)
         case CurveCost(points):
             ends = [*points, (most + 1, cost(most + 1))] if most >= points[-1][0] else points
-            found = np.interp(counts, [k for k, _ in ends], [value for _, value in ends])
+            costs = np.interp(counts, [k for k, _ in ends], [value for _, value in ends])
         case ListedCost():
-            found = np.array([cost(k) for k in range(most + 1)])
-    found[0] = 0.0
-    return found
+            costs = np.array([cost(k) for k in range(most + 1)])
+    costs[0] = 0.0
+    return costs
 
 
 def subadditive_closure(values: Sequence[float]) -> tuple[float, ...]:
-    """The largest monotone subadditive function below some costs of 1, 2, … changes.
+    """The largest monotone subadditive function that does not exceed given costs of 1, 2, … changes.
 
     >>> subadditive_closure([1.0, 5.0, 2.5])
     (1.0, 2.0, 2.5)
     """
-    found = list(values)
-    for k in range(len(found) - 2, -1, -1):
-        found[k] = min(found[k], found[k + 1])
-    for k in range(2, len(found) + 1):
-        apart = (found[j - 1] + found[k - j - 1] for j in range(1, k // 2 + 1))
-        found[k - 1] = min(found[k - 1], *apart)
-    return tuple(found)
+    costs = list(values)
+    for k in range(len(costs) - 2, -1, -1):
+        costs[k] = min(costs[k], costs[k + 1])
+    for k in range(2, len(costs) + 1):
+        split = (costs[j - 1] + costs[k - j - 1] for j in range(1, k // 2 + 1))
+        costs[k - 1] = min(costs[k - 1], *split)
+    return tuple(costs)
 
 
 def to_record(cost: CostFunction) -> dict[str, Any]:
-    """A cost function as JSON has it.
+    """The JSON record of a cost function.
 
     >>> from_record(to_record(BlockCost(10, 3.0)))
     BlockCost(size=10, price=3.0)
@@ -249,11 +249,11 @@ def _joint_cost(costs: tuple[CostFunction, ...], shared: float, amounts: Sequenc
 
 @lru_cache(maxsize=64)
 def _extend(values: tuple[float, ...], most: int) -> tuple[float, ...]:
-    """The costs of up to `most` changes in batches of those that are listed."""
-    found = [0.0, *values]
-    for k in range(len(found), most + 1):
-        found.append(min(values[j - 1] + found[k - j] for j in range(1, len(values) + 1)))
-    return tuple(found[1:])
+    """The costs of up to `most` changes, in batches of the listed sizes."""
+    costs = [0.0, *values]
+    for k in range(len(costs), most + 1):
+        costs.append(min(values[j - 1] + costs[k - j] for j in range(1, len(values) + 1)))
+    return tuple(costs[1:])
 
 
 def _is_cost(value: float) -> bool:
@@ -275,6 +275,6 @@ def _refuse_unless(sound: bool, cost: CostFunction) -> None:
             f"not a cost function: {cost}",
             detail="costs are finite, not negative, never fall with more changes, "
             "and never rise per change by batching",
-            hint="fit measured costs with scheduling.fitting.fit",
+            hint="fit measured costs: belvedere calibrate VIEW",
             reason="BAD_MEASUREMENT",
         )

@@ -1,8 +1,8 @@
-"""Policies: what to do at a step, knowing only what has arrived so far.
+"""Policies: the action at a step, from the arrivals so far.
 
-A policy is asked at every step, after it has seen what arrived; it may act only on what is
-pending, and what it leaves must not be full. ADAPT follows a plan for another horizon, ONLINE
-takes the action of the least cost per time, RECEDING plans ahead with the arrivals it expects.
+At every step a policy observes the arrivals, then chooses an action on pending changes, after which
+the state must not be full. ADAPT follows a plan for another horizon. ONLINE takes the action with
+the least cost per time. RECEDING plans ahead for the arrivals that it expects.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from belvedere.scheduling.model.problem import (
 )
 
 HALF_LIFE = 100.0
-"""Steps after which an observed arrival counts half."""
+"""The steps after which an observed arrival counts half."""
 NEVER = 1 << 20
-"""Steps that stand for never."""
+"""A number of steps that stands for never."""
 MAX_PLANNED_STEPS = 150
-"""Into how many steps the time that a table can be left alone is divided at most."""
+"""The most steps into which RECEDING divides the longest time until a table must be emptied."""
 
 
 class SchedulingPolicy(Protocol):
-    """What decides."""
+    """Chooses the action at each step."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the policy."""
 
     def observe(self, arrived: State) -> None:
-        """See what arrived in a step."""
+        """Observe the arrivals of a step."""
 
     def act(self, terms: Terms, at: int, state: State) -> Action:
-        """What to apply at a step."""
+        """The action at a step."""
 
 
 @dataclass
 class ArrivalRates:
-    """The changes of each table that a step brings, by exponential smoothing.
+    """The mean number of arrivals per step of each table, by exponential smoothing.
 
-    The first arrivals are averaged plainly, so that none of them counts for all.
+    The first arrivals are averaged with equal weights, so that the very first does not dominate.
     """
 
     tables: int
@@ -63,7 +63,7 @@ class ArrivalRates:
     seen: int = 0
 
     def observe(self, arrived: Sequence[float]) -> None:
-        """See what a step brought."""
+        """Observe the arrivals of a step."""
         if not self.means:
             self.means, self.squares = [0.0] * self.tables, [0.0] * self.tables
         self.seen += 1
@@ -73,12 +73,12 @@ class ArrivalRates:
             self.squares[i] += weight * (count * count - self.squares[i])
 
     def deviations(self) -> list[float]:
-        """By how much the arrivals of one step scatter."""
+        """The standard deviations of the arrivals of one step."""
         pairs = zip(self.means, self.squares, strict=True)
         return [max(square - mean * mean, 0.0) ** 0.5 for mean, square in pairs]
 
     def expected(self, steps: int, stride: int = 1) -> tuple[State, ...]:
-        """Whole arrivals of the coming steps, or strides of them, that keep to the means.
+        """Expected arrivals of the next steps, or strides of steps, in whole numbers that follow the means.
 
         >>> ArrivalRates(1, means=[0.5]).expected(4)
         ((0,), (1,), (0,), (1,))
@@ -88,7 +88,7 @@ class ArrivalRates:
 
 
 def time_to_full(terms: Terms, state: State, means: Sequence[float]) -> int:
-    """TIMETOFULL: steps until a state is full if every step brings the means."""
+    """TIMETOFULL: the steps until a state is full if the mean arrives at every step."""
     if not any(means):
         return NEVER
 
@@ -107,7 +107,7 @@ def time_to_full(terms: Terms, state: State, means: Sequence[float]) -> int:
 
 @dataclass
 class Naive:
-    """NAIVE: everything, whenever the state is full."""
+    """NAIVE: apply everything whenever the state is full."""
 
     name: str = "NAIVE"
 
@@ -120,7 +120,7 @@ class Naive:
 
 @dataclass
 class Adapt:
-    """ADAPT: the plan for one horizon, again and again; where it would leave too much, more."""
+    """ADAPT: repeat the plan for one horizon; apply more where the state would stay full."""
 
     plan: ActionPlan
     name: str = "ADAPT"
@@ -130,15 +130,15 @@ class Adapt:
 
     def act(self, terms: Terms, at: int, state: State) -> Action:
         planned = self.plan.actions[at % len(self.plan.actions)]
-        # Arrivals that do not repeat leave another amount pending: all of it is taken.
-        action = tuple(there if k else 0 for k, there in zip(planned, state, strict=True))
-        left = minus(state, action)
-        return plus(action, minimize(terms, left, left)) if terms.full(left) else action
+        # If arrivals differ, other amounts are pending than planned: apply all of these tables.
+        action = tuple(pending if k else 0 for k, pending in zip(planned, state, strict=True))
+        rest = minus(state, action)
+        return plus(action, minimize(terms, rest, rest)) if terms.full(rest) else action
 
 
 @dataclass
 class Online:
-    """ONLINE: of the actions that are possible, the one of the least cost per time so far."""
+    """ONLINE: of the possible actions the one with the least cost per time so far."""
 
     rates: ArrivalRates
     spent: float = 0.0
@@ -165,7 +165,7 @@ class Online:
 class Receding:
     """RECEDING: the first action of the best plan for the arrivals that are expected next.
 
-    As long as what is pending is what the plan expected, the plan is followed.
+    The plan is followed as long as the state is the expected one.
     """
 
     rates: ArrivalRates
@@ -193,16 +193,16 @@ class Receding:
         problem = Problem(terms.prices, terms.remaining_limit(state), (state, *coming))
         try:
             best = find_optimal_plan(problem).plan
-        except Invalid:  # too many states: what must be done is done, and no more
+        except Invalid:  # too many states to plan: do the least that is necessary
             return minimize(terms, state, state)
-        # Towards its end a plan knows that nothing follows.
+        # The second half of a plan assumes that nothing arrives after its end, so it is not followed.
         half = (step for step in steps(problem, best) if step.at <= len(coming) // 2)
-        known = half if stride == 1 else ()
-        self.planned = {at + s.at: (s.before, s.action) for s in known if any(s.action)}
+        followed = half if stride == 1 else ()
+        self.planned = {at + s.at: (s.before, s.action) for s in followed if any(s.action)}
         return best.actions[0]
 
     def _longest(self, terms: Terms) -> int:
-        """For how many steps the most patient table can be left alone."""
+        """The longest time, in steps, until a table alone makes the state full."""
         means = self.rates.means
         alone = (
             time_to_full(terms, terms.nothing, [m if i == j else 0.0 for j, m in enumerate(means)])
@@ -212,7 +212,7 @@ class Receding:
 
 
 def new_policy(name: str, terms: Terms, half_life: float = HALF_LIFE) -> SchedulingPolicy:
-    """A policy that has seen nothing yet."""
+    """A policy of this name that has observed nothing yet."""
     match name:
         case "NAIVE":
             return Naive()

@@ -1,8 +1,8 @@
-"""The simulator: a policy on a stream of arrivals, with every step checked, and AUTO.
+"""The simulator: run a policy on a stream of arrivals and check every step; and AUTO.
 
-AUTO replays a recorded stream under NAIVE, ONLINE and RECEDING and takes the cheapest, unless it
-gains no more over NAIVE than what is known of costs is off by: then what looks like a gain may be
-none. So on that stream it is never above NAIVE, but by what was measured wrong beyond that.
+AUTO replays a recorded stream under NAIVE, ONLINE and RECEDING and takes the cheapest. It takes NAIVE
+if the gain is within the relative error of the measured costs. So on the recorded stream it costs no
+more than NAIVE, up to errors of measurement beyond that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CANDIDATES = ("NAIVE", "ONLINE", "RECEDING")
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """What a policy did on a stream."""
+    """The plan that a policy followed on a stream, its cost, and the reasons if it is invalid."""
 
     policy: str
     plan: ActionPlan
@@ -36,21 +36,21 @@ class SimulatedRun:
 
 
 def simulate(problem: Problem, policy: SchedulingPolicy) -> SimulatedRun:
-    """Run a policy on a problem's arrivals; at the last step the view is refreshed."""
-    state, done = problem.nothing, list[Action]()
+    """Run a policy on the arrivals of a problem; the last step refreshes the view."""
+    state, actions = problem.nothing, list[Action]()
     for at, arrived in enumerate(problem.arrivals):
         state = plus(state, arrived)
         policy.observe(arrived)
         action = state if at == problem.last else policy.act(problem, at, state)
         state = minus(state, action)
-        done.append(action)
-    plan = ActionPlan(tuple(done))
+        actions.append(action)
+    plan = ActionPlan(tuple(actions))
     return SimulatedRun(policy.name, plan, plan.cost(problem), tuple(breaches(problem, plan)))
 
 
 @dataclass(frozen=True)
 class PolicyChoice:
-    """The policy that a recorded stream speaks for, and what each would have cost on it."""
+    """The chosen policy, and the cost of each on the recorded stream."""
 
     name: str
     costs: dict[str, float]
@@ -59,7 +59,7 @@ class PolicyChoice:
 def choose_policy(
     terms: Terms, recorded: Sequence[State], half_life: float = HALF_LIFE
 ) -> PolicyChoice:
-    """AUTO: the cheapest on a recorded stream, or NAIVE where costs are not known that well."""
+    """AUTO: the cheapest policy on a recorded stream; NAIVE if the gain is within the error of costs."""
     problem = Problem(terms.prices, terms.limit, tuple(recorded))
     costs = {
         name: simulate(problem, new_policy(name, terms, half_life)).cost for name in CANDIDATES
@@ -68,7 +68,7 @@ def choose_policy(
 
 
 def cheapest_policy(costs: Mapping[str, float], error: float) -> str:
-    """The policy that costs the least, or NAIVE if the gain is within the error of the costs.
+    """The policy with the least cost; NAIVE if the gain is within the error of the costs.
 
     >>> costs = {"NAIVE": 10.0, "ONLINE": 9.0}
     >>> cheapest_policy(costs, 0.05), cheapest_policy(costs, 0.15)
