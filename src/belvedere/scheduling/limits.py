@@ -1,7 +1,7 @@
-"""Response limits, as a lake has them: set, measured, planned, served, and what is shown meanwhile.
+"""The response limits of a lake: set them, calibrate, plan, serve, and show consistent states.
 
-A view with a limit is advanced table by table. Under its name stands its last state in which all
-tables were at one point; the one in between is for those who ask for it.
+A view with a limit is advanced table by table. Its name shows the last consistent state, in which all
+tables were at one point in time; states in between are shown on request.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from belvedere.views.catalog_views import show
 from belvedere.views.definition import View
 
 MAX_DELIVERIES = 4
-"""Webhooks and commands on their way at a time."""
+"""The webhooks and commands that are sent at the same time."""
 CLOCK_TICK = 100_000_000
-"""Nanoseconds after which a directory's time is sure to be of its last change."""
+"""Nanoseconds after a change in which another change may leave the directory's time the same."""
 
 
 class ServingLake(ServedLake, Protocol):
-    """What a lake does for the service and its subscriptions."""
+    """What the service and the notifier call of a lake."""
 
     def sql(self, text: str) -> Any: ...
 
@@ -62,7 +62,7 @@ class Limits:
     _read_at: int = -1
 
     def alter(self, statement: AlterLimit) -> None:
-        """Set a limit, or take it away."""
+        """Set or remove a limit."""
         set_limit(self.door, statement.name, statement.seconds)
         if statement.seconds is None:
             view = the_view(self.door, statement.name)
@@ -79,36 +79,36 @@ class Limits:
         sizes: Sequence[int] = SIZES,
         on_the_view: bool = False,
     ) -> Calibration:
-        """Measure what changes cost, and save it with the view."""
+        """Measure the costs of changes, and save them with the view."""
         if on_the_view:
-            known = the_schedule(self.door, name).calibration
-            found = calibrate_live(self.door, name, known, tables)
+            earlier = the_schedule(self.door, name).calibration
+            calibration = calibrate_live(self.door, name, earlier, tables)
         else:
-            found = calibrate(self.door, name, tables=tables, sizes=sizes)
-        schedule = save_calibration(self.door, name, found)
+            calibration = calibrate(self.door, name, tables=tables, sizes=sizes)
+        schedule = save_calibration(self.door, name, calibration)
         if schedule.limit is not None:
-            set_limit(self.door, name, schedule.limit)  # refused if it cannot be kept
-        return found
+            set_limit(self.door, name, schedule.limit)  # Invalid if the limit cannot be kept
+        return calibration
 
     def plan(self, name: str, arrivals: str | Path | Sequence[Arrival]) -> Forecast:
-        """What the service would do."""
+        """The forecast of the service for a view."""
         return plan(self.door, name, arrivals)
 
     def forget(self, name: str) -> None:
-        """A view is dropped or replaced."""
+        """Delete the schedule of a view that is dropped or replaced."""
         drop_schedule(self.door, name)
         self._seen.clear()
 
     def version(self, view: View) -> int | None:
-        """The version of a view's state to show; None is the newest."""
+        """The version of a view's stored table to show; None means the newest."""
         limited = the_schedule(self.door, view.name).limit is not None
         return consistent_version(self.door, view) if limited else None
 
     def show_consistent(self) -> None:
-        """Put the last state at one point of every view with a limit under its name.
+        """Show the last consistent state of every view with a limit.
 
-        Before every statement: so without limits it looks at one directory, and with limits at the
-        newest version of each view.
+        This runs before every statement. Without limits it reads the time of one directory; with
+        limits it reads the newest version of each view too.
         """
         for name in self._limited():
             try:
@@ -116,16 +116,16 @@ class Limits:
                 if root is None or log.newest_version(root) != version:
                     self._show(name)
             except (BelvedereError, OSError):
-                # What cannot be read is for status() to tell.
+                # status() reports what cannot be read.
                 continue
 
     def _limited(self) -> list[str]:
-        """The views that have a limit, read again when any schedule was saved or dropped."""
+        """The views that have a limit; read again when a schedule was saved or deleted."""
         saves = self.door.saves
         at = saves.changed(KIND) if saves is not None else 0
         if at != self._read_at:
             self._names = [schedule.view for schedule in schedules(self.door)]
-            # What was saved within the same tick of the file system's clock could be missed.
+            # Another save within the same tick of the file system's clock would not change the time.
             settled = time.time_ns() - at > CLOCK_TICK
             self._read_at = at if settled else -1
         return self._names if at else []
@@ -148,7 +148,7 @@ class Limits:
         log: Callable[[str], None] = lambda _: None,
         **options: Any,
     ) -> SchedulingService:
-        """A service that keeps the limits and looks after subscriptions; `run` starts it."""
+        """A service that keeps the limits and serves subscriptions; `run` starts it."""
         service = SchedulingService(lake, self.door, log=log, **options)
         executor = ThreadPoolExecutor(MAX_DELIVERIES, thread_name_prefix="belvedere-delivery")
         access = _SubscriptionAccess(lake, service, self.door)
@@ -173,5 +173,7 @@ class _SubscriptionAccess:
         """The newest version of every table, from the logs."""
         if self.door.directory is None:
             return {}
-        found = table_directories(self.door.directory)
-        return {name: log.newest_version(root) for name, root in found.items() if not hidden(name)}
+        directories = table_directories(self.door.directory)
+        return {
+            name: log.newest_version(root) for name, root in directories.items() if not hidden(name)
+        }

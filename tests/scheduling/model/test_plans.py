@@ -133,7 +133,7 @@ def test_a_plan_that_applies_more_than_there_is_or_leaves_too_much_is_told() -> 
         breaches(problem, ActionPlan(((1,), (0,))))
     with pytest.raises(Invalid, match="step 1"):
         Problem(Prices((LinearCost(1, 4),)), 5, ((1,), (-1,)))
-    with pytest.raises(Invalid, match="negative"):
+    with pytest.raises(Invalid, match="a limit of -1 seconds"):
         Problem(Prices((LinearCost(1, 4),)), -1, ((1,),))
     with pytest.raises(Invalid, match="no arrivals"):
         Problem(Prices((LinearCost(1, 4),)), 1, ())

@@ -237,7 +237,7 @@ def test_what_it_does_not_keep_is_named(tmp_path: Path) -> None:
     save_schedule(shelf, Schedule("v", 5.0))
     with pytest.raises(Invalid, match="no view has a response limit"):
         service(Stand(shelf))
-    with pytest.raises(Invalid, match="was not measured"):
+    with pytest.raises(Invalid, match="were not measured"):
         plan(shelf, "v", "observed")
 
 

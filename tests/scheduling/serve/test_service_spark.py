@@ -160,7 +160,7 @@ def test_a_dropped_view_has_no_limit_any_more(lake: bv.Lake) -> None:
     )
     lake.sql("ALTER MATERIALIZED VIEW n SET RESPONSE LIMIT 5 SECONDS")
     assert the_schedule(lake._door, "n").limit == 5
-    with pytest.raises(Invalid, match="was not measured"):
+    with pytest.raises(Invalid, match="were not measured"):
         lake.plan("n")
     lake.sql("ALTER MATERIALIZED VIEW n SET RESPONSE LIMIT NONE")
     with pytest.raises(Invalid, match="no response limit"):

@@ -1,13 +1,13 @@
-"""Fitting: from times that were measured to cost functions, one as expected and one at most.
+"""Fit cost functions to measured times: the expected cost, and an upper bound.
 
-Kinds of change differ: a row that is deleted may cost ten times one that is inserted. The total
-is predicted by the kinds that arrive, each as often as it does; a limit is kept by the dearest.
+Kinds of change differ: a deleted row may cost ten times as much as an inserted row. The expected cost
+is the mean over the kinds, weighted by how often they arrive. The upper bound is that of the most
+expensive kind.
 
-Of what is expected, a straight line or blocks are taken where they meet the measurements as well
-as a curve through them does, else the curve: the measurements made monotone (isotonic regression)
-and subadditive (the cost per change never rises). Errors are relative: a batch of ten thousand
-must not outvote one of a single change. What batches take at most is a curve on or above every
-measurement, monotone and subadditive too.
+The expected cost is a straight line or blocks if these fit as well as a curve, otherwise the curve:
+the measurements made monotone (isotonic regression) and subadditive (the cost per change never
+rises). Errors are relative, so that a batch of ten thousand does not outweigh a single change. The
+upper bound is a curve on or above every measurement, monotone and subadditive too.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from belvedere.scheduling.model.cost_functions import (
 )
 
 MAX_SIMPLE_ERROR = 0.10
-"""A mean relative error up to which the simpler form is taken."""
+"""The mean relative error up to which a line or blocks are used."""
 SAME_SIZE = 1.4
-"""How many times as large a batch may be that counts as one of the same size: of about a hundred
-rows that were asked for, 80 to 110 change."""
+"""Batches whose sizes differ by less than this factor count as one size: of 100 requested rows 80 to
+110 change."""
 MANY_TIMES = 5
-"""Times of which the longest and the shortest are left out; of fewer one may speak for many."""
+"""The number of times from which on the longest and the shortest are left out."""
 NOISE = 0.15
-"""By how much a larger batch may have been cheaper before it is measured again."""
+"""The relative amount by which a larger batch may be cheaper before it is measured again."""
 KINDS = ("insert", "delete", "update")
-"""Kinds of change; a batch that was timed as it came has none."""
+"""The kinds of change; a batch of real changes has none."""
 
 Points = list[tuple[int, float]]
 Weights = Mapping[str, float]
-"""How often each kind arrives; empty if that is not known."""
+"""The share of each kind in the arrivals; empty if that is not known."""
 
 
 @dataclass(frozen=True)
 class MeasuredBatch:
-    """How long a batch took, of changes of one kind or as they came."""
+    """The time of a batch of changes of one kind, or of real changes."""
 
     changes: int
     seconds: float
@@ -56,24 +56,24 @@ class MeasuredBatch:
 
 @dataclass(frozen=True)
 class FittedCost:
-    """A cost function, how far the measurements are from it on average, and what was smoothed."""
+    """A cost function, its mean relative error, the measurements, and notes on what was smoothed."""
 
     cost: CostFunction
     residual: float
     measured: tuple[MeasuredBatch, ...]
     notes: tuple[str, ...] = ()
     above: CostFunction | None = None
-    """What no measurement exceeds; None where that is the cost itself."""
+    """The upper bound; None if it is the cost itself."""
 
     @property
     def at_most(self) -> CostFunction:
-        """The cost to keep limits by."""
+        """The upper bound, which keeps limits."""
         return self.above or self.cost
 
 
 @dataclass(frozen=True)
 class JointBatch:
-    """How long batches of several tables took together."""
+    """The time of batches of several tables in one action."""
 
     changes: tuple[int, ...]
     seconds: float
@@ -81,17 +81,17 @@ class JointBatch:
 
     @property
     def tables(self) -> int:
-        """How many tables had any."""
+        """The number of tables with changes."""
         return sum(map(bool, self.changes))
 
 
 def fit_cost(measured: Sequence[MeasuredBatch], weights: Weights | None = None) -> FittedCost:
-    """The cost functions that measurements speak for; Invalid if they cannot be costs."""
+    """The cost functions that fit measurements; Invalid if they cannot be costs."""
     for one in measured:
         if one.changes < 1 or not isfinite(one.seconds) or one.seconds < 0:
             raise Invalid(
                 f"{one.seconds:g} seconds for {one.changes} changes is not a cost",
-                hint="measure again",
+                hint="calibrate the view again",
                 reason="BAD_MEASUREMENT",
             )
     if not measured:
@@ -111,19 +111,21 @@ def fit_cost(measured: Sequence[MeasuredBatch], weights: Weights | None = None) 
 
 
 def expected_times(measured: Sequence[MeasuredBatch], weights: Weights) -> Points:
-    """One time for each size of batch, in order: of the kinds that arrive, each as often as it does.
+    """One expected time for each batch size, in order: the mean over kinds by how often they arrive.
 
-    Batches that were timed as they came speak for themselves, and for others of about their
-    size. Where it is not known what arrives, the dearest kind is expected.
+    Times of real changes replace those of kinds for sizes about the same. If it is not known which
+    kinds arrive, the most expensive kind is expected.
     """
-    own = typical_times([m for m in measured if not m.kind])
-    known = {size_class(k) for k, _ in own}
+    as_arrived = typical_times([m for m in measured if not m.kind])
+    measured_sizes = {size_class(k) for k, _ in as_arrived}
     kinds = {kind: dict(typical_times([m for m in measured if m.kind == kind])) for kind in KINDS}
-    points = dict(own)
+    points = dict(as_arrived)
     for k in sorted({k for times in kinds.values() for k in times}):
-        times = {kind: found[k] for kind, found in kinds.items() if k in found}
+        times = {
+            kind: times_of_kind[k] for kind, times_of_kind in kinds.items() if k in times_of_kind
+        }
         total = sum(weights.get(kind, 0.0) for kind in times)
-        if size_class(k) in known:
+        if size_class(k) in measured_sizes:
             continue
         if total > 0:
             points[k] = sum(weights.get(kind, 0.0) * t for kind, t in times.items()) / total
@@ -133,23 +135,23 @@ def expected_times(measured: Sequence[MeasuredBatch], weights: Weights) -> Point
 
 
 def typical_times(measured: Sequence[MeasuredBatch]) -> Points:
-    """One time for each size of batch, in order; sizes that differ by little are one.
+    """One time for each batch size, in order; sizes that differ little are one.
 
-    Changes may join rows or none, a batch may lose an extremum or not: a size takes one of two
-    times, and what many batches take together is told by the mean.
+    Changes may join rows or none, and a batch may lose an extremum or not, so that a size takes one
+    of two times. The mean predicts the total of many batches.
 
     >>> typical_times([MeasuredBatch(98, 1.0), MeasuredBatch(100, 9.0), MeasuredBatch(103, 2.0), MeasuredBatch(200, 3.0)])
     [(100, 4.0), (200, 3.0)]
     """
-    alike: list[list[MeasuredBatch]] = []
+    groups: list[list[MeasuredBatch]] = []
     for one in sorted(measured, key=lambda m: m.changes):
-        if alike and one.changes <= SAME_SIZE * alike[-1][0].changes:
-            alike[-1].append(one)
+        if groups and one.changes <= SAME_SIZE * groups[-1][0].changes:
+            groups[-1].append(one)
         else:
-            alike.append([one])
+            groups.append([one])
     return [
-        (median_low(m.changes for m in some), max(_trimmed_mean([m.seconds for m in some]), 1e-9))
-        for some in alike
+        (median_low(m.changes for m in group), max(_trimmed_mean([m.seconds for m in group]), 1e-9))
+        for group in groups
     ]
 
 
@@ -163,18 +165,18 @@ def _trimmed_mean(values: list[float]) -> float:
 
 
 def sizes_to_measure_again(measured: Sequence[MeasuredBatch]) -> list[int]:
-    """Sizes of batches that look cheaper than smaller ones by more than noise explains."""
-    found = (k for _, points in by_kind(measured) for k, _, _ in _cheaper_than_smaller(points))
-    return sorted(set(found))
+    """The batch sizes that seem cheaper than smaller ones by more than noise."""
+    sizes = (k for _, points in by_kind(measured) for k, _, _ in _cheaper_than_smaller(points))
+    return sorted(set(sizes))
 
 
 def fit_prices(each: Sequence[FittedCost], joint: Sequence[JointBatch]) -> Prices:
-    """The prices that measurements of single and joint batches speak for.
+    """The prices that fit the measurements of single and joint batches.
 
-    Tables share as much as joint batches took less than their parts, for each table more. What is
-    paid once does not grow with the changes: the smaller half of the batches tells it, in larger
-    ones it is lost in what rows take. Surely no more is shared than any of them did, and less than
-    nothing if one took longer.
+    The shared cost is the time that joint batches saved over their parts, for each further table. It
+    does not grow with the changes, so it is measured on the smaller half of the batches; in larger
+    ones the time of rows hides it. The upper bounds share only what every joint batch saved, which
+    is negative if one took longer than its parts.
     """
     costs = tuple(fitted.cost for fitted in each)
     above = tuple(fitted.at_most for fitted in each)
@@ -182,12 +184,12 @@ def fit_prices(each: Sequence[FittedCost], joint: Sequence[JointBatch]) -> Price
     alone = [_cost_alone(each, one) for one in several]
     saved = [(a - one.seconds) / (one.tables - 1) for a, one in zip(alone, several, strict=True)]
     sizes = [sum(one.changes) for one in several]
-    told = [s for s, size in zip(saved, sizes, strict=True) if size <= median_low(sizes)]
-    shared = max(_shareable(median(told), costs), 0.0) if told else 0.0
+    small_batches = [s for s, size in zip(saved, sizes, strict=True) if size <= median_low(sizes)]
+    shared = max(_shareable(median(small_batches), costs), 0.0) if small_batches else 0.0
     certain = (
         (_total_cost(above, one.changes) - one.seconds) / (one.tables - 1) for one in several
     )
-    # One joint batch that took long says little; a kind of change that shares less says much.
+    # Take the median within each kind, so that one slow batch does not count, but a slow kind does.
     errors: dict[str, list[float]] = {}
     for a, one in zip(alone, several, strict=True):
         off = abs(a - shared * (one.tables - 1) - one.seconds) / max(one.seconds, 1e-9)
@@ -202,24 +204,24 @@ def _total_cost(costs: Sequence[CostFunction], changes: Sequence[int]) -> float:
 
 
 def _shareable(shared: float, costs: Sequence[CostFunction]) -> float:
-    """As much of what tables seem to share as the cheapest single change has."""
+    """The shared cost, at most the cost of the cheapest single change."""
     return min(shared, min(cost(1) for cost in costs))
 
 
 def _cost_alone(each: Sequence[FittedCost], joint: JointBatch) -> float:
-    """What the parts of a joint batch take one by one, by what is known of its kind."""
+    """The cost of the parts of a joint batch one by one, for its kind of change."""
     return _total_cost([_cost_of_kind(fitted, joint.kind) for fitted in each], joint.changes)
 
 
 def _cost_of_kind(fitted: FittedCost, kind: str) -> CostFunction:
-    alike = [m for m in fitted.measured if m.kind == kind]
-    return fit_cost(alike).cost if kind and alike else fitted.cost
+    batches = [m for m in fitted.measured if m.kind == kind]
+    return fit_cost(batches).cost if kind and batches else fitted.cost
 
 
 def by_kind(measured: Sequence[MeasuredBatch]) -> list[tuple[str, Points]]:
-    """The times of each kind of change that was measured."""
-    found = {kind: [m for m in measured if m.kind == kind] for kind in ("", *KINDS)}
-    return [(kind, typical_times(some)) for kind, some in found.items() if some]
+    """The typical times of each measured kind of change."""
+    kinds = {kind: [m for m in measured if m.kind == kind] for kind in ("", *KINDS)}
+    return [(kind, typical_times(batches)) for kind, batches in kinds.items() if batches]
 
 
 def _highest_times(measured: Sequence[MeasuredBatch]) -> Points:
@@ -243,7 +245,7 @@ def _line(points: Points) -> LinearCost:
 
 
 def _blocks(points: Points) -> CostFunction:
-    """Blocks of the size of one of the batches, or of twice the largest: the nearest."""
+    """The best fitting blocks, of the size of one of the batches."""
 
     def blocks(size: int) -> BlockCost:
         counts = np.array([-(-k // size) for k, _ in points], dtype=float)
@@ -257,12 +259,12 @@ def _blocks(points: Points) -> CostFunction:
 
 def _curve(points: Points) -> CurveCost:
     rising = _isotonic([seconds for _, seconds in _from_one(points)])
-    each, found = float("inf"), []
+    each, points_below = float("inf"), []
     for (k, _), seconds in zip(_from_one(points), rising, strict=True):
         value = min(seconds, each * k)
         each = value / k
-        found.append((k, value))
-    return CurveCost(tuple(found))
+        points_below.append((k, value))
+    return CurveCost(tuple(points_below))
 
 
 def _upper_curve(points: Points, cost: CostFunction) -> CurveCost:
@@ -273,23 +275,23 @@ def _upper_curve(points: Points, cost: CostFunction) -> CurveCost:
     """
     if isinstance(cost, BlockCost):
         cost = LinearCost(cost.price / cost.size, cost.price)
-    each, found = 0.0, list[tuple[int, float]]()
+    each, points_above = 0.0, list[tuple[int, float]]()
     higher = [(k, max(seconds, cost(k))) for k, seconds in _from_one(points)]
     for k, seconds in reversed(_running_maximum(higher)):
-        found.append((k, max(seconds, each * k)))
+        points_above.append((k, max(seconds, each * k)))
         each = max(each, seconds / k)
-    # Behind the largest batch it goes on as the cost does.
-    last, seconds = found[0]
+    # After the largest batch it continues with the slope of the cost.
+    last, seconds = points_above[0]
     beyond = 2 * last, seconds + max(cost(2 * last) - cost(last), 0.0)
-    return CurveCost((*reversed(found), beyond))
+    return CurveCost((*reversed(points_above), beyond))
 
 
 def _running_maximum(points: Points) -> Points:
-    highest, found = 0.0, list[tuple[int, float]]()
+    highest, maxima = 0.0, list[tuple[int, float]]()
     for k, seconds in points:
         highest = max(highest, seconds)
-        found.append((k, highest))
-    return found
+        maxima.append((k, highest))
+    return maxima
 
 
 def _from_one(points: Points) -> Points:
@@ -297,7 +299,7 @@ def _from_one(points: Points) -> Points:
 
 
 def _isotonic(values: list[float]) -> list[float]:
-    """The nearest values that never fall: neighbours that do are averaged.
+    """The nearest values that never fall: falling neighbours are averaged.
 
     >>> _isotonic([1.0, 3.0, 2.0, 4.0])
     [1.0, 2.5, 2.5, 4.0]
@@ -324,15 +326,15 @@ def _notes(measured: Sequence[MeasuredBatch]) -> list[str]:
 
 
 def _cheaper_than_smaller(points: Points) -> list[tuple[int, float, float]]:
-    """Points that lie below an earlier one by more than noise explains."""
-    highest, found = 0.0, list[tuple[int, float, float]]()
+    """The points that lie below an earlier one by more than noise."""
+    highest, cheaper = 0.0, list[tuple[int, float, float]]()
     for k, seconds in points:
         if seconds < highest * (1 - NOISE):
-            found.append((k, seconds, highest))
+            cheaper.append((k, seconds, highest))
         highest = max(highest, seconds)
-    return found
+    return cheaper
 
 
 def size_class(changes: int) -> int:
-    """About how many: batches within a factor of two are alike."""
+    """The size class of a batch: sizes within a factor of two have the same."""
     return changes.bit_length()

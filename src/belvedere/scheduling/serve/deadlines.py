@@ -1,14 +1,14 @@
-"""Keeping limits in time that passes: when to act, so that a request is answered within its limit.
+"""When to act, so that a request is answered within its limit although actions take time.
 
-The paper's actions take no time; on a lake an advance runs while changes arrive, and a request
-that comes just then waits for it, and then for what has arrived. So an action q in a state s is
+In the paper actions take no time. On a lake changes arrive while an advance runs, and a request that
+comes then waits for the advance and for the refresh of what has arrived. An action q in a state s is
 *safe* if
 
     f(q) + f(s − q + arrivals expected while q runs) + others ≤ C
 
-with f what batches take at most, where `others` is what other views of the process may put first: all that is due no later, and
-one running action of those that are due later (earliest deadline first, one at a time). A view is
-looked at every few seconds, and acts if at the next look no action would be safe any more.
+where f is the upper bound of the cost, and `others` is the work on other views that may go first: all
+views with a deadline no later, and one running action of the others (earliest deadline first, one at
+a time). A view acts if at the next look no action would be safe.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from belvedere.scheduling.model.policies import ArrivalRates, SchedulingPolicy
 from belvedere.scheduling.model.problem import SLACK, Action, State, Terms, plus
 
 RESERVE_DEVIATIONS = 4.0
-"""Standard deviations of arrivals that are kept in reserve."""
+"""The standard deviations of arrivals that are kept in reserve."""
 
 
 @dataclass(frozen=True)
 class TimedTerms(Terms):
-    """Terms under which actions take time; a state is full if at the next look none is safe."""
+    """Terms with actions that take time: a state is full if at the next look no action is safe."""
 
     means: tuple[float, ...] = ()
     scatter: tuple[float, ...] = ()
     every: float = 1.0
     others: float = 0.0
     joint: bool = False
-    """Whether only actions on everything are taken."""
+    """Whether every action empties all tables."""
 
     def remaining_limit(self, state: Sequence[float]) -> float:
-        """The limit, less what the time of actions takes of it."""
+        """The limit, less the time that actions need of it."""
         return max(self.limit - (self._answer(state) - self.at_most(state)), 0.0)
 
     def full(self, state: Sequence[float]) -> bool:
@@ -47,18 +47,18 @@ class TimedTerms(Terms):
         return self._answer(soon) > self.limit * (1 + SLACK)
 
     def allows(self, action: Action, state: State) -> bool:
-        """Whether an action is safe, and there will be one that is after it."""
+        """Whether an action is safe, and another will be safe after it."""
         safe = self._after(action, state) <= self.limit * (1 + SLACK)
         return safe and super().allows(action, state)
 
     def coming(self, seconds: float) -> list[int]:
-        """What may arrive in some time."""
+        """The most changes that may arrive in a time."""
         looks = seconds / self.every
         pairs = zip(self.means, self.scatter, strict=True)
         return [ceil(m * looks + RESERVE_DEVIATIONS * d * sqrt(looks)) for m, d in pairs]
 
     def _answer(self, state: Sequence[float]) -> float:
-        """When a request that comes as an action begins is answered, by the safest action."""
+        """The time to answer a request that comes when the safest action begins."""
         pending = [i for i, k in enumerate(state) if k]
         fewest = max(len(pending), 1) if self.joint else 1
         return min(
@@ -79,7 +79,7 @@ class TimedTerms(Terms):
 
 @dataclass
 class ViewScheduler:
-    """Keeps the limit of one view."""
+    """Decides when and how to advance one view, so that its limit is kept."""
 
     name: str
     tables: tuple[str, ...]
@@ -96,7 +96,7 @@ class ViewScheduler:
         self.pending = self.terms.nothing
 
     def observe(self, arrived: State, looks: int = 1) -> None:
-        """Take note of what arrived since the last look, which may be several looks ago."""
+        """Observe the arrivals since the last look, which may be several looks ago."""
         for part in _split_evenly(arrived, looks):
             self.rates.observe(part)
             self.policy.observe(part)
@@ -104,11 +104,11 @@ class ViewScheduler:
         self.pending = plus(self.pending, arrived)
 
     def refresh_seconds(self) -> float:
-        """How long a refresh would take now, at most."""
+        """The longest time that a refresh would take now."""
         return self.terms.at_most(self.pending)
 
     def timed_terms(self, others: float = 0.0) -> TimedTerms:
-        """The terms of now, with what is expected to arrive."""
+        """The present terms, with the expected arrivals."""
         none = (0.0,) * self.terms.tables
         return TimedTerms(
             self.terms.prices,
@@ -121,21 +121,21 @@ class ViewScheduler:
         )
 
     def must_act(self, others: float = 0.0) -> bool:
-        """Whether to wait for the next look would be to risk the limit."""
+        """Whether waiting for the next look would risk the limit."""
         return any(self.pending) and self.timed_terms(others).full(self.pending)
 
     def action(self, others: float = 0.0) -> Action:
-        """What the policy does about it."""
+        """The action that the policy chooses."""
         action = self.policy.act(self.timed_terms(others), self.looks, self.pending)
         return action if any(action) else self.pending
 
     def applied(self, action: Action) -> None:
-        """An action has been taken off what is pending."""
+        """Subtract an action from the pending changes."""
         self.pending = tuple(a - b for a, b in zip(self.pending, action, strict=True))
 
 
 def longest_wait(schedulers: Sequence[ViewScheduler], scheduler: ViewScheduler) -> float:
-    """The longest that other views may keep the process busy before one that is asked for."""
+    """The longest time that work on other views may delay a request for this one."""
     others = [k for k in schedulers if k is not scheduler]
     sooner = sum(k.refresh_seconds() for k in others if k.terms.limit <= scheduler.terms.limit)
     return sooner + max(
@@ -144,7 +144,7 @@ def longest_wait(schedulers: Sequence[ViewScheduler], scheduler: ViewScheduler) 
 
 
 def next_to_act(schedulers: Sequence[ViewScheduler]) -> ViewScheduler | None:
-    """Whose action is due: of the view at risk that is due first, or whoever holds it up most."""
+    """The view to act on: the one at risk with the shortest limit, or the one that delays it most."""
     for scheduler in sorted(schedulers, key=lambda k: k.terms.limit):
         if scheduler.must_act():
             return scheduler
@@ -171,7 +171,7 @@ def refuse_short_limit(name: str, tables: Sequence[str], terms: Terms) -> None:
 
 
 def _split_evenly(arrived: State, looks: int) -> list[State]:
-    """Arrivals of several looks, evenly: which look brought them is not known.
+    """Divide arrivals evenly over several looks.
 
     >>> _split_evenly((3,), 2)
     [(1,), (2,)]

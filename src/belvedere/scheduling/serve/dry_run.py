@@ -1,8 +1,8 @@
-"""Rehearsal: the service's decisions on a stream of arrivals, with a clock that is only counted.
+"""Dry runs: the decisions of the service on a stream of arrivals, with a simulated clock.
 
-One action runs at a time and takes as long as the costs predict. Whenever changes arrive or an
-action begins, the answer to a request that comes at that moment is timed: what is left of the
-running action, then the refresh of what is pending. It is a violation if that exceeds the limit.
+One action runs at a time and takes the predicted time. Whenever changes arrive or an action begins,
+the response to a request at that moment is computed: the rest of the running action, then the refresh
+of what is pending. It is a violation if that exceeds the limit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from belvedere.scheduling.serve.deadlines import ViewScheduler, longest_wait, ne
 
 @dataclass(frozen=True)
 class Violation:
-    """A request at this moment would have been answered after so many seconds."""
+    """A moment at which a request would have been answered after the limit."""
 
     seconds: float
     view: str
@@ -29,7 +29,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class TimedAction:
-    """An action: when, of which view, what, and how long it took."""
+    """An action on a view: when it began, the action, its time."""
 
     seconds: float
     view: str
@@ -39,19 +39,19 @@ class TimedAction:
 
 @dataclass
 class DryRun:
-    """What happened."""
+    """The outcome of a dry run of one policy."""
 
     policy: str
     cost: float = 0.0
     actions: list[TimedAction] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     worst: float = 0.0
-    """The longest answer, as a part of its limit."""
+    """The longest response as a share of its limit."""
     pending: list[tuple[float, str, State]] = field(default_factory=list)
 
 
 class PolicyComparison(Listing[DryRun]):
-    """Policies on one stream, side by side."""
+    """The dry runs of several policies on one stream."""
 
     headers = ("policy", "seconds spent", "actions", "worst answer", "violations")
 
@@ -68,7 +68,7 @@ def dry_run(
     every: float,
     time: Callable[[Terms, Action], float] = lambda terms, action: terms.cost(action),
 ) -> DryRun:
-    """Run keepers over a stream; `time` is how long an action really takes."""
+    """Run the schedulers of views on a stream; `time` gives the actual time of an action."""
     clock = _Clock(schedulers, every, time, DryRun(schedulers[0].policy.name))
     last = arrivals[-1].seconds if arrivals else 0.0
     at, look = 0, 0
@@ -96,16 +96,16 @@ class _Clock:
     def arrive(self, arrival: Arrival) -> None:
         for scheduler in self.keepers:
             if arrival.table in scheduler.tables:
-                found = self.waiting.get(scheduler.name, scheduler.terms.nothing)
-                more = tuple(
+                waiting = self.waiting.get(scheduler.name, scheduler.terms.nothing)
+                arrived = tuple(
                     k + (arrival.changes if t == arrival.table else 0)
-                    for k, t in zip(found, scheduler.tables, strict=True)
+                    for k, t in zip(waiting, scheduler.tables, strict=True)
                 )
-                self.waiting[scheduler.name] = more
-                self._check(scheduler, arrival.seconds, more)
+                self.waiting[scheduler.name] = arrived
+                self._check(scheduler, arrival.seconds, arrived)
 
     def look(self, now: float) -> None:
-        """What the service does at one look: while an action runs it only waits."""
+        """One look of the service; while an action runs nothing happens."""
         self.looked += 1
         if now < self.busy:
             return
@@ -119,7 +119,7 @@ class _Clock:
             self._act(due, due.action(longest_wait(self.keepers, due)), now)
 
     def finish(self, now: float) -> None:
-        """At the end every view is refreshed."""
+        """Refresh every view at the end."""
         for scheduler in self.keepers:
             scheduler.observe(self.waiting.pop(scheduler.name, scheduler.terms.nothing))
             if any(scheduler.pending):
@@ -135,7 +135,7 @@ class _Clock:
         self.seen.pending.append((now, scheduler.name, scheduler.pending))
 
     def _check(self, scheduler: ViewScheduler, now: float, more: State) -> None:
-        """How long a request of now would take: what is left of the running action, then the refresh."""
+        """Check the response time of a request now: the rest of the running action, then a refresh."""
         state = tuple(a + b for a, b in zip(scheduler.pending, more, strict=True))
         running = max(self.busy - now, 0.0)
         response = running + scheduler.terms.cost(state)

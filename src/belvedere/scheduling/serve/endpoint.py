@@ -1,11 +1,11 @@
-"""The service's door for others: health, metrics and refresh requests over HTTP.
+"""The HTTP interface of the service: health, metrics and refresh requests.
 
-    GET  /health            whether it works, and since when
+    GET  /health            whether the service works
     GET  /metrics           for Prometheus
-    GET  /views             every view that is kept: pending, limit, costs
-    POST /refresh/NAME      refresh a view and wait; 200 with the answer, also if it was late
+    GET  /views             the views that the service keeps: pending changes, limit, costs
+    POST /refresh/NAME      refresh a view and wait; 200 with the answer, also if it is late
 
-It listens on this machine alone, unless a token is given that every request must carry.
+It listens on this machine only, unless a token is given, which every request must carry.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ LOOPBACK = "127.0.0.1"
 def serve_http(
     service: SchedulingService, host: str, port: int, token: str = ""
 ) -> ThreadingHTTPServer:
-    """Listen, in a thread of its own; port 0 takes any that is free."""
+    """Listen in a thread of its own; port 0 takes any free port."""
     if not _is_loopback(host) and not token:
         raise Invalid(
             f"listening on {host} needs a token",
-            hint="--token-file FILE, or leave out --host to listen on this machine alone",
+            hint="give --token-file FILE, or leave out --host to listen on this machine only",
             reason="TOKEN_NEEDED",
         )
 
@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._say(500 if answer.error else 200, asdict(answer))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are counted, not printed."""
+        """Print nothing: requests are counted."""
 
     def _admitted(self) -> bool:
         given = self.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -95,8 +95,8 @@ class _Handler(BaseHTTPRequestHandler):
             return False
         return True
 
-    def _say(self, status: int, found: object) -> None:
-        self._send(status, json.dumps(found), "application/json")
+    def _say(self, status: int, content: object) -> None:
+        self._send(status, json.dumps(content), "application/json")
 
     def _send(self, status: int, text: str, kind: str) -> None:
         body = text.encode()
@@ -108,15 +108,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def metrics(service: SchedulingService) -> str:
-    """What the service counts, as Prometheus reads it."""
+    """The counters of the service in the format of Prometheus."""
     lines: list[str] = []
 
     def gauge(name: str, text: str, kind: str = "gauge") -> None:
         lines.extend((f"# HELP belvedere_{name} {text}", f"# TYPE belvedere_{name} {kind}"))
 
     def value(name: str, number: float, **labels: str) -> None:
-        told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-        lines.append(f"belvedere_{name}{{{told}}} {number:g}")
+        label_text = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        lines.append(f"belvedere_{name}{{{label_text}}} {number:g}")
 
     every = [(kept.scheduler.name, kept) for kept in service.views.values()]
     gauge("pending_changes", "Changes of a table that a view has not applied.")

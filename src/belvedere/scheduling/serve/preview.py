@@ -1,4 +1,4 @@
-"""Plans for people: what the service would do on a stream of arrivals, and what that would cost."""
+"""Forecasts: what the service would do on a stream of arrivals, and what that would cost."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ MAX_STEPS = 20_000
 
 @dataclass(frozen=True)
 class Forecast:
-    """Policies on one stream: AUTO takes the cheapest that keeps the limits as well as NAIVE,
-    if it gains more than what is known of costs is off by.
+    """The policies on one stream, and the one that AUTO takes: the cheapest that keeps the limits as
+    well as NAIVE, if its gain is larger than the error of the costs.
     """
 
     views: tuple[str, ...]
     policies: PolicyComparison
     chosen: str
     best: float | None
-    """What a plan would cost that knows all arrivals, and whose actions take no time."""
+    """The cost of the optimal plan, which knows all arrivals and whose actions take no time."""
 
     def run(self, policy: str) -> DryRun:
-        """What one policy did."""
+        """The dry run of one policy."""
         return next(r for r in self.policies if r.policy == policy)
 
     def __str__(self) -> str:
@@ -45,9 +45,11 @@ class Forecast:
             saved = 1 - self.run(self.chosen).cost / naive
             lines[-1] += f", which saves {saved:.0%} of what NAIVE spends"
         elif least < naive:
-            lines[-1] += f": what others would save, {1 - least / naive:.1%}, may be an error"
+            lines[-1] += (
+                f": the gain of others, {1 - least / naive:.1%}, is within the error of the costs"
+            )
         if self.best is not None:
-            lines.append(f"with all arrivals known, and no time passing: {self.best:.3f} s")
+            lines.append(f"the optimal plan, which knows all arrivals: {self.best:.3f} s")
         for run in self.policies:
             causes = sorted({v.cause for v in run.violations})
             lines += [f"{run.policy}: {cause}" for cause in causes]
@@ -60,28 +62,28 @@ def plan(
     arrivals: str | Path | Sequence[Arrival],
     every: float | None = None,
 ) -> Forecast:
-    """What the service would do for a view on arrivals: observed ones, a file's, or a list."""
+    """The forecast for a view on arrivals: those observed in the logs, of a file, or a list."""
     schedule = the_schedule(lake, name)
     _ = schedule.terms
     if isinstance(arrivals, str) and arrivals == "observed":
-        found, _ = observed_arrivals(lake, name, schedule.tables)
-        if not found:
+        stream, _ = observed_arrivals(lake, name, schedule.tables)
+        if not stream:
             raise Invalid(
                 f"no changes of the tables of {name!r} are recorded in their logs",
                 hint="give a file of arrivals: seconds,table,changes",
                 reason="NO_CHANGES",
             )
     elif isinstance(arrivals, str | Path):
-        found = read_arrivals(arrivals, schedule.tables)
+        stream = read_arrivals(arrivals, schedule.tables)
     else:
-        found = list(arrivals)
-    return forecast_views([schedule], found, every)
+        stream = list(arrivals)
+    return forecast_views([schedule], stream, every)
 
 
 def forecast_views(
     kept: Sequence[Schedule], arrivals: Sequence[Arrival], every: float | None = None
 ) -> Forecast:
-    """All policies on a stream, for one view or several that share a process."""
+    """The forecast for one view, or for several that share a process."""
     span = arrivals[-1].seconds if arrivals else 0.0
     step = every or max(EVERY, span / MAX_STEPS)
     runs = PolicyComparison(dry_run_policy(kept, arrivals, policy, step) for policy in CANDIDATES)
@@ -94,7 +96,7 @@ def forecast_views(
 def dry_run_policy(
     kept: Sequence[Schedule], arrivals: Sequence[Arrival], policy: str, every: float
 ) -> DryRun:
-    """One policy on a stream."""
+    """The dry run of one policy on a stream."""
     schedulers = [
         ViewScheduler(s.view, s.tables, s.terms, new_policy(policy, s.terms), every) for s in kept
     ]
@@ -104,7 +106,7 @@ def dry_run_policy(
 def _optimal_cost(
     kept: Sequence[Schedule], arrivals: Sequence[Arrival], every: float
 ) -> float | None:
-    """The sum of the views' optimal plans; None where one is not found."""
+    """The cost of the views' optimal plans together; None if one is not found."""
     try:
         problems = [
             Problem(s.terms.prices, s.terms.limit, in_steps(arrivals, s.tables, every))
