@@ -15,7 +15,7 @@ from belvedere.estimation.linearization import Dual
 from belvedere.samples.answers.evaluate import rank_doubt
 from belvedere.samples.estimators.per_key_sums import Cells
 from belvedere.samples.estimators.quantiles import Values, better, inverted
-from belvedere.samples.estimators.smooth import Answer, Extremes, Method, estimate
+from belvedere.samples.estimators.smooth import Answer, Extremes, Method, by_method, sides_of
 from belvedere.samples.estimators.stale_view import extremes_of
 from belvedere.samples.estimators.totals import Total, What, answer
 
@@ -183,8 +183,9 @@ class Coverage:
         wanted, extremes = fresh.sum(axis=0)[None, :], known(of, keys, samples)
         for name, function in SMOOTH.items():
             truth = float(function([Dual(t[None], np.zeros((1, 4))) for t in wanted[0]]).value[0])
+            sides, before = sides_of(function, cells, base, extremes)
             for method in Method:
-                found = estimate(function, cells, base, 0.95, method, extremes)
+                found = by_method(sides, before, ratio, 0.95, method)
                 slack = 1e-9 * abs(truth)
                 holds = (found.low - slack <= truth) & (truth <= found.high + slack)
                 clean = np.array([not note for note in found.notes])

@@ -119,23 +119,37 @@ def estimate(
 
     Without the stale view's `extremes` the sample alone says what can be trusted.
     """
+    sides, stale = sides_of(answer, found, stale_totals, extremes)
+    return by_method(sides, stale, found.ratio, confidence, method)
+
+
+def sides_of(
+    answer: Answer, found: Cells, stale_totals: Array | None, extremes: Extremes | None = None
+) -> tuple[dict[Method, Side], Array]:
+    """Each method's estimate of an answer, and the answer over the stale view."""
     sides = {Method.AQP: _side(answer, found, None, Method.AQP, extremes)}
-    stale = np.full(found.groups, np.nan)
-    if stale_totals is not None:
-        sides[Method.CORR] = _side(answer, found, stale_totals, Method.CORR, extremes)
-        stale = answer(totals(stale_totals)).value
-    doubts = {m: _doubts(s, found.ratio) for m, s in sides.items()}
+    if stale_totals is None:
+        return sides, np.full(found.groups, np.nan)
+    sides[Method.CORR] = _side(answer, found, stale_totals, Method.CORR, extremes)
+    return sides, answer(totals(stale_totals)).value
+
+
+def by_method(
+    sides: dict[Method, Side], stale: Array, ratio: float, confidence: float, method: Method
+) -> Estimates:
+    """The estimates of the method asked for, or of the better one in each group."""
+    doubts = {m: _doubts(s, ratio) for m, s in sides.items()}
     chosen = _chosen(sides, doubts, method)
     names = list(sides)
     pick = np.array([names.index(m) for m in chosen])
-    at = np.arange(found.groups)
+    at = np.arange(len(chosen))
 
     def of(values: Sequence[Array]) -> Array:
         return np.asarray(np.stack(list(values))[pick, at], np.float64)
 
     value = of([s.value for s in sides.values()])
     ends = [of(e) for e in zip(*(s.reach(confidence) for s in sides.values()), strict=True)]
-    exact = found.ratio == 1
+    exact = ratio == 1
     shown = exact | (of([s.keys for s in sides.values()]) >= FEWEST)
     low, high = (
         np.where(shown, value if exact else value + sign * end, np.nan)
@@ -200,11 +214,13 @@ def _curvature(answer: Answer, found: Cells, what: Array, at: Array) -> Array:
     slope = np.nan_to_num(here.slope, posinf=0.0, neginf=0.0)
     if np.array_equal(here.slope, answer(totals(2 * at + 1)).slope):
         return np.zeros(found.groups)  # A linear answer, as sums and counts are.
-    sampled = np.where(found.exact, 0.0, np.sqrt(1 - found.ratio))[:, None] * what
+    deviation = np.where(found.exact, 0.0, np.sqrt(1 - found.ratio) / found.ratio)
+    columns = np.ascontiguousarray((what * deviation[:, None]).T)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (CURVATURES, len(found.group)))
     rests = []
     for sign in signs:
-        error = found.estimate(sampled * sign[:, None])
+        summed = [np.bincount(found.group, column * sign, found.groups) for column in columns]
+        error = np.stack(summed, axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             moved = answer(totals(at + error)).value
             rest = moved - here.value - (slope * error).sum(axis=1)
