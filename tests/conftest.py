@@ -18,7 +18,7 @@ from belvedere.execution import costs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 # In the environment, so that processes which tests start are bounded too.
 # The data is tiny: compiling and adapting plans costs more than running them. A heap that begins
@@ -115,7 +115,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def door(spark: SparkSession, tmp_path: Path) -> Iterator[Door]:
+def door(spark: SparkSession, tmp_path: Path) -> Iterator[SparkLake]:
     """An empty lake in a directory of its own."""
     from belvedere.lake.spark_lake import open_directory
 

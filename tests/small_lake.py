@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from belvedere.analyses.types import types
 from belvedere.delta.stamps import Position, Stamp
 from belvedere.derivations.history import note
-from belvedere.lake.offline import VIEW_PROPERTY, Shelf
+from belvedere.lake.offline import VIEW_PROPERTY, OfflineLake
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.names import stored_name
 from belvedere.views.catalog import Names
@@ -42,7 +42,7 @@ def view(
     directory: Path, name: str, query: str, columns: Mapping[str, str], reads: list[str]
 ) -> None:
     """A stored table with a definition and the stamp of a creation; its rows do not matter."""
-    names = Names(Shelf(directory))
+    names = Names(OfflineLake(directory))
     plan = bind(query, names).plan
     definition = Definition(
         id=str(uuid.uuid4()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -13,41 +13,42 @@ from belvedere.derivations.calls import Calls, refuse_broken
 from belvedere.derivations.guard import created_whole, guard
 from belvedere.derivations.history import History
 from belvedere.derivations.ledger import readable
+from belvedere.derivations.outcome import Outcome
 from belvedere.derivations.registry import Kind, Together, Writable, damages, everything
+from belvedere.derivations.statements import (
+    Run,
+    refuse_name_of_kind,
+    refuse_taken_name,
+    run_of,
+)
 from belvedere.derivations.status import Statuses, history
 from belvedere.errors import BelvedereError, Invalid, Unable
 from belvedere.kinds import kinds
 from belvedere.lake.sessions.errors import computing
 from belvedere.lake.sessions.machine import blaming_the_machine
-from belvedere.lake.spark_lake import Door, open_directory, open_session
+from belvedere.lake.spark_lake import SparkLake, open_directory, open_session
 from belvedere.lake.tables import declared_keys as lake_keys
-from belvedere.samples.answers.answer import Answer
-from belvedere.samples.answers.estimate import estimate
-from belvedere.samples.answers.select_rows import Selected
+from belvedere.samples.answers.answer import EstimatedAnswer
+from belvedere.samples.answers.estimate import estimate_query
+from belvedere.samples.answers.select_rows import CorrectedRows
 from belvedere.samples.create import no_sample, samples_of
 from belvedere.samples.outcome import Cleaned
-from belvedere.samples.outlier_upkeep import rebound
+from belvedere.samples.outlier_upkeep import update_bounds
+from belvedere.samples.sampling_plan import SamplingPlan, sampling_plan
 from belvedere.scheduling.limits import Limits
 from belvedere.sketches.kind import Sketches
 from belvedere.sketches.use.answers import ask
+from belvedere.sql.statements.derivations import Noun, Refresh
+from belvedere.sql.statements.parser import Statement, parse_statement
 from belvedere.sql.statements.samples import CleanSample, Estimate
 from belvedere.sql.statements.sketches import CreateSketch
+from belvedere.sql.statements.spark import CreateTable, DropTable, RefreshTable, Write
 from belvedere.sql.statements.synopses import CreateSynopsis
-from belvedere.sql.statements.views import (
-    CreateTable,
-    CreateUpdatable,
-    CreateView,
-    DropTable,
-    ExplainWrite,
-    Refresh,
-    RefreshTable,
-    Statement,
-    Write,
-    parse_statement,
-)
+from belvedere.sql.statements.updatable_views import CreateUpdatable, ExplainWrite
+from belvedere.sql.statements.views import CreateView
 from belvedere.synopses.kind import Synopses
 from belvedere.view_statements import ViewStatements
-from belvedere.views import create as creation
+from belvedere.views import catalog_views
 from belvedere.views.catalog import (
     Broken,
     all_views,
@@ -60,7 +61,6 @@ from belvedere.views.catalog import (
     the_view,
 )
 from belvedere.views.definition import View
-from belvedere.views.refresh import Refreshed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,18 +94,23 @@ def connect(where: str | Path | SparkSession, state: str | Path | None = None) -
 class Lake:
     """Delta tables and the views over them."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: SparkLake) -> None:
         self._door = door
         self._set_aside_damaged()
         self._kinds = kinds(door)
         for view in all_views(door):
             # What cannot be read is for status() to tell: the other views must still open.
             with suppress(BelvedereError):
-                creation.show(door, view)
+                catalog_views.show(door, view)
         self._limits = Limits(door)
         self._limits.show_consistent()
         self._calls = Calls(door, after=self._limits.show_consistent)
-        self._views = ViewStatements(door, self._kinds, self._limits, self._calls)
+        own: dict[type, Run] = {
+            Refresh: self._refresh,
+            CleanSample: self._clean,
+            Estimate: self._estimate,
+        }
+        self._views = ViewStatements(door, self._kinds, self._limits, self._calls, own)
 
     def _set_aside_damaged(self) -> None:
         """Put files beside the tables that cannot be used out of the way, and tell what is lost."""
@@ -124,15 +129,12 @@ class Lake:
         """Run a statement: Belvedere's own, or any of Spark's."""
         statement = parse_statement(text)
         with _computing(_subject(statement)):
-            if isinstance(statement, CreateView | CreateSketch | CreateSynopsis | CreateUpdatable):
-                refuse_dotted(self._door, statement.name)
-            for kind, run in self._own().items():
-                if isinstance(statement, kind) and not self._is_elsewhere(statement):
-                    return run(statement)
-            if isinstance(statement, CreateTable) and not is_path(statement.name):
-                self._views.refuse_taken(statement.name)
+            self._refuse_taken(statement)
+            run = run_of(statement, (self._views, *self._kinds))
+            if run is not None and not self._is_elsewhere(statement):
+                return run(statement)
             if isinstance(statement, RefreshTable) and self._is_derived(statement.name):
-                return self._refresh(Refresh(statement.name))
+                return self._refresh(Refresh(Noun.VIEW, statement.name))
             if isinstance(statement, Write | ExplainWrite):
                 written = self._write(statement, text)
                 if written is not None:
@@ -141,6 +143,19 @@ class Lake:
             self._limits.show_consistent()
             with readable(self._door, text), created_whole(self._door, statement):
                 return self._door.sql(text)
+
+    def _refuse_taken(self, statement: Statement) -> None:
+        """Invalid if a statement creates something under a name that is taken or cannot be."""
+        match statement:
+            case CreateView() | CreateSketch() | CreateSynopsis() | CreateUpdatable():
+                refuse_dotted(self._door, statement.name)
+                name = canonical_name(self._door, statement.name)
+                view, table = is_view(self._door, name), self._door.exists(name)
+                refuse_taken_name(statement, name, self._kinds, view=view, table=table)
+            case CreateTable(name) if not is_path(name):
+                refuse_name_of_kind(name, canonical_name(self._door, name), self._kinds)
+            case _:
+                pass
 
     def _is_elsewhere(self, statement: Statement) -> bool:
         """Whether a statement of Spark's is on a table outside the lake."""
@@ -178,7 +193,7 @@ class Lake:
     def refresh(self, name: str | None = None, *, full: bool = False) -> Any:
         """Bring what is derived, and the views it reads, to the newest versions.
 
-        A view gives a `Refreshed`, other kinds their own; without a name, everything, in a list.
+        A view gives a `Outcome`, other kinds their own; without a name, everything, in a list.
         """
         if name is None:
             return self._refresh_all(full=full)
@@ -288,7 +303,7 @@ class Lake:
             raise no_sample(view.name)
         done = self._calls.samples(view, samples)
         for sample in samples:
-            if rebound(self._door, view, sample):
+            if update_bounds(self._door, view, sample):
                 done += self._calls.samples(view, [the_view(self._door, sample.name)])
         return Cleaned(view.name, tuple(done))
 
@@ -300,14 +315,22 @@ class Lake:
         method: str = "AUTO",
         clean: bool = True,
         at: Mapping[str, int] | None = None,
-    ) -> Answer | Selected:
+    ) -> EstimatedAnswer | CorrectedRows:
         """Answer a query on a sampled view as of now, with intervals, without refreshing the view.
 
         `clean=False` answers as of the sample's versions; `at` says which versions these must be.
         """
         first = self.clean if clean and at is None else str
         with _computing("the estimate"):
-            return estimate(self._door, first, query, confidence, method, at or {})
+            return estimate_query(self._door, first, query, confidence, method, at or {})
+
+    def sampling_plan(self, name: str, **given: Any) -> SamplingPlan:
+        """The best sampling ratio of a view for refreshes and cleanings that share one throughput.
+
+        rate= is the changed rows that arrive in a second; refresh_cost= and clean_cost= are
+        (seconds, seconds per row). What is not given is taken from what is recorded.
+        """
+        return sampling_plan(self._door, name, **given)
 
     def view(self, name: str) -> ViewHandle:
         """A view by name."""
@@ -351,18 +374,6 @@ class Lake:
     ) -> None:
         self.close()
 
-    def _own(self) -> dict[type, Callable[[Any], DataFrame]]:
-        """Belvedere's statements and what runs them."""
-        own: dict[type, Callable[[Any], DataFrame]] = {
-            Refresh: self._refresh,
-            CleanSample: self._clean,
-            Estimate: self._estimate,
-            **self._views.statements(),
-        }
-        for kind in self._kinds:
-            own |= kind.statements()
-        return own
-
     def _kind(self, name: str) -> Kind | None:
         """The kind of derivation that a name is of; None if it is a view or nothing."""
         if not self._kinds:
@@ -386,7 +397,7 @@ class Lake:
 
     def _refresh(self, statement: Refresh) -> DataFrame:
         done = self.refresh(statement.name, full=statement.full)
-        name, changed = getattr(done, "view", statement.name), getattr(done, "rows_changed", None)
+        name, changed = getattr(done, "name", statement.name), getattr(done, "rows_changed", None)
         row = (name, done.strategy, done.reason, changed, round(done.seconds, 3))
         schema = "view string, strategy string, reason string, rows_changed bigint, seconds double"
         return self.spark.createDataFrame([row], schema)
@@ -460,9 +471,9 @@ class ViewHandle:
         """
         lake = self._lake
         version = None if between else lake._limits.version(self._view)
-        return lake.spark.sql(creation.read_sql(lake._door, self._view, version))
+        return lake.spark.sql(catalog_views.read_sql(lake._door, self._view, version))
 
-    def refresh(self, *, full: bool = False) -> Refreshed:
+    def refresh(self, *, full: bool = False) -> Outcome:
         """Bring it to the newest versions."""
-        done: Refreshed = self._lake.refresh(self.name, full=full)
+        done: Outcome = self._lake.refresh(self.name, full=full)
         return done

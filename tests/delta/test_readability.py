@@ -6,17 +6,17 @@ import pytest
 
 from belvedere.delta import log, readability
 from belvedere.delta.stamps import Position
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 
 pytestmark = pytest.mark.spark
 
 
-def problem(door: Door, old: int, known_id: str | None = None, **columns: str) -> str | None:
+def problem(door: SparkLake, old: int, known_id: str | None = None, **columns: str) -> str | None:
     table = door.table("t")
     return door.feed_problem(table, Position(known_id or table.id, old), table.version, columns)
 
 
-def test_a_table_without_feed_is_noticed_and_can_be_given_one(door: Door) -> None:
+def test_a_table_without_feed_is_noticed_and_can_be_given_one(door: SparkLake) -> None:
     door.sql("CREATE TABLE t (a INT) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
     door.sql("INSERT INTO t VALUES (1)")
     assert problem(door, 0) == readability.NO_CHANGE_FEED
@@ -28,7 +28,7 @@ def test_a_table_without_feed_is_noticed_and_can_be_given_one(door: Door) -> Non
     assert readability.first_readable(door.table("t")) == 2
 
 
-def test_replaced_tables_and_changed_columns_are_noticed(door: Door) -> None:
+def test_replaced_tables_and_changed_columns_are_noticed(door: SparkLake) -> None:
     door.sql("CREATE TABLE t (a INT, b INT)")
     first = door.table("t").id
     door.sql("ALTER TABLE t ADD COLUMN c INT")
@@ -39,7 +39,7 @@ def test_replaced_tables_and_changed_columns_are_noticed(door: Door) -> None:
     assert problem(door, 0, first, a="int") == readability.TABLE_REPLACED
 
 
-def test_files_and_commits_that_are_gone_are_noticed(door: Door) -> None:
+def test_files_and_commits_that_are_gone_are_noticed(door: SparkLake) -> None:
     door.sql("CREATE TABLE t AS SELECT id FROM range(0, 10, 1, 1)")
     door.sql("DELETE FROM t WHERE id = 1")
     door.sql("DELETE FROM t WHERE id = 2")

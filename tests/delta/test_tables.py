@@ -14,7 +14,7 @@ from deltalake.schema import PrimitiveType
 
 from belvedere.delta import tables
 from belvedere.errors import Invalid
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.sql.names import database_name, quote
 from belvedere.views.catalog import canonical_name, stored_of
 from belvedere.views.parts import part_of
@@ -63,7 +63,7 @@ def test_another_table_in_its_place_is_another_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["T", "`t`", "lake_0123456789ab.t", "spark_catalog.{own}.t"])
 def test_a_name_of_the_lakes_own_schema_is_its_last_part(tmp_path: Path, name: str) -> None:
     own = database_name(tmp_path.resolve())
-    assert canonical_name(Shelf(tmp_path), name.format(own=own)) == "t"
+    assert canonical_name(OfflineLake(tmp_path), name.format(own=own)) == "t"
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_a_name_that_no_directory_can_keep_is_refused(
     tmp_path: Path, name: str, reason: str
 ) -> None:
     with pytest.raises(Invalid) as caught:
-        canonical_name(Shelf(tmp_path), name)
+        canonical_name(OfflineLake(tmp_path), name)
     assert caught.value.reason == reason
     assert caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["x" * 200, "ü" * 33, "😀" * 16])
 def test_the_longest_names_have_files(tmp_path: Path, name: str) -> None:
-    stored = stored_of(canonical_name(Shelf(tmp_path), quote(name)))
+    stored = stored_of(canonical_name(OfflineLake(tmp_path), quote(name)))
     for made in (stored, f"{part_of(stored, 999)}.lock", f"synopsis-{url_quoted(name)}.draft"):
         (tmp_path / made.strip("`")).touch()

@@ -8,7 +8,7 @@ import pytest
 
 import belvedere as bv
 from belvedere.derivations.status import status
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from tests.derivations.events_lake import VIEWS, EventsLake
 from tests.soak_sample import sampled
 from tests.views.comparison import assert_fresh
@@ -90,7 +90,7 @@ def test_a_view_without_a_column_it_uses_keeps_its_rows_and_says_so(
             events.lake.refresh(view)
         assert caught.value.reason == "SCHEMA_CHANGED"
         assert "CREATE OR REPLACE" in caught.value.hint
-    assert all("'bytes'" in s.error for s in status(Shelf(events.directory)))
+    assert all("'bytes'" in s.error for s in status(OfflineLake(events.directory)))
     assert events.lake.sql("SELECT * FROM large ORDER BY ALL").collect() == shown
     renamed = "RENAME" in lost
     alter(events, "RENAME COLUMN size TO bytes" if renamed else f"ADD COLUMN bytes {kind}")
@@ -128,7 +128,7 @@ def test_an_older_table_with_column_mapping_is_read_by_its_mapping(events: Event
     assert_fresh(lake, "tops", query)
     events.run("DELETE FROM old WHERE v = 3", "ALTER TABLE old ADD COLUMN w INT")
     done = lake.refresh("tops")
-    assert isinstance(done, bv.Refreshed)
+    assert isinstance(done, bv.Outcome)
     assert (done.strategy, done.reason) == ("replace keys", "LOST_EXTREMUM")
     assert_fresh(lake, "tops", query)
     events.run("DROP MATERIALIZED VIEW tops")

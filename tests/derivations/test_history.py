@@ -14,7 +14,7 @@ import belvedere as bv
 from belvedere.derivations import ledger as ledgers
 from belvedere.derivations.status import history
 from belvedere.execution import in_memory
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.records.journal import LocalJournal
 
 pytestmark = pytest.mark.spark
@@ -47,7 +47,7 @@ def commits(directory: Path) -> int:
 def test_a_refresh_is_recorded_with_what_it_took(lake: bv.Lake, directory: Path) -> None:
     lake.sql("INSERT INTO log VALUES (1), (2), (3)")
     done = lake.refresh("visits")
-    assert isinstance(done, bv.Refreshed)
+    assert isinstance(done, bv.Outcome)
     newest, first = lake.history("visits")
     assert (newest.strategy, newest.rows, newest.pending) == ("merge", 1, {"log": 3})
     assert (newest.vector, newest.version) == ({"log": 1, "video": 0}, 1)
@@ -60,7 +60,7 @@ def test_a_refresh_is_recorded_with_what_it_took(lake: bv.Lake, directory: Path)
     assert (first.strategy, first.pending, first.engine) == ("create", {}, "spark")
     assert first.jobs
     assert first.bytes_read
-    assert history(Shelf(directory), "visits") == lake.history("visits")
+    assert history(OfflineLake(directory), "visits") == lake.history("visits")
 
 
 def test_two_views_are_one_commit_and_nothing_to_do_is_none(lake: bv.Lake, directory: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_refresh_succeeds_where_nothing_can_be_recorded(
 @pytest.fixture
 def _on_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is computed in memory."""
-    monkeypatch.setattr(in_memory, "MOST", -1)
+    monkeypatch.setattr(in_memory, "MAX_ROWS", -1)
 
 
 @pytest.mark.usefixtures("_on_spark")

@@ -13,9 +13,10 @@ from deltalake import DeltaTable
 
 from belvedere.cli import main
 from belvedere.derivations.history import History
-from belvedere.derivations.ledger import Candidate, Ledger, Record, records
+from belvedere.derivations.ledger import Ledger, Record, records
 from belvedere.derivations.status import history, status
-from belvedere.lake.offline import Shelf
+from belvedere.execution.costs import Candidate
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.records.journal import LocalJournal
 from belvedere.storage import private_files
 from belvedere.views.catalog import the_view
@@ -33,7 +34,7 @@ def lake(tmp_path: Path) -> Path:
 
 def record_of(lake: Path, number: int) -> Record:
     """A record that fits the stamp of a refresh, as the refresh would have written it."""
-    shelf = Shelf(lake)
+    shelf = OfflineLake(lake)
     (stamped,) = [p for p in history(shelf, "owners") if p.number == number]
     assert stamped.began is not None
     return Record(
@@ -60,7 +61,7 @@ def record_of(lake: Path, number: int) -> Record:
 
 
 def record(lake: Path, *found: Record) -> None:
-    with Ledger(Shelf(lake).journal) as ledger:
+    with Ledger(OfflineLake(lake).journal) as ledger:
         for one in found:
             ledger.add(one)
 
@@ -71,7 +72,7 @@ def test_a_record_is_read_as_it_was_written(lake: Path) -> None:
         written, refresh=3, candidates=(), rows=None, pending={}, jobs=None, bytes_read=None
     )
     record(lake, written, bare)
-    found = records(Shelf(lake), written.view_id)
+    found = records(OfflineLake(lake), written.view_id)
     assert sorted(found, key=lambda r: r.refresh) == [written, bare]
 
 
@@ -80,7 +81,7 @@ def test_a_call_is_one_commit_and_a_call_without_work_is_none(lake: Path) -> Non
     record(lake)
     assert not root.exists()
     record(lake, record_of(lake, 1), record_of(lake, 2))
-    with Ledger(Shelf(lake).journal) as ledger:
+    with Ledger(OfflineLake(lake).journal) as ledger:
         ledger.add(None)
     assert DeltaTable(str(root)).version() == 1
 
@@ -89,18 +90,18 @@ def test_a_call_that_fails_records_what_it_did_before(lake: Path) -> None:
     written = record_of(lake, 2)
 
     def call() -> None:
-        with Ledger(Shelf(lake).journal) as ledger:
+        with Ledger(OfflineLake(lake).journal) as ledger:
             ledger.add(written)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         call()
-    assert records(Shelf(lake), written.view_id) == [written]
+    assert records(OfflineLake(lake), written.view_id) == [written]
 
 
 def test_history_joins_stamps_and_records(lake: Path) -> None:
     record(lake, record_of(lake, 2))
-    newest, first = history(Shelf(lake), "owners")
+    newest, first = history(OfflineLake(lake), "owners")
     assert (newest.number, newest.seconds, newest.jobs) == (2, 1.25, 3)
     assert newest.pending == {"video": 1}
     assert [c.strategy for c in newest.candidates] == ["merge", "rebuild"]
@@ -112,7 +113,7 @@ def test_a_refresh_of_the_same_number_is_another_if_it_began_otherwise(lake: Pat
     written = record_of(lake, 2)
     before = replace(written, started=written.started - timedelta(days=40), jobs=9)
     record(lake, before, written)
-    assert [(p.number, p.jobs) for p in history(Shelf(lake), "owners")] == [
+    assert [(p.number, p.jobs) for p in history(OfflineLake(lake), "owners")] == [
         (2, 3),
         (1, None),
         (2, 9),
@@ -126,7 +127,7 @@ def test_what_log_cleanup_took_is_still_in_the_history(lake: Path) -> None:
     DeltaTable(str(root)).create_checkpoint()
     for version in (0, 1):
         (root / "_delta_log" / f"{version:020}.json").unlink()
-    found = history(Shelf(lake), "owners")
+    found = history(OfflineLake(lake), "owners")
     assert [(p.number, p.jobs, p.version) for p in found] == [(3, None, 2), (2, 3, 1), (1, 3, 1)]
     assert found[1].vector == {"video": 1}
 
@@ -135,7 +136,7 @@ def test_a_ledger_that_cannot_be_read_leaves_the_stamps(lake: Path) -> None:
     record(lake, record_of(lake, 2))
     for file in (lake / ".belvedere" / "refreshes").glob("*.parquet"):
         file.unlink()
-    assert [p.number for p in history(Shelf(lake), "owners")] == [2, 1]
+    assert [p.number for p in history(OfflineLake(lake), "owners")] == [2, 1]
 
 
 def test_a_record_that_cannot_be_written_is_told_by_status(
@@ -143,7 +144,7 @@ def test_a_record_that_cannot_be_written_is_told_by_status(
 ) -> None:
     (lake / ".belvedere").write_text("not a directory")
     monkeypatch.setattr(private_files, "set_aside", lambda _: None)
-    shelf = Shelf(lake)
+    shelf = OfflineLake(lake)
     with Ledger(shelf.journal) as ledger:
         ledger.add(record_of(lake, 2))
     assert shelf.journal.trouble
@@ -157,7 +158,7 @@ def test_a_record_that_cannot_be_written_is_told_by_status(
 def test_a_view_over_a_view_names_it_in_what_was_pending(lake: Path) -> None:
     written = record_of(lake, 2)
     record(lake, replace(written, pending={"__bv_owners": 2, "video": 1}))
-    assert history(Shelf(lake), "owners")[0].pending == {"owners": 2, "video": 1}
+    assert history(OfflineLake(lake), "owners")[0].pending == {"owners": 2, "video": 1}
 
 
 def test_the_command_line_shows_records_compactly(
@@ -209,7 +210,7 @@ def test_a_dropped_view_keeps_its_records_and_has_no_history(
     written = record_of(lake, 2)
     record(lake, written)
     shutil.rmtree(lake / "__bv_owners")
-    assert records(Shelf(lake), written.view_id) == [written]
+    assert records(OfflineLake(lake), written.view_id) == [written]
     assert main.main(["history", "owners", "--lake", str(lake)]) == 1
     assert "no table or view 'owners'" in capsys.readouterr().err
 
@@ -221,7 +222,7 @@ def test_an_empty_history_prints() -> None:
 def test_times_are_exact_in_any_zone(lake: Path) -> None:
     written = replace(record_of(lake, 2), started=datetime(2024, 2, 29, 23, 59, 59, 123456, UTC))
     record(lake, written)
-    assert records(Shelf(lake), written.view_id)[0].started == written.started
+    assert records(OfflineLake(lake), written.view_id)[0].started == written.started
 
 
 def test_the_ledger_is_made_by_the_first_record(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import belvedere as bv
 from belvedere.derivations.status import Pending, status
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.views import catalog
 
 pytestmark = pytest.mark.spark
@@ -47,7 +47,7 @@ def test_status_counts_what_is_pending_and_the_shelf_agrees(lake: bv.Lake, direc
     assert visits.pending["log"].rows == 3
     assert owners.pending == {"visits": Pending(0, 0)}
     assert not visits.fresh
-    assert lake.status() == status(Shelf(directory))
+    assert lake.status() == status(OfflineLake(directory))
     lake.refresh("visits")
     visits, owners = lake.status()
     assert visits.fresh
@@ -59,7 +59,7 @@ def test_status_counts_what_is_pending_and_the_shelf_agrees(lake: bv.Lake, direc
 def test_a_view_is_looked_at_once_however_many_read_it(
     lake: bv.Lake, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelf, looked = Shelf(directory), list[str]()
+    shelf, looked = OfflineLake(directory), list[str]()
     names = {view.name for view in catalog.all_views(shelf)}
     look = catalog._found_again
 

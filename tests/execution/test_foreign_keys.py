@@ -50,7 +50,7 @@ PER_DAY = "SELECT o.day, count(*) AS n, sum(i.price) AS price FROM orders o JOIN
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[bv.Lake]:
-    monkeypatch.setattr(in_memory, "WHOLE", -1)  # no table is simply read
+    monkeypatch.setattr(in_memory, "MAX_ROWS_READ_WHOLE", -1)  # no table is simply read
     with bv.connect(tmp_path / "lake") as lake:
         for statement in (
             "CREATE TABLE orders (id BIGINT, day DATE)",
@@ -63,7 +63,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[bv.Lake]:
         yield lake
 
 
-def relies(done: bv.Refreshed) -> bool:
+def relies(done: bv.Outcome) -> bool:
     return any("those of its change" in text for text in done.sql)
 
 
@@ -71,11 +71,11 @@ def relies(done: bv.Refreshed) -> bool:
 def test_a_refresh_relies_on_what_its_changes_keep(lake: bv.Lake) -> None:
     lake.sql(f"CREATE MATERIALIZED VIEW sales AS {SALES}")
 
-    def after(*statements: str) -> bv.Refreshed:
+    def after(*statements: str) -> bv.Outcome:
         for statement in statements:
             lake.sql(statement)
         done = lake.refresh("sales")
-        assert isinstance(done, bv.Refreshed)
+        assert isinstance(done, bv.Outcome)
         assert_fresh(lake, "sales", SALES)
         return done
 

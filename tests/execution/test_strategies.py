@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import belvedere as bv
-from belvedere.derivations.ledger import Candidate
+from belvedere.derivations.cost_history import cost_history
 from belvedere.execution import costs, in_memory, lookups
 from belvedere.execution.strategies import Strategy
-from belvedere.views import refresh
+from belvedere.views import incremental
 from tests.views.comparison import assert_all_fresh
 
 pytestmark = pytest.mark.spark
@@ -35,7 +35,7 @@ def strategies(lake: bv.Lake) -> dict[str, str]:
     done = lake.refresh()
     assert isinstance(done, list)
     assert_all_fresh(lake, VIEWS, {"t": ""})
-    return {r.view: f"{r.strategy} {r.reason}".strip() for r in done}
+    return {r.name: f"{r.strategy} {r.reason}".strip() for r in done}
 
 
 def test_a_small_change_is_merged(lake: bv.Lake) -> None:
@@ -62,10 +62,10 @@ def test_what_a_refresh_took_is_learned(lake: bv.Lake) -> None:
     newest = lake.history("auto")[0]
     lake.sql("INSERT INTO t VALUES (4, 4)")
     lake.refresh("auto")
-    took = [t for t in costs.past(lake._door, _id(lake)).own if t.strategy == "merge"]
+    took = [t for t in cost_history(lake._door, _id(lake)).own if t.strategy == "merge"]
     assert took[1].seconds == pytest.approx(newest.seconds, abs=0.05)
     with bv.connect(lake._door.directory) as again:
-        assert len(costs.past(again._door, _id(again)).own) == len(lake.history("auto"))
+        assert len(cost_history(again._door, _id(again)).own) == len(lake.history("auto"))
 
 
 def test_it_is_foreseen_whether_spark_has_to_work(
@@ -73,13 +73,13 @@ def test_it_is_foreseen_whether_spark_has_to_work(
 ) -> None:
     expected: dict[str, bool] = {}
 
-    def noted(strategy: Strategy, work: float, earlier: costs.Past) -> Candidate:
+    def noted(strategy: Strategy, work: float, earlier: costs.CostHistory) -> costs.Candidate:
         expected[strategy.value] = earlier.of_spark
         return costs.candidate(strategy, work, earlier)
 
-    monkeypatch.setattr(refresh, "candidate", noted)
-    monkeypatch.setattr(lookups, "LARGE", 10)
-    monkeypatch.setattr(in_memory, "WHOLE", 10)
+    monkeypatch.setattr(incremental, "candidate", noted)
+    monkeypatch.setattr(lookups, "MIN_TABLE_ROWS", 10)
+    monkeypatch.setattr(in_memory, "MAX_ROWS_READ_WHOLE", 10)
     query = "SELECT l.k, v, w FROM l JOIN r ON l.k = r.k"
     with bv.connect(tmp_path / "lake") as lake:
         for table, column in (("l", "v"), ("r", "w")):

@@ -17,7 +17,7 @@ from belvedere.derivations.ledger import SCHEMA
 from belvedere.errors import Invalid
 from belvedere.execution import costs
 from belvedere.lake.sessions.session import settings
-from belvedere.lake.spark_lake import Door, open_session
+from belvedere.lake.spark_lake import SparkLake, open_session
 from belvedere.lake.tables import remote
 from belvedere.lake.tables.change_feed import Feed
 from belvedere.lake.writes import commits
@@ -127,7 +127,7 @@ def run_new_layout() -> None:
             assert sorted(lake.view("kinds").df().collect()) == sorted(fresh)
 
 
-def run_journal(door: Door, view_id: str) -> None:
+def run_journal(door: SparkLake, view_id: str) -> None:
     """What is appended in a catalog is read again, whoever writes it."""
     row = {"view_id": view_id, "refresh": 7, "pending": [("t", 1)]}
     for number in (7, 8):

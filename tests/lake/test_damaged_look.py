@@ -13,15 +13,15 @@ import pytest
 from belvedere.cli.main import main
 from belvedere.derivations.ledger import Ledger, Record
 from belvedere.derivations.status import history
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.scheduling.notify.subscriptions import Desk, Subscription, subscribe, subscriptions
 from belvedere.scheduling.schedules import Schedule, save, schedules
-from belvedere.updating.apply.base_changes import Intent, Part
+from belvedere.updating.apply.base_changes import Intent, TableCommit
 from belvedere.views.catalog import all_views
 from tests.lake.damages import DAMAGES, a_directory, a_link, auxiliary_files, copied, cut_off, gone
 from tests.scheduling import kept_lake
 from tests.scheduling.notify.test_subscriptions import Fake
-from tests.updating import shelf_lake
+from tests.updating import offline_lake
 
 QUERY = "SELECT n FROM owners"
 
@@ -39,9 +39,11 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (view,) = [v for v in all_views(shelf) if v.name == "owners"]
         began = datetime.now(UTC)
         ledger.add(Record("owners", view.definition.id, 1, began, 1.0, "merge", "", (), 1, {}, 1, 1, {}, {}, 1, ""))  # fmt: skip
-    shelf_lake.make(lake)
-    half = Part("item", shelf.table("item").version, (), ({"line": 1, "orders": 1, "item": "x"},))
-    shelf_lake.applying(shelf).write_intent(Intent("contacts", 1, (half,)))
+    offline_lake.make(lake)
+    half = TableCommit(
+        "item", shelf.table("item").version, (), ({"line": 1, "orders": 1, "item": "x"},)
+    )
+    offline_lake.applying(shelf).write_intent(Intent("contacts", 1, (half,)))
     return lake
 
 
@@ -80,7 +82,7 @@ def test_whoever_looks_at_a_lake_with_any_one_file_damaged_sees_the_rest(
             continue  # told by its name
         lake = copied(full, tmp_path / "lake")
         damage(lake / path)
-        shelf = Shelf(lake)
+        shelf = OfflineLake(lake)
         kept, told = {s.view for s in schedules(shelf)}, {s.id for s in subscriptions(shelf)}
         assert {"v", "w"} - kept == (
             {Path(path).stem} if "schedule" in path and ".lock" not in path else set()

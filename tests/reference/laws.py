@@ -33,7 +33,7 @@ from belvedere.analyses.keys import Declared, fewest, key
 from belvedere.analyses.sizes import Column, Sizes, Statistics
 from belvedere.analyses.spans import Spans, together
 from belvedere.analyses.types import types
-from belvedere.execution.strategies import Strategy, choose
+from belvedere.execution.strategies import Strategy
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.backward import backward
@@ -48,6 +48,7 @@ from belvedere.sql.binder.bind import Bound
 from belvedere.sql.merges import Merge
 from belvedere.sql.render import SIGN, is_signed, render
 from belvedere.views import maintenance
+from belvedere.views.choice import choose_strategy
 from belvedere.views.definition import Definition
 from belvedere.views.parts import assembled, called
 from belvedere.views.sampling import Sampling, sampled_plan
@@ -315,14 +316,15 @@ def _advance(
     state: State, known: Mapping[str, str], db: Database, moving: set[str], *, recompute: bool
 ) -> tuple[exp.Query, Merge]:
     strategy = Strategy.REPLACE if recompute else _chosen(state, known, db, moving)
-    way = maintenance.move(state, strategy, moving, known, large_tables(db, moving))
-    return way.query(source, exp.to_table(STORED)), way.merge
+    planned = maintenance.plan_change(state, strategy, moving, known, large_tables(db, moving))
+    query = planned.query(planned.change.query(source), exp.to_table(STORED))
+    return query, planned.merge
 
 
 def _chosen(state: State, known: Mapping[str, str], db: Database, moving: set[str]) -> Strategy:
     changes = [minus(db.new[t], db.old[t]) for t in moving]
     inserts_only = all(m > 0 for change in changes for m in change.values())
-    return choose(state, known, moving, inserts_only=inserts_only).strategy
+    return choose_strategy(state, known, moving, inserts_only=inserts_only).strategy
 
 
 def ask(texts: Mapping[str, str], known: Mapping[str, str]) -> Mapping[str, str]:
@@ -422,7 +424,9 @@ def cleaning_is_the_refresh_of_the_sample(q: Rel, db: Database, moving: set[str]
         if strategy is Strategy.MERGE and not merges:
             continue
         sizes = large_tables(db, moving)
-        full, own = (maintenance.move(s, strategy, moving, known, sizes) for s in (state, sampled))
-        cleaned = sample(full.plan, tuple(names[k] for k in key_columns), by, stored).plan
-        assert db.bag(cleaned) == db.bag(own.plan)
+        full, own = (
+            maintenance.plan_change(s, strategy, moving, known, sizes) for s in (state, sampled)
+        )
+        cleaned = sample(full.change.plan, tuple(names[k] for k in key_columns), by, stored).plan
+        assert db.bag(cleaned) == db.bag(own.change.plan)
         assert full.merge == own.merge

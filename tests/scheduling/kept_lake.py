@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from belvedere.delta.stamps import Position, Stamp
 from belvedere.derivations.history import BEHIND, note
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.scheduling.calibrate.fitting import Fit, Joint, Measured
 from belvedere.scheduling.model.cost_functions import Linear
 from belvedere.scheduling.schedules import Calibration, Schedule, save
@@ -24,10 +24,10 @@ BOTH = (
 COSTS = (Linear(0.01, 0.2), Linear(0.001, 1.0))
 
 
-def make(directory: Path, *names: str, limit: float = 5.0, kind: str = "") -> Shelf:
+def make(directory: Path, *names: str, limit: float = 5.0, kind: str = "") -> OfflineLake:
     """Tables, views `names` over both, each with a limit and a calibration."""
     small_lake.make(directory)
-    shelf = Shelf(directory)
+    shelf = OfflineLake(directory)
     for name in names:
         small_lake.view(directory, name, BOTH, {"owner": "string", "n": "bigint"}, ["video", "log"])
         fits = tuple(
@@ -52,7 +52,7 @@ def add(directory: Path, table: str, count: int) -> None:
 class Stand:
     """Moves vectors as advances do, on a clock that is only counted."""
 
-    shelf: Shelf
+    shelf: OfflineLake
     now: float = 0.0
     factor: float = 1.0
     did: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)

@@ -13,15 +13,15 @@ from deltalake import DeltaTable, write_deltalake
 from belvedere.algebra.relations import Change, Scan
 from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
+from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.workspace import PRECISION
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partitions import Bitmap, Partition
 from belvedere.sketches.definition import Definition
-from belvedere.sketches.engine.engine import ROOM, Engine
+from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.live import Live, plan_of
 from belvedere.sketches.safety.planning import reads_of, types_read
 from belvedere.sketches.service import Service
@@ -54,21 +54,21 @@ def write(home: Path, table: str, **columns: Sequence[Any]) -> None:
     write_deltalake(str(home / table), rows, mode="append", configuration=feed)
 
 
-def door_to(home: Path) -> Door:
+def door_to(home: Path) -> SparkLake:
     """A lake that must do without Spark."""
-    door: Door = Door(NoSpark(), home)  # type: ignore[arg-type]
+    door: SparkLake = SparkLake(NoSpark(), home)  # type: ignore[arg-type]
     door.registered |= {p.name for p in home.iterdir() if p.is_dir()}
     return door
 
 
-def engine_at(door: Door, text: str, cut: Partition) -> Engine:
+def engine_at(door: SparkLake, text: str, cut: Partition) -> SketchEngine:
     """The engine of a query with all rows that its tables hold now."""
     q = plan_of(door, text)
     found = block(q, [cut])
     kinds: dict[str, str] = {}
     for feed in found.feeds:
         kinds |= types(feed.plan, ask)
-    engine = Engine(found, [cut], kinds, ROOM)
+    engine = SketchEngine(found, [cut], kinds, ROOM)
     assert door.directory is not None
     rows = {}
     for name in tables(q):
@@ -86,7 +86,7 @@ def engine_at(door: Door, text: str, cut: Partition) -> Engine:
     return engine
 
 
-def made(door: Door, name: str, text: str, cut: Partition, **more: Any) -> Definition:
+def made(door: SparkLake, name: str, text: str, cut: Partition, **more: Any) -> Definition:
     """A sketch's definition over the tables as they are."""
     with Pins(door) as pins:
         reads = reads_of(plan_of(door, text), [cut])
@@ -98,7 +98,7 @@ def made(door: Door, name: str, text: str, cut: Partition, **more: Any) -> Defin
         )
 
 
-def service_with(door: Door, **sketches: tuple[str, Partition]) -> Service:
+def service_with(door: SparkLake, **sketches: tuple[str, Partition]) -> Service:
     """A service that holds sketches captured now, and has saved them."""
     service = Service(door)
     for name, (text, cut) in sketches.items():
@@ -109,6 +109,6 @@ def service_with(door: Door, **sketches: tuple[str, Partition]) -> Service:
     return service
 
 
-def sketch_now(door: Door, text: str, cut: Partition) -> Bitmap:
+def sketch_now(door: SparkLake, text: str, cut: Partition) -> Bitmap:
     """The sketch that a capture would find."""
     return engine_at(door, text, cut).sketch()

@@ -5,19 +5,35 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 
 import pyarrow as pa
 
-from belvedere.joins.join_trees import join_tree
-from belvedere.joins.normal_form import Shape, normal_form
+from belvedere.joins.equijoin_tree import equijoin_tree
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.sql.binder.bind import Relation, bind
-from belvedere.updating.summary.base_tables import Base, held_columns
-from belvedere.updating.summary.loading import load
+from belvedere.updating.summary.base_tables import BaseTables, held_columns
+from belvedere.updating.summary.loading import load_base
+from belvedere.updating.updatable_block import updatable_block
 
 Row = tuple[int | None, ...]
 Tables = Mapping[str, list[Row]]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of some tables, all integers."""
+
+    columns: Mapping[str, tuple[str, ...]]
+
+    def resolve(self, name: str) -> Relation:
+        return Relation(columns=tuple((c, "int") for c in self.columns[name]), table=name)
+
+
+@cache
+def _updatable_block(query: str, columns: tuple[tuple[str, tuple[str, ...]], ...]) -> JoinBlock:
+    return updatable_block(bind(query, Columns(dict(columns))))
 
 
 @dataclass(frozen=True)
@@ -30,17 +46,14 @@ class Case:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     root: int = 0
 
-    def resolve(self, name: str) -> Relation:
-        return Relation(columns=tuple((c, "int") for c in self.columns[name]), table=name)
-
     @cached_property
-    def shape(self) -> Shape:
-        return normal_form(bind(self.query, self))
+    def shape(self) -> JoinBlock:
+        return _updatable_block(self.query, tuple(self.columns.items()))
 
-    def base(self, tables: Tables | None = None) -> Base:
+    def base(self, tables: Tables | None = None) -> BaseTables:
         shape = self.shape
-        tree = join_tree(shape, self.root % len(shape.positions), self.keys)
-        return load(tree, held_columns(shape, self.keys), self.arrow(tables or self.tables))
+        tree = equijoin_tree(shape, self.root % len(shape.positions), self.keys)
+        return load_base(tree, held_columns(shape, self.keys), self.arrow(tables or self.tables))
 
     def arrow(self, tables: Tables) -> dict[str, pa.Table]:
         return {
@@ -88,7 +101,7 @@ class Case:
         shape = self.shape
         return tuple(
             embedding[p][self.columns[shape.positions[p].table].index(c)]
-            for _, (p, c) in shape.outputs
+            for _, (p, c) in shape.column_outputs
         )
 
 

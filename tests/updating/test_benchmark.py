@@ -7,12 +7,12 @@ from itertools import islice
 from random import Random
 
 import pytest
-from benchmarks.updating_bibliography import COLUMNS, KEYS, QUERY, bibliography, view_rows
-from benchmarks.updating_curves import as_defined, both
-from benchmarks.updating_data import as_arrow, filter_over
-from benchmarks.updating_insertions import has_side_effects, labelled
-from benchmarks.updating_projections import Projected
-from benchmarks.updating_synthetic import Synthetic, chains
+from benchmarks.updating.bibliography import COLUMNS, KEYS, QUERY, bibliography, view_rows
+from benchmarks.updating.curves import as_defined, both
+from benchmarks.updating.insertions import has_side_effects, labelled
+from benchmarks.updating.projections import Projected
+from benchmarks.updating.sampled_tpch import as_arrow, filter_over
+from benchmarks.updating.synthetic_chains import Synthetic, chains
 
 
 @pytest.mark.parametrize("fan_out", [1, 2, 4, 8])

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from belvedere.derivations.registry import the_saves
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.updating import state
-from belvedere.updating.state import KIND, MOVED, Held, bring, load, save, saved_vector
-from tests.updating.shelf_lake import make
+from belvedere.updating.state import KIND, MOVED, Held, bring, built, load, save, saved_vector
+from tests.updating import offline_lake
+from tests.updating.offline_lake import make
 from tests.updating.summary.kept import described, owners
 
 
@@ -24,9 +25,9 @@ def change(lake: Path, line: int) -> None:
 def moved(lake: Path, line: int) -> Held:
     """The view after a change by others, saved."""
     change(lake, line)
-    held, done = bring(Shelf(lake), load(Shelf(lake), "contacts"))
+    held, done = bring(OfflineLake(lake), load(OfflineLake(lake), "contacts"))
     assert done.strategy == "advance"
-    save(Shelf(lake), "contacts", held)
+    save(OfflineLake(lake), "contacts", held)
     return held
 
 
@@ -38,14 +39,14 @@ def same(one: Held, other: Held) -> bool:
 
 def test_a_view_that_moved_a_little_is_loaded_where_it_was(tmp_path: Path) -> None:
     lake = make(tmp_path)
-    rows = the_saves(Shelf(lake)).fingerprint(KIND, "contacts")
+    rows = the_saves(OfflineLake(lake)).fingerprint(KIND, "contacts")
     for line in (200, 201, 202):
         held = moved(lake, line)
-        assert same(load(Shelf(lake), "contacts"), held)
-    assert the_saves(Shelf(lake)).fingerprint(KIND, "contacts") == rows
+        assert same(load(OfflineLake(lake), "contacts"), held)
+    assert the_saves(OfflineLake(lake)).fingerprint(KIND, "contacts") == rows
     change(lake, 300)
-    assert saved_vector(Shelf(lake), "contacts") == held.vector
-    assert same(load(Shelf(lake), "contacts"), held)
+    assert saved_vector(OfflineLake(lake), "contacts") == held.vector
+    assert same(load(OfflineLake(lake), "contacts"), held)
 
 
 def test_once_enough_changed_all_rows_are_saved(
@@ -54,11 +55,11 @@ def test_once_enough_changed_all_rows_are_saved(
     lake = make(tmp_path)
     monkeypatch.setattr(state, "FEW", 1)
     moved(lake, 200)
-    assert the_saves(Shelf(lake)).has(MOVED, "contacts")
+    assert the_saves(OfflineLake(lake)).has(MOVED, "contacts")
     held = moved(lake, 201)
-    assert not the_saves(Shelf(lake)).has(MOVED, "contacts")
-    assert the_saves(Shelf(lake)).head(KIND, "contacts").vector == held.vector
-    assert same(load(Shelf(lake), "contacts"), held)
+    assert not the_saves(OfflineLake(lake)).has(MOVED, "contacts")
+    assert the_saves(OfflineLake(lake)).head(KIND, "contacts").vector == held.vector
+    assert same(load(OfflineLake(lake), "contacts"), held)
 
 
 def test_killed_before_an_old_note_is_taken_away_the_rows_count(
@@ -69,9 +70,9 @@ def test_killed_before_an_old_note_is_taken_away_the_rows_count(
     monkeypatch.setattr(state, "FEW", -1)
     monkeypatch.setattr(state, "PART", 10**9)
     after = moved(lake, 201)
-    the_saves(Shelf(lake)).save(MOVED, "contacts", {}, before.vector, {})
-    assert saved_vector(Shelf(lake), "contacts") == after.vector
-    assert same(load(Shelf(lake), "contacts"), after)
+    the_saves(OfflineLake(lake)).save(MOVED, "contacts", {}, before.vector, {})
+    assert saved_vector(OfflineLake(lake), "contacts") == after.vector
+    assert same(load(OfflineLake(lake), "contacts"), after)
 
 
 def test_a_view_whose_changes_cannot_be_read_any_more_is_built_again(
@@ -79,9 +80,43 @@ def test_a_view_whose_changes_cannot_be_read_any_more_is_built_again(
 ) -> None:
     lake = make(tmp_path)
     held = moved(lake, 200)
-    monkeypatch.setattr(state, "changes", lambda *args: None)
-    again = load(Shelf(lake), "contacts")
+    monkeypatch.setattr(state, "net_changes", lambda *args: None)
+    again = load(OfflineLake(lake), "contacts")
     assert again.unsaved is None
     assert again.vector == held.vector
-    save(Shelf(lake), "contacts", again)
-    assert not the_saves(Shelf(lake)).has(MOVED, "contacts")
+    save(OfflineLake(lake), "contacts", again)
+    assert not the_saves(OfflineLake(lake)).has(MOVED, "contacts")
+
+
+def test_candidates_are_counted_where_that_was_asked_for(lake: Path) -> None:
+    shelf = OfflineLake(lake)
+    definition = {"name": "v", "query": offline_lake.QUERY, "root": "item", "percent": 0.0}
+    numbers = []
+    for count in (0, 1, 2):
+        held = built(shelf, {**definition, "candidates": count})
+        numbers.append(sum(map(len, held.filter.candidates)))
+        assert held.filter.base.tree.root == held.shape.at("item")[0]
+    assert numbers[0] == 0
+    assert 1 <= numbers[1] < numbers[2]
+
+
+def test_the_root_that_was_sampled_stays(lake: Path) -> None:
+    shelf = OfflineLake(lake)
+    definition = {"name": "v", "query": offline_lake.QUERY, "root": None, "percent": 10.0}
+    held = built(shelf, definition)
+    assert held.definition["chosen"]["sample"] >= 1
+    assert {t for t, _ in held.definition["chosen"]["errors"]} == set(held.shape.tables)
+    save(shelf, "v", held)
+    again = built(shelf, the_saves(shelf).head(KIND, "v").definition)
+    assert again.filter.base.tree.root == held.filter.base.tree.root
+
+
+def test_rows_that_are_not_held_may_go_and_the_view_is_built_again(lake: Path) -> None:
+    shelf = OfflineLake(lake)
+    held = offline_lake.fresh(shelf)
+    held.filter.base.tables["item"].counts[:] = 0
+    DeltaTable(str(lake / "item")).delete("line = 100")
+    after, done = bring(shelf, held)
+    assert (done.strategy, done.reason) == ("rebuild", "STATE_MISMATCH")
+    assert after.vector["item"] == shelf.table("item").position
+    assert after.filter.base.tables["item"].counts.sum() == 3

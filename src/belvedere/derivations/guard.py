@@ -12,18 +12,12 @@ from belvedere.delta import log
 from belvedere.delta.tables import CHANGE_FEED
 from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.names import admissible, parts, refuse_long
-from belvedere.sql.statements.views import (
-    ChangeKind,
-    CreateSchema,
-    CreateTable,
-    Statement,
-    TableChange,
-    Write,
-)
+from belvedere.sql.statements.parser import Statement
+from belvedere.sql.statements.spark import ChangeKind, CreateSchema, CreateTable, TableChange, Write
 from belvedere.views.catalog import all_views, canonical_name, is_here, is_path, is_view
 
 if TYPE_CHECKING:
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 _COLUMNS = (
     ChangeKind.DROP_COLUMN,
@@ -42,7 +36,7 @@ class Reader:
     drop: str = "DROP MATERIALIZED VIEW"
 
 
-def view_readers(door: Door, table: str) -> list[Reader]:
+def view_readers(door: SparkLake, table: str) -> list[Reader]:
     """The views that read a table."""
     return [Reader(v.name, v.needs(table)) for v in all_views(door) if table in v.inputs]
 
@@ -58,7 +52,7 @@ def refuse_if_needed(shown: str, readers: Collection[Reader], how: str = "") -> 
         )
 
 
-def guard(door: Door, statement: Statement, others: Callable[[str], list[Reader]]) -> None:
+def guard(door: SparkLake, statement: Statement, others: Callable[[str], list[Reader]]) -> None:
     """Invalid or Unsupported if the statement would break a view, the lake, or `others`."""
     match statement:
         case Write():
@@ -94,7 +88,7 @@ def guard(door: Door, statement: Statement, others: Callable[[str], list[Reader]
 
 
 @contextmanager
-def created_whole(door: Door, statement: Statement) -> Iterator[None]:
+def created_whole(door: SparkLake, statement: Statement) -> Iterator[None]:
     """Leave nothing of a table of a lake's directory whose creation fails in this block."""
     match statement:
         case CreateTable(name) | TableChange(ChangeKind.REPLACE, name) if door.directory:
@@ -111,7 +105,7 @@ def created_whole(door: Door, statement: Statement) -> Iterator[None]:
         raise
 
 
-def _refuse_unregistrable(door: Door, name: str) -> None:
+def _refuse_unregistrable(door: SparkLake, name: str) -> None:
     """Invalid if a lake's directory could hold a table that Spark's catalog then refuses."""
     refuse_long(name)
     if door.directory is not None and not admissible(parts(name)[-1]):
@@ -123,14 +117,14 @@ def _refuse_unregistrable(door: Door, name: str) -> None:
         )
 
 
-def _refuse_view(door: Door, name: str, what: str, hint: str) -> None:
+def _refuse_view(door: SparkLake, name: str, what: str, hint: str) -> None:
     if is_here(door, name) and is_view(door, canonical_name(door, name)):
         raise Invalid(
             f"cannot {what} {name!r}: it is a materialized view", hint=hint, reason="IS_A_VIEW"
         )
 
 
-def _table_change(door: Door, statement: TableChange, readers: list[Reader]) -> None:
+def _table_change(door: SparkLake, statement: TableChange, readers: list[Reader]) -> None:
     if statement.kind is ChangeKind.RENAME:
         if door.directory is not None:
             raise Unsupported(

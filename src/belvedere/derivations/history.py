@@ -13,8 +13,9 @@ from datetime import UTC, datetime, timedelta
 from belvedere.delta.history import Event
 from belvedere.delta.stamps import Stamp
 from belvedere.delta.tables import Table
-from belvedere.derivations.ledger import Candidate, Record
-from belvedere.lake.offline import Tables
+from belvedere.derivations.ledger import Record
+from belvedere.execution.costs import Candidate
+from belvedere.lake.offline import ReadableLake
 from belvedere.listing import Listing
 
 BEHIND = "behind"
@@ -107,7 +108,7 @@ def merged(past: Iterable[PastRefresh], recorded: Iterable[Record]) -> list[Past
     return sorted([*both, *alone], key=lambda p: (p.began or p.time, p.number), reverse=True)
 
 
-def refreshes(lake: Tables, stored: Table) -> Iterator[PastRefresh]:
+def refreshes(lake: ReadableLake, stored: Table) -> Iterator[PastRefresh]:
     """The refreshes that the log still remembers, newest first, with tables as the plan names them."""
     for event in lake.events(stored):
         stamp = Stamp.from_json(event.user_metadata)

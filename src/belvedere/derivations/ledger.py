@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 from deltalake import Field, Schema
 from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType
 
-from belvedere.lake.offline import Tables
+from belvedere.execution.costs import Candidate
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.journal import SCHEMA_NAME, Journal, Row
 from belvedere.lake.tables.catalog import named_journal
 from belvedere.sql.statements.cursor import STRINGS, tokenize
 
 if TYPE_CHECKING:
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 _TEXT, _WHOLE, _REAL, _TIME = (
     PrimitiveType(name) for name in ("string", "long", "double", "timestamp")
@@ -58,20 +59,13 @@ SCHEMA = Schema(
         Field("vector_after", _BY_TABLE),
         Field("version", _WHOLE),
         Field("engine", _TEXT),
+        Field("kind", _TEXT),
     ]
 )
 
+VIEW = "MATERIALIZED VIEW"
+"""The noun of views, as `Record.kind` has it."""
 _MAPS = ("pending", "vector_before", "vector_after")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A strategy that a refresh could take: its work in rows, and what that predicted."""
-
-    strategy: str
-    work: float | None = None
-    predicted_seconds: float | None = None
-    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,6 +93,8 @@ class Record:
     vector_after: Mapping[str, int]
     version: int | None
     engine: str
+    kind: str = VIEW
+    """What kind of derivation: rows of earlier releases are those of views."""
 
     def to_row(self) -> Row:
         """The row of the table."""
@@ -112,6 +108,7 @@ class Record:
         maps = {name: dict(found[name] or ()) for name in _MAPS}
         candidates = tuple(Candidate(**c) for c in found["candidates"] or ())
         started = found["started"].astimezone(UTC)
+        found["kind"] = found["kind"] or VIEW
         return Record(**{**found, **maps, "candidates": candidates, "started": started})
 
 
@@ -148,12 +145,12 @@ class Ledger:
             self._journal.trouble = str(problem).partition("\n")[0]
 
 
-def records(lake: Tables, view_id: str = "") -> list[Record]:
+def records(lake: ReadableLake, view_id: str = "") -> list[Record]:
     """What is recorded about a view, or about all; nothing where it cannot be read."""
     return _records(lambda: lake.journal.read(*_of(view_id)))
 
 
-def newest(lake: Tables, most: int, view_id: str = "") -> list[Record]:
+def newest(lake: ReadableLake, most: int, view_id: str = "") -> list[Record]:
     """The newest of these, about so many."""
     return _records(lambda: lake.journal.newest("started", most, *_of(view_id)))
 
@@ -172,7 +169,7 @@ def _records(read: Callable[[], Sequence[Row]]) -> list[Record]:
 
 
 @contextmanager
-def readable(door: Door, text: str) -> Iterator[None]:
+def readable(door: SparkLake, text: str) -> Iterator[None]:
     """While a statement is analysed that names it, `belvedere.refreshes` is this lake's ledger."""
     with named_journal(door, SCHEMA) if _names_journal(text) else nullcontext():
         yield

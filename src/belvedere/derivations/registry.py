@@ -1,6 +1,6 @@
 """What a lake asks of every kind of derivation besides views, so that all are used the same way.
 
-A kind is made of a lake with or without Spark (`Tables`): names, status and what it reads are
+A kind is made of a lake with or without Spark (`ReadableLake`): names, status and what it reads are
 told from what is saved; refreshing needs the door. `kinds.py` holds the list of kinds.
 """
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from belvedere.derivations.guard import Reader
 from belvedere.derivations.status import Status, Statuses, status
 from belvedere.errors import Invalid
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Saves
-from belvedere.sql.statements.views import WriteKind
+from belvedere.sql.statements.spark import WriteKind
 from belvedere.storage.private_files import Damage
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Composed(Protocol):
         """Whether a view is a part of one of its derivations."""
 
 
-def the_saves(lake: Tables) -> Saves:
+def the_saves(lake: ReadableLake) -> Saves:
     """Where a lake saves states that live in memory; `Invalid` if it has no place for them."""
     if lake.saves is None:
         raise Invalid(
@@ -103,12 +103,12 @@ def readers(kinds: Sequence[Kind], table: str) -> list[Reader]:
     ]
 
 
-def damages(lake: Tables) -> list[Damage]:
+def damages(lake: ReadableLake) -> list[Damage]:
     """What was lost with files beside the tables, and not made anew since."""
     return lake.saves.damages() if lake.saves is not None else []
 
 
-def everything(lake: Tables, kinds: Sequence[Kind]) -> Statuses:
+def everything(lake: ReadableLake, kinds: Sequence[Kind]) -> Statuses:
     """Where everything derived stands, views first; what was lost last."""
     found = status(lake)
     owners = [kind for kind in kinds if isinstance(kind, Composed)]
@@ -116,14 +116,3 @@ def everything(lake: Tables, kinds: Sequence[Kind]) -> Statuses:
     found.extend(each for kind in kinds for each in kind.status())
     found.extend(Status(each.name, each.word, error=str(each)) for each in damages(lake))
     return found
-
-
-def refuse_if_taken(kinds: Sequence[Kind], name: str, shown: str) -> None:
-    """Invalid if a derivation of one of the kinds has the name."""
-    for kind in kinds:
-        if name in kind.names():
-            raise Invalid(
-                f"{shown!r} is a {kind.word.lower()}",
-                hint=f"choose another name, or DROP {kind.word} {shown} first",
-                reason="NAME_TAKEN",
-            )

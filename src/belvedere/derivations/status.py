@@ -12,7 +12,7 @@ from belvedere.delta.tables import Table
 from belvedere.derivations.history import History, PastRefresh, merged, refreshes
 from belvedere.derivations.ledger import records
 from belvedere.errors import BelvedereError
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.listing import Listing
 from belvedere.sql.names import is_part
 from belvedere.views.catalog import Broken, shown_name, sound_and_broken, the_view
@@ -74,7 +74,7 @@ class Statuses(Listing[Status]):
         return f"{super().__str__()}\n{self.note}" if self.note else super().__str__()
 
 
-def status(lake: Tables) -> Statuses:
+def status(lake: ReadableLake) -> Statuses:
     """Every view, those that others read first, then the broken ones."""
     sound, broken = sound_and_broken(lake)
     found = Statuses([*(_status(lake, view) for view in sound), *map(_broken, broken)])
@@ -83,7 +83,7 @@ def status(lake: Tables) -> Statuses:
     return found
 
 
-def history(lake: Tables, name: str, limit: int | None = None) -> History:
+def history(lake: ReadableLake, name: str, limit: int | None = None) -> History:
     """The refreshes of a view that its log or the ledger remembers, newest first."""
     view = the_view(lake, name)
     past = refreshes(lake, lake.table(view.stored))
@@ -91,7 +91,7 @@ def history(lake: Tables, name: str, limit: int | None = None) -> History:
     return History(_shown(lake, p) for p in found[:limit])
 
 
-def _status(lake: Tables, view: View) -> Status:
+def _status(lake: ReadableLake, view: View) -> Status:
     try:
         stored = lake.table(view.stored)
         found = lake.stamp(stored)
@@ -111,7 +111,7 @@ def _status(lake: Tables, view: View) -> Status:
     )
 
 
-def pending_of(table: Table, seen: Position, lake: Tables) -> Pending:
+def pending_of(table: Table, seen: Position, lake: ReadableLake) -> Pending:
     """What a table did since a version of it was looked at."""
     if table.id != seen.id or table.version < seen.version:
         return Pending(None, None)
@@ -126,7 +126,7 @@ def _broken(view: Broken) -> Status:
     return Status(view.name, error=str(view.error))
 
 
-def _shown(lake: Tables, past: PastRefresh) -> PastRefresh:
+def _shown(lake: ReadableLake, past: PastRefresh) -> PastRefresh:
     return replace(
         past,
         vector={shown_name(lake, t): v for t, v in past.vector.items() if not is_part(t)},

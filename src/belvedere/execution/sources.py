@@ -11,18 +11,18 @@ from belvedere.algebra.relations import At, Change, Scan
 from belvedere.delta.tables import Table
 from belvedere.errors import Internal
 from belvedere.lake.pins import Pins
-from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.sessions.workspace import Workspace
 
 
 @dataclass(frozen=True)
 class Versions:
     """The leaves of a plan in SQL: OLD and NEW versions of each table, changes by view name.
 
-    `opened` gathers the versions that were asked for.
+    `opened` collects the versions that were read.
     """
 
     pins: Pins
-    work: Work
+    work: Workspace
     old: Mapping[str, int]
     new: Mapping[str, int]
     changes: Mapping[str, Callable[[], str]] = field(default_factory=dict)

@@ -25,13 +25,13 @@ from belvedere.lake.records.journal import Journal, local_journal
 from belvedere.lake.records.saved_state import Saves, local_saves
 from belvedere.lake.sessions.errors import as_invalid, is_missing, reading, translated
 from belvedere.lake.sessions.session import lake_session
-from belvedere.lake.sessions.workspace import OwnSession, Session, Work
+from belvedere.lake.sessions.workspace import OwnSession, Session, Workspace
 from belvedere.lake.tables import catalog, remote
 from belvedere.sql.names import admissible, dotted, hidden, literal, parts, quote
 from belvedere.storage.locks import lock
 
 
-class Door:
+class SparkLake:
     """One lake: its tables by name, and sessions to work in."""
 
     def __init__(
@@ -148,10 +148,7 @@ class Door:
 
     def put_back(self, table: Table, known: Position) -> bool:
         """Whether a table's history is not the one in which a version was read."""
-        if table.version < known.version:
-            return True
-        mark = log.mark(table.root, known.version) if table.root is not None else ""
-        return bool(mark and known.mark) and mark != known.mark
+        return readability.put_back(table, known)
 
     def feed_problem(
         self, table: Table, known: Position, new: int, columns: Mapping[str, str]
@@ -205,18 +202,18 @@ class Door:
             return list(columns_of(spark.sql(sql).schema.jsonValue()))
 
     @contextmanager
-    def work(self, settings: Mapping[str, str] | None = None) -> Iterator[Work]:
+    def work(self, settings: Mapping[str, str] | None = None) -> Iterator[Workspace]:
         """Work in a session beside the user's with these settings, closed at the end."""
-        work = Work(self, lambda: self._followed(settings or {}), settings or {})
+        work = Workspace(self, lambda: self._followed(settings or {}), settings or {})
         try:
             yield work
         finally:
             work.close()
 
     @contextmanager
-    def own_work(self) -> Iterator[Work]:
+    def own_work(self) -> Iterator[Workspace]:
         """Work in the user's own session: what a query of theirs is to read while it is analysed."""
-        work = Work(self, lambda: OwnSession(self.spark), {})
+        work = Workspace(self, lambda: OwnSession(self.spark), {})
         try:
             yield work
         finally:
@@ -290,18 +287,18 @@ class Door:
         return unknown_among(name, self.names())
 
 
-def open_directory(path: Path | str) -> Door:
+def open_directory(path: Path | str) -> SparkLake:
     """The lake in a directory, created if need be, with an embedded Spark session."""
     directory = Path(path).expanduser().resolve()
     if directory.exists() and not directory.is_dir():
         raise Invalid(f"{path} is not a directory", reason="NO_LAKE")
-    door = Door(lake_session(directory), directory)
+    door = SparkLake(lake_session(directory), directory)
     catalog.register(door)
     return door
 
 
-def open_session(spark: Any, state: Path | str | None = None) -> Door:
+def open_session(spark: Any, state: Path | str | None = None) -> SparkLake:
     """The lake that a session sees: classic or Spark Connect, any catalog."""
     if not callable(getattr(spark, "sql", None)):
         raise Invalid(f"{spark!r} is neither a directory nor a Spark session", reason="NO_LAKE")
-    return Door(spark, None, None if state is None else Path(state).expanduser().resolve())
+    return SparkLake(spark, None, None if state is None else Path(state).expanduser().resolve())

@@ -1,4 +1,4 @@
-"""Samples among a lake's kinds: they are views, so what is theirs alone are their statements."""
+"""The kind of samples: samples are views, so it has only the statements that create and drop them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.derivations.status import Status
 from belvedere.errors import Internal
-from belvedere.lake.offline import Tables
-from belvedere.sql.statements.samples import CreateSample, DropSample
+from belvedere.lake.offline import ReadableLake
+from belvedere.sql.statements.derivations import Drop
+from belvedere.sql.statements.samples import CreateSample
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 
 class Samples:
-    """The statements that create and drop samples; everything else views do."""
+    """The statements that create and drop samples; views do everything else."""
 
     word = "SAMPLE"
 
-    def __init__(self, lake: Tables) -> None:
+    def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
 
     def names(self) -> Collection[str]:
@@ -43,29 +44,29 @@ class Samples:
         return []
 
     def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
-        return {CreateSample: self._create, DropSample: self._drop}
+        return {CreateSample: self._create, Drop: self._drop}
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
     def _create(self, statement: CreateSample) -> DataFrame:
         from belvedere.samples.create import create_sample
 
-        return self._said([v.name for v in create_sample(self._door, statement)], "created")
+        return self._result([v.name for v in create_sample(self._door, statement)], "created")
 
-    def _drop(self, statement: DropSample) -> DataFrame:
+    def _drop(self, statement: Drop) -> DataFrame:
         from belvedere.samples.create import drop_sample
 
-        dropped = drop_sample(self._door, statement.view, if_exists=statement.if_exists)
-        return self._said(dropped, "dropped")
+        dropped = drop_sample(self._door, statement.name, if_exists=statement.if_exists)
+        return self._result(dropped, "dropped")
 
     @property
-    def _door(self) -> Door:
-        from belvedere.lake.spark_lake import Door
+    def _door(self) -> SparkLake:
+        from belvedere.lake.spark_lake import SparkLake
 
-        assert isinstance(self._lake, Door)
+        assert isinstance(self._lake, SparkLake)
         return self._lake
 
-    def _said(self, names: list[str], what: str) -> DataFrame:
+    def _result(self, names: list[str], what: str) -> DataFrame:
         rows = [(f"{what} {name}",) for name in names]
         return self._door.spark.createDataFrame(rows, "result string")

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from belvedere.delta import log
 from belvedere.delta.tables import table_directories
 from belvedere.errors import BelvedereError
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.scheduling.calibrate.calibration import SIZES, calibrate, live
 from belvedere.scheduling.model.arrivals import Arrival
 from belvedere.scheduling.notify.subscriptions import Desk
@@ -35,7 +35,7 @@ from belvedere.scheduling.serve.watcher import consistent_version
 from belvedere.sql.names import hidden
 from belvedere.sql.statements.views import AlterLimit
 from belvedere.views.catalog import the_view
-from belvedere.views.create import show
+from belvedere.views.catalog_views import show
 from belvedere.views.definition import View
 
 SENDERS = 4
@@ -54,7 +54,7 @@ class Lakelike(Served, Protocol):
 class Limits:
     """The limits of one lake."""
 
-    door: Door
+    door: SparkLake
     shown: dict[str, int | None] = field(default_factory=dict)
     _seen: dict[str, tuple[Path, int]] = field(default_factory=dict)
     _names: list[str] = field(default_factory=list)
@@ -160,7 +160,7 @@ class Limits:
 class _Asking:
     lake: Lakelike
     service: Service
-    door: Door
+    door: SparkLake
 
     def ask(self, view: str) -> Answer:
         return self.service.ask(view)

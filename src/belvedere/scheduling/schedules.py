@@ -10,8 +10,8 @@ from typing import Any
 
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid, Unsupported
-from belvedere.execution.strategies import REASONS, blocked
-from belvedere.lake.offline import Tables
+from belvedere.execution.strategies import REASONS
+from belvedere.lake.offline import ReadableLake
 from belvedere.listing import table
 from belvedere.scheduling.calibrate.fitting import (
     Fit,
@@ -38,6 +38,7 @@ from belvedere.scheduling.serve.deadlines import refuse_too_tight
 from belvedere.sql.statements.views import Policy
 from belvedere.storage.private_files import Damage
 from belvedere.views.catalog import canonical_name, shown_name, the_view
+from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import View
 
 KIND = "schedule"
@@ -141,7 +142,7 @@ class Schedule:
         return self.calibration.tables if self.calibration else ()
 
 
-def the_schedule(lake: Tables, name: str) -> Schedule:
+def the_schedule(lake: ReadableLake, name: str) -> Schedule:
     """The schedule of a view, empty if it has none."""
     view, saves = the_view(lake, name), lake.saves
     key = canonical_name(lake, name)
@@ -150,7 +151,7 @@ def the_schedule(lake: Tables, name: str) -> Schedule:
     return _schedule(saves.head(KIND, key).definition)
 
 
-def schedules(lake: Tables) -> list[Schedule]:
+def schedules(lake: ReadableLake) -> list[Schedule]:
     """The schedules of all views that have a limit."""
     saves = lake.saves
     if saves is None:
@@ -159,29 +160,29 @@ def schedules(lake: Tables) -> list[Schedule]:
     return [s for s in found if s.limit is not None]
 
 
-def lost(lake: Tables) -> list[Damage]:
+def lost(lake: ReadableLake) -> list[Damage]:
     """The limits that were lost with damaged files."""
     return [] if lake.saves is None else lake.saves.damages(KIND)
 
 
-def is_damaged(lake: Tables, name: str) -> bool:
+def is_damaged(lake: ReadableLake, name: str) -> bool:
     """Whether the file of a view's schedule is there and none any more."""
     return lake.saves is not None and lake.saves.is_damaged(KIND, canonical_name(lake, name))
 
 
-def save(lake: Tables, schedule: Schedule) -> None:
+def save(lake: ReadableLake, schedule: Schedule) -> None:
     """Put a schedule in the place of the one before."""
     key = canonical_name(lake, schedule.view)
     the_saves(lake).save(KIND, key, _record(schedule), {}, {})
 
 
-def forget(lake: Tables, name: str) -> None:
+def forget(lake: ReadableLake, name: str) -> None:
     """A view that is dropped has no schedule."""
     if lake.saves is not None and lake.saves.has(KIND, canonical_name(lake, name)):
         lake.saves.drop(KIND, canonical_name(lake, name))
 
 
-def set_limit(lake: Tables, name: str, seconds: float | None) -> Schedule:
+def set_limit(lake: ReadableLake, name: str, seconds: float | None) -> Schedule:
     """Give a view another limit, or none; refused if it could not be kept."""
     view = the_view(lake, name)
     found = replace(the_schedule(lake, name), limit=seconds)
@@ -193,14 +194,14 @@ def set_limit(lake: Tables, name: str, seconds: float | None) -> Schedule:
     return found
 
 
-def calibrated(lake: Tables, name: str, calibration: Calibration) -> Schedule:
+def calibrated(lake: ReadableLake, name: str, calibration: Calibration) -> Schedule:
     """Save what was measured."""
     found = replace(the_schedule(lake, name), calibration=calibration)
     save(lake, found)
     return found
 
 
-def refuse_without_plan(lake: Tables, view: View) -> None:
+def refuse_without_plan(lake: ReadableLake, view: View) -> None:
     """Unsupported if changes cannot be applied to a view, so that it has nothing to schedule."""
     below = [shown_name(lake, t) for t in view.inputs if t in lake.stored()]
     if below:
@@ -210,7 +211,7 @@ def refuse_without_plan(lake: Tables, view: View) -> None:
             reason="VIEW_OVER_VIEW",
         )
     reason = "POLICY_FULL" if Policy(view.definition.policy) is Policy.FULL else ""
-    reason = reason or blocked(view.state, view.definition.types, view.tables)
+    reason = reason or rebuild_reason(view.state, view.definition.types, view.tables)
     if reason:
         raise Unsupported(
             f"{view.name!r} has no incremental plan to schedule: {REASONS[reason]}",

@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, Any
 from belvedere.derivations.registry import the_saves
 from belvedere.derivations.status import Status, pending_of
 from belvedere.errors import BelvedereError, Internal
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Corrupt
 from belvedere.sketches.definition import KIND, Definition
-from belvedere.sql.statements.sketches import (
-    ClusterSketch,
-    CreateSketch,
-    DescribeSketch,
-    DropSketch,
-    RefreshSketch,
-    ShowSketches,
-)
+from belvedere.sql.statements.derivations import Describe, Drop, Refresh, Show
+from belvedere.sql.statements.sketches import ClusterSketch, CreateSketch
 from belvedere.views.catalog import canonical_name
 
 if TYPE_CHECKING:
@@ -27,8 +21,8 @@ if TYPE_CHECKING:
 
     from belvedere.sketches.service import Service
     from belvedere.sketches.upkeep import Maintained
-    from belvedere.sketches.use.queries import Found
-    from belvedere.sketches.use.rewrite import Answer
+    from belvedere.sketches.use.queries import RoutedQuery
+    from belvedere.sketches.use.rewrite import SketchAnswer
 
 
 class Sketches:
@@ -36,7 +30,7 @@ class Sketches:
 
     word = "SKETCH"
 
-    def __init__(self, lake: Tables) -> None:
+    def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
         self._service: Service | None = None
         self.watching = False
@@ -45,10 +39,10 @@ class Sketches:
     def service(self) -> Service:
         """The sketches at work."""
         if self._service is None:
-            from belvedere.lake.spark_lake import Door
+            from belvedere.lake.spark_lake import SparkLake
             from belvedere.sketches.service import Service
 
-            if not isinstance(self._lake, Door):
+            if not isinstance(self._lake, SparkLake):
                 raise Internal("sketches are worked with where Spark is")
             self._service = Service(self._lake)
         return self._service
@@ -89,18 +83,18 @@ class Sketches:
         """The statements on sketches, and what runs them."""
         return {
             CreateSketch: self._create,
-            RefreshSketch: self._refresh,
-            DropSketch: self._drop,
-            ShowSketches: self._show,
-            DescribeSketch: self._describe,
+            Refresh: self._refresh,
+            Drop: self._drop,
+            Show: self._show,
+            Describe: self._describe,
             ClusterSketch: self._cluster,
         }
 
-    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> Answer:
+    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> SketchAnswer:
         """How a query is to be answered."""
         return self.service.answer(text, versions)
 
-    def found(self, text: str, versions: Mapping[str, int] | None = None) -> Found:
+    def found(self, text: str, versions: Mapping[str, int] | None = None) -> RoutedQuery:
         """How a query is to be answered, and what it then reads."""
         return self.service.found(text, versions)
 
@@ -147,7 +141,7 @@ class Sketches:
         )
         return self._spark.createDataFrame([(text,)], "result string")
 
-    def _refresh(self, statement: RefreshSketch) -> DataFrame:
+    def _refresh(self, statement: Refresh) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
         done = self.service.brought(name, full=statement.full)
         row = (done.sketch, done.strategy, done.reason, done.rows, done.seconds, done.kept)
@@ -156,21 +150,21 @@ class Sketches:
         )
         return self._spark.createDataFrame([row], schema)
 
-    def _drop(self, statement: DropSketch) -> DataFrame:
+    def _drop(self, statement: Drop) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
         if not (statement.if_exists and name not in self.names()):
             self.service.refuse_unknown(name)
             self.service.drop(name)
         return self._spark.createDataFrame([], "result string")
 
-    def _show(self, _: ShowSketches) -> DataFrame:
+    def _show(self, _: Show) -> DataFrame:
         rows = [
-            (n, "; ".join(p.told for p in d.partitions), d.query)
+            (n, "; ".join(str(p) for p in d.partitions), d.query)
             for n, d in ((n, self._definition(n)) for n in self.names())
         ]
         return self._spark.createDataFrame(rows, "name string, cut string, query string")
 
-    def _describe(self, statement: DescribeSketch) -> DataFrame:
+    def _describe(self, statement: Describe) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
         return self._spark.createDataFrame(self.service.describe(name), "name string, value string")
 

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from belvedere.algebra.relations import Rel
 from belvedere.delta.stamps import Vector
-from belvedere.lake.offline import Tables
+from belvedere.joins.partitions import Bitmap
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Saves
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partitions import Bitmap
 from belvedere.sketches.definition import KIND, Definition, Version
 from belvedere.sketches.engine.bloom_filters import Bloom
-from belvedere.sketches.engine.engine import Engine
+from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sql.binder.bind import bind
 from belvedere.views.catalog import Names
 
@@ -29,7 +29,7 @@ class Live:
     definition: Definition
     vector: Vector
     bitmaps: tuple[Bitmap, ...]
-    engine: Engine | None
+    engine: SketchEngine | None
     owed: float = 0.0
     """Seconds of upkeep that a process killed now would have done in vain."""
     blooms: Mapping[tuple[str, str], Bloom] = field(default_factory=dict)
@@ -50,22 +50,22 @@ class Live:
         return sum(p.count for p in self.definition.partitions)
 
 
-def plan_of(lake: Tables, query: str) -> Rel:
+def plan_of(lake: ReadableLake, query: str) -> Rel:
     """The plan of a sketch's query."""
     return bind(query, Names(lake)).plan
 
 
-def engine_of(lake: Tables, definition: Definition) -> Engine | None:
+def engine_of(lake: ReadableLake, definition: Definition) -> SketchEngine | None:
     """An empty engine for a sketch; None for one that is captured anew each time."""
     if definition.kept or definition.retired:
         return None
     found = block(plan_of(lake, definition.query), definition.partitions)
-    return Engine(
+    return SketchEngine(
         found, definition.partitions, definition.kinds, definition.room, loose=definition.loose
     )
 
 
-def load(lake: Tables, saves: Saves, name: str) -> Live:
+def load(lake: ReadableLake, saves: Saves, name: str) -> Live:
     """A sketch as it was saved; `Corrupt` if it is not what was."""
     saved = saves.load(KIND, name)
     definition = Definition.from_json(saved.head.definition)

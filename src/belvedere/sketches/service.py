@@ -15,17 +15,17 @@ from belvedere.derivations.registry import the_saves
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.pins import Pins
 from belvedere.lake.records.saved_state import Corrupt
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.sketches.capture.clustering import Clustered, cluster
 from belvedere.sketches.definition import KIND, Definition
 from belvedere.sketches.live import Live, load, plan_of, save
-from belvedere.sketches.safety.planning import Planner
+from belvedere.sketches.safety.planning import SketchPlanner
 from belvedere.sketches.upkeep import Maintained, Upkeep
 from belvedere.sketches.use.auto import Watcher
 from belvedere.sketches.use.explain import described, explained
-from belvedere.sketches.use.queries import Found, Queries
-from belvedere.sketches.use.query_shapes import Shape, shape
-from belvedere.sketches.use.rewrite import Answer
+from belvedere.sketches.use.queries import QueryRouter, RoutedQuery
+from belvedere.sketches.use.query_shapes import QueryShape, query_shape
+from belvedere.sketches.use.rewrite import SketchAnswer
 from belvedere.sketches.use.selections import Selections
 from belvedere.sql.statements.sketches import CreateSketch
 from belvedere.views.catalog import canonical_name
@@ -43,7 +43,7 @@ class Service:
     is saved only when more upkeep than it is worth would be lost with the process, and at the end.
     """
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: SparkLake) -> None:
         self.door = door
         self._saves = the_saves(door)
         self._held: dict[str, Live] = {}
@@ -53,7 +53,7 @@ class Service:
         """Those whose saved state was damaged, until a refresh has told so."""
         self._saving: dict[str, float] = {}
         """Seconds that saving each took."""
-        self._shapes: dict[str, Shape] = {}
+        self._shapes: dict[str, QueryShape] = {}
         self._selections = Selections(door)
         self._defined: dict[str, tuple[tuple[int, ...] | None, Definition]] = {}
         self._busy = threading.RLock()
@@ -110,48 +110,36 @@ class Service:
                     save(self._saves, name, live)
             self._held.clear()
 
-    def found(self, text: str, versions: Mapping[str, int] | None = None) -> Found:
+    def found(self, text: str, versions: Mapping[str, int] | None = None) -> RoutedQuery:
         """How a query is to be answered, and what it then reads."""
         with self._busy:
-            found = Queries(self).find(text, versions or {})
+            found = QueryRouter(self).find(text, versions or {})
             if self._watcher is not None and not versions:
                 # What is made of a query must not get in its way.
                 with suppress(Exception):
                     self._watcher.saw(text, found.answer)
             return found
 
-    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> Answer:
+    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> SketchAnswer:
         """How a query is to be answered, with what that skips."""
         found = self.found(text, versions)
         if found.reading is None:
             return found.answer
         return replace(found.answer, skipped=found.reading.skipped)
 
-    def shape(self, definition: Definition) -> Shape:
+    def shape(self, definition: Definition) -> QueryShape:
         """The shape of a sketch's query, which does not change while its columns' types do not."""
         if definition.id not in self._shapes:
-            self._shapes[definition.id] = shape(plan_of(self.door, definition.query))
+            self._shapes[definition.id] = query_shape(plan_of(self.door, definition.query))
         return self._shapes[definition.id]
 
     def create(self, statement: CreateSketch, *, automatic: bool = False) -> Live | None:
         """Plan and capture a sketch, then save it; None if it exists and that was allowed."""
         name = canonical_name(self.door, statement.name)
-        if name in self.names() and not statement.replace:
-            if statement.if_not_exists:
-                return None
-            raise Invalid(
-                f"sketch {statement.name!r} exists already",
-                hint="CREATE OR REPLACE SKETCH, or DROP SKETCH first",
-                reason="NAME_TAKEN",
-            )
-        if self.door.exists(name):
-            raise Invalid(
-                f"{statement.name!r} exists already and is not a sketch",
-                hint="choose another name",
-                reason="NAME_TAKEN",
-            )
+        if statement.if_not_exists and name in self.names():
+            return None
         with self._busy, Pins(self.door) as pins:
-            definition = Planner(self.door, pins, statement).plan()
+            definition = SketchPlanner(self.door, pins, statement).plan()
             upkeep = Upkeep(self.door, pins)
             definition = replace(definition, automatic=automatic)
             live = upkeep.capture(definition, upkeep.target(definition))

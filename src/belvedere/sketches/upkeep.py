@@ -19,34 +19,38 @@ from belvedere.delta.change_sizes import changed_at_most
 from belvedere.delta.small_changes import ROWS_AT_MOST
 from belvedere.delta.stamps import Vector
 from belvedere.errors import Internal
-from belvedere.execution.in_memory import Held
-from belvedere.execution.lookups import LookUps
+from belvedere.execution.change_plan import ChangePlan
+from belvedere.execution.context import ExecutionContext, new_context
+from belvedere.execution.records import RanStep
+from belvedere.execution.rows import rows_of
 from belvedere.execution.sources import Versions
-from belvedere.execution.steps import Steps
+from belvedere.joins.partitions import Bitmap
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import Gone
-from belvedere.lake.sessions.workspace import Work
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.sessions.workspace import Workspace
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.change_feed import Changes
 from belvedere.memory.declined import Declined
 from belvedere.memory.kinds import is_exact
 from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.delta import delta
-from belvedere.sketches.capture.partitions import Bitmap
 from belvedere.sketches.capture.queries import Run, capture_bitmap, capture_state
 from belvedere.sketches.costs import Costs, weighed
 from belvedere.sketches.definition import Definition, Watched
-from belvedere.sketches.engine.bloom_filters import Bloom, edges, filtered, followed
-from belvedere.sketches.engine.engine import Engine
+from belvedere.sketches.engine.bloom_filters import (
+    Bloom,
+    drop_unmatched,
+    filtered_joins,
+    update_filters,
+)
+from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sketches.engine.measures import Recapture
 from belvedere.sketches.live import Live, engine_of, plan_of
 from belvedere.sketches.safety.evidence import end_of
 from belvedere.sketches.safety.planning import proved_again, types_read
 from belvedere.sketches.use.selections import Selections
-from belvedere.sql.merges import Merge
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN, render
-from belvedere.views.maintenance import Move
 
 BLOOM_FROM = 200_000
 """Rows of a table from which on its join keys have a filter: a smaller one is read whole."""
@@ -87,12 +91,12 @@ class Maintained:
 class Upkeep:
     """One call that brings sketches to a vector; each change is read once for all of them."""
 
-    door: Door
+    door: SparkLake
     pins: Pins
     others: Collection[Definition] = ()
     """Sketches of the same call: a change is read with the columns that any of them uses."""
     selections: Selections | None = None
-    ran: list[str] = field(default_factory=list)
+    ran: list[RanStep] = field(default_factory=list)
 
     def target(self, definition: Definition) -> Vector:
         """Where the tables of a sketch are now."""
@@ -107,7 +111,7 @@ class Upkeep:
 
         def run(plan: Rel) -> pa.Table:
             text = render(plan, source).sql(dialect="spark")
-            self.ran.append(text)
+            self.ran.append(RanStep("query", sql=text))
             found = work.all(text)
             if found is None:
                 raise Recapture("the state is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
@@ -131,26 +135,26 @@ class Upkeep:
         return Live(definition, vector, bitmaps, engine, owed=inf, blooms=blooms)
 
     def _blooms(
-        self, engine: Engine, work: Work, held: Mapping[tuple[str, str], Bloom]
+        self, engine: SketchEngine, work: Workspace, held: Mapping[tuple[str, str], Bloom]
     ) -> dict[tuple[str, str], Bloom]:
         """A filter for each key of a large table that others are joined with; worn ones anew."""
         found: dict[tuple[str, str], Bloom] = {}
-        for edge in (e for feed in engine.block.feeds for e in edges(feed.plan)):
-            name = edge.other, edge.key
-            measured = self.pins.measured(edge.other)
+        for join in (j for feed in engine.block.feeds for j in filtered_joins(feed.plan)):
+            name = join.other, join.key
+            measured = self.pins.measured(join.other)
             if measured is not None and measured.rows < BLOOM_FROM:
                 continue
             if name in held and not held[name].worn:
                 found[name] = held[name]
             elif name not in found:
-                table, key = self.pins.table(edge.other), quote(edge.key)
+                table, key = self.pins.table(join.other), quote(join.key)
                 rows = work.all(f"SELECT DISTINCT {key} AS k FROM {table.at(table.version)}")
                 if rows is not None:
                     found[name] = Bloom.of(rows.table["k"].combine_chunks())
         return found
 
     def _bitmaps(
-        self, definition: Definition, engine: Engine | None, run: Run
+        self, definition: Definition, engine: SketchEngine | None, run: Run
     ) -> tuple[Bitmap, ...]:
         if engine is not None:
             return tuple(engine.sketch(i) for i in range(len(definition.partitions)))
@@ -237,7 +241,7 @@ class Upkeep:
         return changed_at_most(self.pins.table(table), old, new) or 0
 
     def _changes(
-        self, work: Work, definition: Definition, live: Live, target: Vector, table: str
+        self, work: Workspace, definition: Definition, live: Live, target: Vector, table: str
     ) -> Changes:
         used = (c for d in (definition, *self.others) for c in d.reads.get(table, ()))
         there = self.pins.table(table).types
@@ -248,7 +252,7 @@ class Upkeep:
 
     def _batches(
         self,
-        work: Work,
+        work: Workspace,
         live: Live,
         new: Vector,
         moving: Collection[str],
@@ -257,10 +261,10 @@ class Upkeep:
         """The change of each feed's rows, in memory where it can be had there."""
         assert live.engine is not None
         changes = {t: rows for t in moving if (rows := found[t].held) is not None}
-        followed(live.blooms, changes, moving)
+        update_filters(live.blooms, changes, moving)
         batches = []
         for number, feed in enumerate(live.engine.block.feeds):
-            own = filtered(feed.plan, changes, live.blooms)
+            own = drop_unmatched(feed.plan, changes, live.blooms)
             some = [t for t in moving if t not in own or own[t].num_rows]
             plan = delta(feed.plan, some)
             if isinstance(plan, Empty):
@@ -269,17 +273,17 @@ class Upkeep:
             if alone is not None:
                 batches.append((number, alone))
                 continue
-            held = Held(self._versions(work, live.vector, new, found, some), own)
+            versions = self._versions(work, live.vector, new, found, some)
             sizes = {t: float(own[t].num_rows if t in own else _MANY) for t in some}
             known = self.pins.statistics(tables(feed.plan), sizes, {t: found[t] for t in some})
-            rows = self._rows(work, held, Move(plan, Merge((), {}), known))
+            rows = self._rows(ChangePlan(plan, known), new_context(versions, own, {}, self.ran))
             if rows is not None:
                 batches.append((number, rows))
         return batches
 
     def _versions(
         self,
-        work: Work,
+        work: Workspace,
         old: Vector,
         new: Vector,
         found: Mapping[str, Changes],
@@ -293,17 +297,14 @@ class Upkeep:
             {t: found[t].view for t in moving},
         )
 
-    def _rows(self, work: Work, held: Held, way: Move) -> Rows | None:
-        look_ups = LookUps(work, held, self.ran)
-        way = Steps(work, held, look_ups, self.ran).taken(way)
-        if isinstance(way.plan, Empty):
-            return None
-        rows = held.result(way.plan)
-        if rows is not None:
-            return rows
-        text = way.part(way.plan, held.source).sql(dialect="spark")
-        self.ran.append(text)
-        rows = work.all(text)
+    def _rows(self, change: ChangePlan, context: ExecutionContext) -> Rows | None:
+        """The rows of a change, by Spark where memory does not suffice; None if there are none."""
+        found = rows_of(change, context)
+        if found.is_empty or found.in_memory is not None:
+            return found.in_memory
+        text = found.query().sql(dialect="spark")
+        self.ran.append(RanStep("query", sql=text))
+        rows = context.workspace.all(text)
         if rows is None:
             raise Recapture("the change is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
         return rows
@@ -320,7 +321,7 @@ def _of_changes_alone(plan: Rel, changes: Mapping[str, pa.Table]) -> Rows | None
         return None
 
 
-def _watch(watched: Collection[Watched], found: Mapping[str, Changes], work: Work) -> None:
+def _watch(watched: Collection[Watched], found: Mapping[str, Changes], work: Workspace) -> None:
     """Recapture, which proves safety anew, if what safety relies on no longer holds."""
     for each in watched:
         changes = found.get(each.table)
@@ -336,7 +337,7 @@ def _watch(watched: Collection[Watched], found: Mapping[str, Changes], work: Wor
             )
 
 
-def _ends(changes: Changes, each: Watched, work: Work) -> tuple[Any, Any]:
+def _ends(changes: Changes, each: Watched, work: Workspace) -> tuple[Any, Any]:
     """The least and the greatest value that came."""
     if changes.held is not None:
         some = changes.held.filter(pc.greater(changes.held[SIGN], 0))

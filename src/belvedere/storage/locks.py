@@ -18,7 +18,7 @@ from pathlib import Path
 from belvedere.errors import BelvedereError, Unable
 from belvedere.storage.private_files import LOCK_DIRECTORY, ONLY_OWNER, make_directory
 
-LONGEST = 300.0
+LOCK_TIMEOUT = 300.0
 """Seconds that a lock is waited for, unless someone says otherwise."""
 _PAUSE = 0.02
 _NOT_OURS = (errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EEXIST)
@@ -32,7 +32,7 @@ class Conflict(BelvedereError):
 
 
 @contextmanager
-def lock(root: Path, timeout: float = LONGEST) -> Iterator[None]:
+def lock(root: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
     """Hold the lock of the table in a directory; the same thread may take it again inside."""
     mine: set[Path] = _held.__dict__.setdefault("roots", set())
     if root in mine:

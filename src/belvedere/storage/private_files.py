@@ -122,7 +122,7 @@ def replacing(path: Path, draft: Path | None = None) -> Iterator[BinaryIO]:
     if path.is_dir() and not path.is_symlink():
         set_aside(path)
     draft.replace(path)
-    _sync(path.parent)
+    sync_directory(path.parent)
 
 
 def _created(path: Path) -> BinaryIO:
@@ -183,7 +183,7 @@ def kept_aside(directory: Path) -> dict[str, Path]:
     return found
 
 
-def _sync(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """The new name must be on disk too."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from belvedere.synopses.graph.weighted_graph import Graph
-from belvedere.synopses.plan.query_tree import Plan
-from belvedere.synopses.refresh import Live
-from belvedere.synopses.sample.on_spark import Drawn
+from typing import TypeAlias
+
+from belvedere.derivations.protocol import Loaded
+from belvedere.synopses.definition import SynopsisDefinition
+from belvedere.synopses.graph.weighted_graph import WeightedGraph
+from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
+from belvedere.synopses.sample.on_spark import SparkSample
+from belvedere.synopses.sample.results import SampleResults
+
+Kept: TypeAlias = Loaded[SynopsisDefinition, SampleResults | SparkSample]
 
 
-def told(live: Live) -> str:
+def describe(synopsis: Kept) -> str:
     """The query tree and the state, as text."""
-    results = live.results
-    plan = results.plan if isinstance(results, Drawn) else results.keeper.plan
-    lines = [f"Synopsis {live.definition.shown}: {live.definition.kind}", "", "Query tree"]
+    results = synopsis.state
+    assert results is not None
+    plan = results.plan if isinstance(results, SparkSample) else results.keeper.plan
+    lines = [f"Synopsis {synopsis.definition.shown}: {synopsis.definition.kind}", "", "Query tree"]
     lines += [f"  {line}" for line in tree(plan)]
     lines += ["", "State"]
-    lines += [f"  {name}: {value}" for name, value in facts(live) if name != "query"]
+    lines += [f"  {name}: {value}" for name, value in facts(synopsis) if name != "query"]
     return "\n".join(lines)
 
 
-def tree(plan: Plan) -> list[str]:
+def tree(plan: SynopsisPlan) -> list[str]:
     """Nodes, references, edges and filters, a line each."""
-    names = [p.table for p in plan.region.positions]
+    names = [p.table for p in plan.block.positions]
     lines = []
     for number, root in enumerate(plan.roots):
         lines.append(f"node {number}: {names[root]}")
@@ -31,31 +38,33 @@ def tree(plan: Plan) -> list[str]:
                 lines.append(
                     f"  {names[reference.child]} refers to {names[reference.parent]} by {key}"
                 )
-    for edge, meeting in zip(plan.shape.edges, plan.meetings, strict=True):
-        parts = [f"{a.scalar} = {b.scalar}" for a, b in meeting.equal]
-        if meeting.within and edge.band:
-            a, b = meeting.within
+    for edge, terms in zip(plan.tree.edges, plan.edge_terms, strict=True):
+        parts = [f"{a.scalar} = {b.scalar}" for a, b in terms.equal]
+        if terms.band and edge.band:
+            a, b = terms.band
             parts.append(f"{a.scalar} against {b.scalar} in [{edge.band.low}, {edge.band.high}]")
         lines.append(f"edge {edge.left} - {edge.right}: {' and '.join(parts)}")
-    lines += [f"filtered before: {f}" for f in plan.filters if f is not None]
-    lines += [f"filtered within a node: {c}" for cs in plan.inner for c in cs]
-    lines += [f"filtered after: {f}" for f in plan.after]
+    lines += [f"filtered before: {f}" for p in plan.block.positions if (f := p.filter) is not None]
+    lines += [f"filtered within a node: {c}" for cs in plan.node_filters for c in cs]
+    lines += [f"filtered after: {f}" for f in plan.sample_filters]
     return lines + list(plan.notes)
 
 
-def facts(live: Live) -> list[tuple[str, str]]:
-    """Name and value of what there is to know."""
+def facts(synopsis: Kept) -> list[tuple[str, str]]:
+    """The names and values that DESCRIBE lists."""
+    results = synopsis.state
+    assert results is not None
     rows = [
-        ("query", live.definition.query),
-        ("sample", str(live.definition.kind)),
-        ("rows in the sample", str(len(live.results.slots()))),
-        ("join results", str(live.results.join_size)),
+        ("query", synopsis.definition.query),
+        ("sample", str(synopsis.definition.kind)),
+        ("rows in the sample", str(len(results.slots()))),
+        ("join results", str(results.join_size)),
     ]
-    rows += [(f"version of {t}", str(p.version)) for t, p in live.vector.items()]
-    if isinstance(live.results, Drawn):
+    rows += [(f"version of {t}", str(p.version)) for t, p in synopsis.vector.items()]
+    if isinstance(results, SparkSample):
         return [*rows, ("kept", "the sample alone: it is drawn on Spark")]
-    keeper = live.results.keeper
-    if isinstance(keeper.graph, Graph):
+    keeper = results.keeper
+    if isinstance(keeper.graph, WeightedGraph):
         vertices = ", ".join(str(held) for held, _ in keeper.graph.vertices)
         rows.append(("vertices", vertices))
     else:

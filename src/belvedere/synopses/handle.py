@@ -6,34 +6,36 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from belvedere.lake.offline import Tables
-from belvedere.synopses.estimate.estimates import Estimate, Histogram
-from belvedere.synopses.sample.on_spark import Drawn
-from belvedere.synopses.sample.results import Results
+from belvedere.lake.offline import ReadableLake
+from belvedere.synopses.estimate.estimates import Histogram, SampleEstimate
+from belvedere.synopses.sample.on_spark import SparkSample
+from belvedere.synopses.sample.results import SampleResults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from belvedere.derivations.outcome import Outcome
     from belvedere.synopses.kind import Synopses
-    from belvedere.synopses.refresh import Brought
 
 
 class SynopsisHandle:
     """A uniform sample of a join, as of its vector."""
 
-    def __init__(self, kept: Synopses, name: str, lake: Tables) -> None:
+    def __init__(self, kept: Synopses, name: str, lake: ReadableLake) -> None:
         self._kept = kept
         self._lake = lake
         self.name = name
 
     @property
-    def _results(self) -> Results | Drawn:
-        return self._kept.live(self.name).results
+    def _results(self) -> SampleResults | SparkSample:
+        state = self._kept.loaded(self.name).state
+        assert state is not None
+        return state
 
     @property
     def vector(self) -> dict[str, int]:
         """The version of each table that the sample is of."""
-        return {t: p.version for t, p in self._kept.live(self.name).vector.items()}
+        return {t: p.version for t, p in self._kept.loaded(self.name).vector.items()}
 
     def arrow(self) -> pa.Table:
         """The sample's rows, from memory."""
@@ -44,9 +46,9 @@ class SynopsisHandle:
         return self._lake.spark.createDataFrame(self.arrow())  # type: ignore[attr-defined,no-any-return]
 
     @property
-    def join_size(self) -> int | Estimate:
+    def join_size(self) -> int | SampleEstimate:
         """How many rows the join has: exact, or an estimate where filters come after the graph."""
-        found: int | Estimate = self._results.join_size
+        found: int | SampleEstimate = self._results.join_size
         return found
 
     def estimate(
@@ -71,6 +73,6 @@ class SynopsisHandle:
         """The sample as rows to train on and a share of it to test with."""
         return self._results.train_test(share)
 
-    def refresh(self, *, full: bool = False) -> Brought:
+    def refresh(self, *, full: bool = False) -> Outcome:
         """Bring it to the newest versions of its tables."""
         return self._kept.refresh(self.name, full=full)

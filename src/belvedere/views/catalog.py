@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from belvedere.delta.schema_types import CHAR_AS_BY_DEFAULT
 from belvedere.delta.tables import Table
 from belvedere.errors import BelvedereError, Invalid, Unsupported
-from belvedere.lake.offline import VIEW_PROPERTY, Tables
+from belvedere.lake.offline import VIEW_PROPERTY, ReadableLake
 from belvedere.lake.records.journal import SCHEMA_NAME
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.binder.context import Relation
@@ -39,7 +39,7 @@ _MISTAKES = frozenset(
 
 
 @contextmanager
-def as_not_read(lake: Tables, query: str) -> Iterator[None]:
+def as_not_read(lake: ReadableLake, query: str) -> Iterator[None]:
     """What is wrong with a query that Spark understands leaves this block as Unsupported."""
     try:
         yield
@@ -54,7 +54,7 @@ def as_not_read(lake: Tables, query: str) -> Iterator[None]:
         ) from error
 
 
-def _is_understood(lake: Tables, query: str) -> bool:
+def _is_understood(lake: ReadableLake, query: str) -> bool:
     """Whether Spark, where it is there, understands a query; as a subquery, so that nothing is run."""
     schema = getattr(lake, "output_schema", None)
     if schema is None:
@@ -75,7 +75,7 @@ class Names:
     now, `views` the views.
     """
 
-    lake: Tables
+    lake: ReadableLake
     within: tuple[str, ...] = ()
     recorded: Mapping[str, Columns] = field(default_factory=dict)
     seen: dict[str, Columns] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class Broken:
     error: BelvedereError
 
 
-def canonical_name(lake: Tables, name: str) -> str:
+def canonical_name(lake: ReadableLake, name: str) -> str:
     """The one spelling under which a table is recorded: lower case, and qualified in a session."""
     refuse_long(name)
     given = tuple(part.lower() for part in parts(name))
@@ -153,7 +153,7 @@ def _elsewhere(name: str) -> Invalid:
     )
 
 
-def refuse_dotted(lake: Tables, name: str) -> None:
+def refuse_dotted(lake: ReadableLake, name: str) -> None:
     """Invalid for a new name that could not be told from a schema and a name in a directory."""
     if lake.directory is not None and {".", "`"} & set(parts(name)[-1]):
         raise Invalid(
@@ -164,7 +164,7 @@ def refuse_dotted(lake: Tables, name: str) -> None:
         )
 
 
-def is_here(lake: Tables, name: str) -> bool:
+def is_here(lake: ReadableLake, name: str) -> bool:
     """Whether a name can be one of the lake's: in a directory not one of another schema.
 
     The lake's record of refreshes is, so that statements which change it are refused.
@@ -187,18 +187,18 @@ def stored_of(name: str) -> str:
     return ".".join([*(quote(part) for part in space), stored_name(last)])
 
 
-def is_view(lake: Tables, name: str) -> bool:
+def is_view(lake: ReadableLake, name: str) -> bool:
     """Whether a canonical name is that of a view, sound or broken."""
     return lake.exists(stored_of(name))
 
 
-def find_view(lake: Tables, name: str) -> View | None:
+def find_view(lake: ReadableLake, name: str) -> View | None:
     """The view of a canonical name, compiled; None if there is none."""
     stored = stored_of(name)
     return compile_view(lake, lake.table(stored)) if lake.exists(stored) else None
 
 
-def the_view(lake: Tables, name: str) -> View:
+def the_view(lake: ReadableLake, name: str) -> View:
     """The view of a name; `Invalid` if it is something else or nothing."""
     canonical = canonical_name(lake, name)
     view = find_view(lake, canonical)
@@ -213,7 +213,7 @@ def the_view(lake: Tables, name: str) -> View:
     raise lake.unknown(name)
 
 
-def compile_view(lake: Tables, stored: Table) -> View:
+def compile_view(lake: ReadableLake, stored: Table) -> View:
     """The view whose state a stored table holds."""
     return _compile(lake, stored, (), {}).view
 
@@ -231,10 +231,12 @@ class _Compiled:
 _Looked: TypeAlias = dict[_Compiled, bool]
 """Whether those that were looked at stand: several views may read one."""
 
-_compiled_of: WeakKeyDictionary[Tables, dict[str, _Compiled]] = WeakKeyDictionary()
+_compiled_of: WeakKeyDictionary[ReadableLake, dict[str, _Compiled]] = WeakKeyDictionary()
 
 
-def _compile(lake: Tables, stored: Table, within: tuple[str, ...], looked: _Looked) -> _Compiled:
+def _compile(
+    lake: ReadableLake, stored: Table, within: tuple[str, ...], looked: _Looked
+) -> _Compiled:
     """A view compiled, or remembered; `within` are the views that are being compiled."""
     memory = _compiled_of.setdefault(lake, {})
     known = memory.get(stored.name)
@@ -260,7 +262,7 @@ def _compile(lake: Tables, stored: Table, within: tuple[str, ...], looked: _Look
 
 
 def _stands(
-    lake: Tables, known: _Compiled, stored: Table, within: tuple[str, ...], looked: _Looked
+    lake: ReadableLake, known: _Compiled, stored: Table, within: tuple[str, ...], looked: _Looked
 ) -> bool:
     """Whether compiling again would find the same."""
     if known not in looked:
@@ -272,7 +274,7 @@ def _stands(
 
 
 def _found_again(
-    lake: Tables, known: _Compiled, stored: Table, within: tuple[str, ...], looked: _Looked
+    lake: ReadableLake, known: _Compiled, stored: Table, within: tuple[str, ...], looked: _Looked
 ) -> bool:
     if stored.properties.get(VIEW_PROPERTY) != known.record:
         return False
@@ -313,12 +315,12 @@ def definition_in(stored: Table) -> Definition:
     return Definition.from_json(text, stored.name)
 
 
-def all_views(lake: Tables) -> list[View]:
+def all_views(lake: ReadableLake) -> list[View]:
     """Every sound view of the lake, those that others read first."""
     return sound_and_broken(lake)[0]
 
 
-def sound_and_broken(lake: Tables) -> tuple[list[View], list[Broken]]:
+def sound_and_broken(lake: ReadableLake) -> tuple[list[View], list[Broken]]:
     """Every sound view, and those that cannot be compiled: a table or a definition is gone."""
     sound: dict[str, View] = {}
     broken: list[Broken] = []
@@ -331,7 +333,7 @@ def sound_and_broken(lake: Tables) -> tuple[list[View], list[Broken]]:
     return _ordered(sound), broken
 
 
-def shown_name(lake: Tables, table: str) -> str:
+def shown_name(lake: ReadableLake, table: str) -> str:
     """A table of a plan as its user knows it: a view for its stored table."""
     if table not in lake.stored():
         return table

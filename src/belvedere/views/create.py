@@ -6,32 +6,21 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from belvedere.algebra.relations import Output, Project
-from belvedere.algebra.scalars import col
+from belvedere.algebra.types import VARIANT, VOID, IntervalType, MapType, parse
 from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.types import types as types_of
-from belvedere.delta.schema_types import type_words
-from belvedere.delta.stamps import Stamp
 from belvedere.delta.tables import COLUMN_MAPPING
+from belvedere.derivations.advance import call_of, create
 from belvedere.derivations.guard import refuse_if_needed, view_readers
-from belvedere.derivations.history import note
-from belvedere.derivations.ledger import Ledger, Record
-from belvedere.derivations.meter import Meter
 from belvedere.errors import Invalid, Unsupported
-from belvedere.execution.costs import Past, candidate
-from belvedere.execution.foreign_keys import verified
-from belvedere.execution.sources import Versions, reference
-from belvedere.execution.strategies import REASONS, Strategy, blocked
+from belvedere.execution.strategies import REASONS
 from belvedere.lake.offline import VIEW_PROPERTY
 from belvedere.lake.pins import Pins
-from belvedere.lake.sessions.errors import computing
-from belvedere.lake.spark_lake import Door
-from belvedere.lake.tables import catalog as lake_catalog
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.writes import commits
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.binder.char_columns import has_char
-from belvedere.sql.render import render
 from belvedere.sql.statements.views import CreateView, Policy
 from belvedere.views.catalog import (
     Names,
@@ -41,15 +30,18 @@ from belvedere.views.catalog import (
     stored_of,
     the_view,
 )
+from belvedere.views.catalog_views import show
+from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import Definition, View
-from belvedere.views.maintenance import fill, rebuilding, telling_key
-from belvedere.views.parts import assembled, chosen, part_of
+from belvedere.views.drop import drop_parts
+from belvedere.views.kind import Views
+from belvedere.views.parts import assembled, chosen
 from belvedere.views.state import Bag
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
 
 
-def plan_view(door: Door, statement: CreateView) -> View:
+def plan_view(door: SparkLake, statement: CreateView) -> View:
     """The view a statement declares, compiled and checked; nothing is written."""
     name = canonical_name(door, statement.name)
     settings = {key: str(door.spark.conf.get(key)) for key in SETTINGS}
@@ -101,7 +93,7 @@ def _refuse_if_read_otherwise(
         )
 
 
-def _with_parts(door: Door, view: View) -> View:
+def _with_parts(door: SparkLake, view: View) -> View:
     """The view, with what is worth keeping of its plan in tables of their own."""
     if Policy(view.definition.policy) is Policy.FULL:
         return view
@@ -110,24 +102,15 @@ def _with_parts(door: Door, view: View) -> View:
     return assembled(replace(view.definition, parts=places), view.bound, view.stored)
 
 
-def create_view(door: Door, statement: CreateView) -> View | None:
-    """Create a view and fill it; None if it exists and that was allowed."""
+def create_view(door: SparkLake, statement: CreateView) -> View | None:
+    """Create a view and fill it; None if it exists and that was allowed.
+
+    The name is free, or that of a view which may exist or is replaced.
+    """
     name = canonical_name(door, statement.name)
     existing = is_view(door, name)
     if existing and statement.if_not_exists:
         return None
-    if not existing and door.exists(name):
-        raise Invalid(
-            f"{statement.name!r} exists already and is not a materialized view",
-            hint="choose another name",
-            reason="NAME_TAKEN",
-        )
-    if existing and not statement.replace:
-        raise Invalid(
-            f"materialized view {statement.name!r} exists already",
-            hint="CREATE OR REPLACE MATERIALIZED VIEW, or DROP MATERIALIZED VIEW first",
-            reason="NAME_TAKEN",
-        )
     view = plan_view(door, statement)
     if existing:
         # What reads it was compiled against the columns and the state it has now.
@@ -136,7 +119,7 @@ def create_view(door: Door, statement: CreateView) -> View | None:
     return view
 
 
-def fill_view(door: Door, view: View) -> None:
+def fill_view(door: SparkLake, view: View) -> None:
     """Compute a view that was planned, and show it under its name.
 
     A view that it replaces has its rows until the new ones are there.
@@ -144,30 +127,17 @@ def fill_view(door: Door, view: View) -> None:
     name = canonical_name(door, view.name)
     with commits.holding(door, view.stored):
         try:
-            _fill(door, view)
+            with call_of(door) as call:
+                create(Views(door), view.name, view, call)
         except BaseException:
             if not door.exists(view.stored):
-                _drop_parts(door, name)
+                drop_parts(door, name)
             raise
-        _drop_parts(door, name, len(view.every_part))  # of the view before
+        drop_parts(door, name, len(view.every_part))  # of the view before
     show(door, view)
 
 
-def drop_view(door: Door, name: str, *, if_exists: bool = False) -> bool:
-    """Drop a view with its state; False if there was none and that was allowed."""
-    canonical = canonical_name(door, name)
-    stored = stored_of(canonical)
-    if if_exists and not door.exists(stored):
-        _drop_parts(door, canonical)  # left by a creation that was cut off
-        return False
-    if not door.exists(stored):
-        the_view(door, name)
-    refuse_if_needed(name, view_readers(door, stored))
-    _drop(door, canonical)
-    return True
-
-
-def alter_policy(door: Door, name: str, policy: Policy) -> None:
+def alter_policy(door: SparkLake, name: str, policy: Policy) -> None:
     """Give a view another refresh policy."""
     view = the_view(door, name)
     definition = replace(view.definition, policy=policy.value)
@@ -176,68 +146,13 @@ def alter_policy(door: Door, name: str, policy: Policy) -> None:
     door.set_properties(stored, {VIEW_PROPERTY: definition.to_json()})
 
 
-def show(door: Door, view: View, version: int | None = None) -> None:
-    """Put the view under its name: exactly the declared columns, read from the stored table."""
-    lake_catalog.create_view(door, canonical_name(door, view.name), read_sql(door, view, version))
-
-
-def read_sql(door: Door, view: View, version: int | None = None) -> str:
-    """The query of the catalog view, over the newest version of the stored table or another."""
-    declared = (
-        Output(name, col(plan))
-        for (name, _), (_, plan) in zip(view.definition.columns, view.bound.columns, strict=True)
-    )
-    stored = reference(door.table(view.stored), version)
-    return render(Project(view.read, tuple(declared)), lambda _: stored.copy()).sql(dialect="spark")
-
-
-def _fill(door: Door, view: View) -> None:
-    with Pins(door) as pins, Ledger(door.journal) as ledger, computing(f"view {view.name!r}"):
-        for part in view.every_part:
-            ledger.add(_filled(door, part, pins))
-        ledger.add(_filled(door, view, pins))
-
-
-def _filled(door: Door, view: View, pins: Pins) -> Record | None:
-    meter = Meter()
-    how = note("create", "", meter.began)
-    tables = {t: pins.table(t) for t in (*view.inputs, *view.tables)}
-    vector = {t: table.position for t, table in tables.items()}
-    newest = {t: table.version for t, table in tables.items()}
-    stamp = Stamp(view.definition.id, 1, vector, how)
-    work = pins.work(view.definition.settings)
-    versions = Versions(pins, work, newest, newest, opened=meter.opened)
-    declared = {t: table.declared for t, table in tables.items()}
-    query = fill(view.state, versions, declared).sql(dialect="spark")
-    known = pins.statistics(view.tables, {}, {})
-    meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), Past()),)
-    with meter.counting(door, view):
-        stamp = replace(stamp, holding=verified(work, pins, view, newest))
-        near = telling_key(view.state, view.definition.types, known)
-        make = commits.replace if door.exists(view.stored) else commits.create
-        make(work, view.stored, query, stamp, view.properties, near)
-    return meter.record(door, view, stamp, {}, None, pins.table)
-
-
-def _drop(door: Door, name: str) -> None:
-    lake_catalog.drop_view(door, name)
-    _drop_parts(door, name)
-    lake_catalog.drop_table(door, stored_of(name))
-
-
-def _drop_parts(door: Door, name: str, after: int = 0) -> None:
-    """Drop a view's parts, those after some number."""
-    stored, number = stored_of(name), after + 1
-    while door.exists(part := part_of(stored, number)):
-        lake_catalog.drop_table(door, part)
-        number += 1
-
-
-def _declared(door: Door, query: str, settings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _declared(
+    door: SparkLake, query: str, settings: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
     """The columns Spark gives the query, refused where they cannot be stored."""
     columns = tuple(door.output_schema(query, settings))
     for name, kind in columns:
-        if type_words(kind) & {"interval", "void", "variant"}:
+        if any(t in (VOID, VARIANT) or isinstance(t, IntervalType) for t in parse(kind).nested):
             raise Unsupported(
                 f"column {name!r} of type {kind} cannot be stored in a Delta table",
                 hint="cast it to another type",
@@ -263,7 +178,7 @@ def _refuse_maps(view: View) -> None:
     state, types = view.state, view.definition.types
     compared = state.columns if isinstance(state, Bag) else state.keys
     for column in compared:
-        if "map" in type_words(types[column]):
+        if any(isinstance(t, MapType) for t in parse(types[column]).nested):
             raise Unsupported(
                 f"column {column!r} of type {types[column]} cannot be compared",
                 hint="select the entries you need, or map_entries(…), instead of the map",
@@ -271,7 +186,7 @@ def _refuse_maps(view: View) -> None:
             )
 
 
-def _refuse_nested_char(door: Door, view: View) -> None:
+def _refuse_nested_char(door: SparkLake, view: View) -> None:
     """CHAR within an array, a struct or a map would stay CHAR where it is stored: Delta cannot merge that."""
     for column in view.state.columns:
         place = origin(view.state.plan, column)
@@ -292,7 +207,11 @@ def _refuse_if_strict(view: View) -> None:
         return
     reason = next(
         filter(
-            None, (blocked(v.state, v.definition.types, v.tables) for v in (*view.every_part, view))
+            None,
+            (
+                rebuild_reason(v.state, v.definition.types, v.tables)
+                for v in (*view.every_part, view)
+            ),
         ),
         "",
     )

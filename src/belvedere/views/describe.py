@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.listing import Listing, table
 from belvedere.views.catalog import shown_name, sound_and_broken
 from belvedere.views.definition import View
@@ -36,7 +36,7 @@ class Shown(Listing[tuple[str, str, str, str]]):
         return table(self.headers[:3], ((n, p, q or f"broken: {e}") for n, p, q, e in self))
 
 
-def describe(lake: Tables, view: View) -> Facts:
+def describe(lake: ReadableLake, view: View) -> Facts:
     """The columns of a view with their types, then the facts about it."""
     definition = view.definition
     facts = {
@@ -50,7 +50,7 @@ def describe(lake: Tables, view: View) -> Facts:
     return Facts([*columns, *((name, value, "fact") for name, value in facts.items() if value)])
 
 
-def show(lake: Tables) -> Shown:
+def show(lake: ReadableLake) -> Shown:
     """Every view of a lake, the broken ones last."""
     sound, broken = sound_and_broken(lake)
     listed = [(v.name, v.definition.policy, v.definition.query, "") for v in sound]

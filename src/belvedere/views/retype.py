@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from belvedere.analyses.types import types as types_of
 from belvedere.errors import Invalid
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.sql.binder.bind import bind
 from belvedere.views.catalog import Names, canonical_name
 from belvedere.views.definition import Columns, Definition, View
@@ -19,7 +19,7 @@ from belvedere.views.parts import assembled, stored_whole
 from belvedere.views.sampling import sampling_types
 
 
-def retyped(door: Door, view: View) -> View:
+def retyped(door: SparkLake, view: View) -> View:
     """The view over its tables as they are now; the same one if no type changed."""
     definition = view.definition
     sources = {t: _now(door, t, columns) for t, columns in definition.sources.items()}
@@ -51,7 +51,7 @@ def _stored(view: View) -> str:
     return stored_whole(view.stored) if view.definition.part else view.stored
 
 
-def _now(door: Door, table: str, columns: Columns) -> Columns:
+def _now(door: SparkLake, table: str, columns: Columns) -> Columns:
     """The recorded columns with the types they have now; SELECT * means those and no others."""
     kinds = door.table(table).types
     return tuple((name, kinds[name.lower()]) for name, _ in columns if name.lower() in kinds)

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.schema import MapType, PrimitiveType
 
 from belvedere.errors import Invalid
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.records import journal as journals
 from belvedere.lake.records.catalog_journal import CatalogJournal
 from belvedere.lake.records.journal import LocalJournal, local_journal
@@ -60,7 +60,7 @@ def test_a_lake_without_a_journal_has_no_rows_and_gets_none(journal: LocalJourna
 
 def test_a_journal_is_no_table_of_the_lake(journal: LocalJournal, tmp_path: Path) -> None:
     journal.append([row("a", 1)], SCHEMA)
-    shelf = Shelf(tmp_path)
+    shelf = OfflineLake(tmp_path)
     assert (shelf.names(), shelf.stored(), shelf.exists("refreshes")) == ([], [], False)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from belvedere.delta.tables import Table
-from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.tables.change_feed import Changes, Feed
 
 
-def changes(work: Work, table: Table, old: int, new: int, columns: Sequence[str]) -> Changes:
+def changes(work: Workspace, table: Table, old: int, new: int, columns: Sequence[str]) -> Changes:
     return Feed(table, old, new, columns).net(work, columns)

@@ -12,7 +12,7 @@ import pytest
 from belvedere.delta import tables
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.offline import VIEW_PROPERTY
-from belvedere.lake.spark_lake import Door, open_directory
+from belvedere.lake.spark_lake import SparkLake, open_directory
 from belvedere.lake.tables import catalog, declared_keys
 from belvedere.sql.names import stored_name
 from tests.lake.tables.feeds import changes
@@ -23,7 +23,7 @@ HARD = 'it\'s "quoted" \\ back\n\t${env:HOME} naïve 😀 token url password `q`
 
 
 @pytest.mark.soak
-def test_two_lakes_in_one_process_do_not_see_each_other(door: Door, tmp_path: Path) -> None:
+def test_two_lakes_in_one_process_do_not_see_each_other(door: SparkLake, tmp_path: Path) -> None:
     other = open_directory(tmp_path / "other lake's")
     door.sql("CREATE TABLE t AS SELECT 1 AS a")
     other.sql("CREATE TABLE t AS SELECT 2 AS a")
@@ -34,7 +34,7 @@ def test_two_lakes_in_one_process_do_not_see_each_other(door: Door, tmp_path: Pa
     assert (door.names(), other.names()) == (["t"], [])
 
 
-def test_a_lake_that_was_removed_begins_anew(door: Door) -> None:
+def test_a_lake_that_was_removed_begins_anew(door: SparkLake) -> None:
     assert door.directory is not None
     door.sql("CREATE TABLE t AS SELECT 1 AS a")
     catalog.create_view(door, "v", "SELECT a FROM t")
@@ -45,7 +45,7 @@ def test_a_lake_that_was_removed_begins_anew(door: Door) -> None:
     assert again.sql("SELECT b FROM t").collect()[0]["b"] == 2
 
 
-def test_new_tables_record_changes_and_use_vectors(door: Door) -> None:
+def test_new_tables_record_changes_and_use_vectors(door: SparkLake) -> None:
     door.sql("CREATE TABLE Mixed (`Größe` INT, `it's` INT, `a``b` INT)")
     table = door.table("MIXED")
     assert table.change_feed
@@ -55,7 +55,7 @@ def test_new_tables_record_changes_and_use_vectors(door: Door) -> None:
     assert not door.exists("mixd")
 
 
-def test_columns_with_any_characters_have_changes(door: Door) -> None:
+def test_columns_with_any_characters_have_changes(door: SparkLake) -> None:
     door.sql("CREATE TABLE t (`Größe` INT, `it's` INT, `a``b` INT, `q\"q` INT, LOUD INT)")
     door.sql(
         "CREATE TABLE m (`a b` INT, `x,y` INT) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
@@ -71,13 +71,13 @@ def test_columns_with_any_characters_have_changes(door: Door) -> None:
         assert work.query(f"SELECT `a b`, __m FROM {found.view()}").collect() == [(1, 1)]
 
 
-def test_an_unknown_table_gets_the_nearest_name(door: Door) -> None:
+def test_an_unknown_table_gets_the_nearest_name(door: SparkLake) -> None:
     door.sql("CREATE TABLE orders (a INT)")
     with pytest.raises(Invalid, match="did you mean 'orders'"):
         door.table("ordres")
 
 
-def test_what_is_not_delta_is_refused(door: Door) -> None:
+def test_what_is_not_delta_is_refused(door: SparkLake) -> None:
     door.sql("CREATE TABLE p (a INT) USING parquet")
     door.sql("CREATE VIEW w AS SELECT 1 AS a")
     with pytest.raises(Unsupported, match="not a Delta table"):
@@ -86,12 +86,12 @@ def test_what_is_not_delta_is_refused(door: Door) -> None:
         door.table("w")
 
 
-def test_names_spark_refuses_are_explained(door: Door) -> None:
+def test_names_spark_refuses_are_explained(door: SparkLake) -> None:
     with pytest.raises(Invalid, match="letters a-z, digits and _"):
         door.sql("CREATE TABLE `naïve` (a INT)")
 
 
-def test_views_take_any_name_and_never_a_tables(door: Door) -> None:
+def test_views_take_any_name_and_never_a_tables(door: SparkLake) -> None:
     door.sql("CREATE TABLE t AS SELECT 1 AS a")
     for name in ("v", "Select", "my view", "naïve", "x`y", "a.b 日本"):
         catalog.create_view(door, name, "SELECT a AS `the a`, a AS `ü` FROM t")
@@ -105,7 +105,7 @@ def test_views_take_any_name_and_never_a_tables(door: Door) -> None:
         catalog.create_view(door, "T", "SELECT 1 AS a")
 
 
-def test_a_stored_table_carries_any_definition(door: Door) -> None:
+def test_a_stored_table_carries_any_definition(door: SparkLake) -> None:
     name = stored_name("my view")
     door.sql(f"CREATE TABLE {name} (a INT)")
     door.set_properties(door.table(name), {VIEW_PROPERTY: HARD * 200})
@@ -114,7 +114,7 @@ def test_a_stored_table_carries_any_definition(door: Door) -> None:
     assert door.names() == []
 
 
-def test_dropped_tables_do_not_come_back(door: Door) -> None:
+def test_dropped_tables_do_not_come_back(door: SparkLake) -> None:
     door.sql("CREATE TABLE t AS SELECT 1 AS a")
     assert door.directory is not None
     again = open_directory(door.directory)
@@ -125,7 +125,7 @@ def test_dropped_tables_do_not_come_back(door: Door) -> None:
 
 
 @pytest.mark.soak
-def test_a_second_process_reads_and_writes_the_lake(door: Door) -> None:
+def test_a_second_process_reads_and_writes_the_lake(door: SparkLake) -> None:
     door.sql("CREATE TABLE t AS SELECT 1 AS a")
     assert door.directory is not None
     script = f"""
@@ -145,7 +145,7 @@ assert door.sql("SELECT count(*) AS n FROM t VERSION AS OF 0").collect()[0]["n"]
     assert door.sql("SELECT b FROM other").collect() == [(5,)]
 
 
-def test_looking_needs_no_spark(door: Door) -> None:
+def test_looking_needs_no_spark(door: SparkLake) -> None:
     door.sql("CREATE TABLE t AS SELECT 1 AS a")
     door.sql("INSERT INTO t VALUES (2)")
     (found,) = tables.look(str(door.directory))
@@ -155,7 +155,7 @@ def test_looking_needs_no_spark(door: Door) -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_keys_are_verified_when_declared(door: Door) -> None:
+def test_keys_are_verified_when_declared(door: SparkLake) -> None:
     door.sql("CREATE TABLE parent (id INT, `a``b` STRING)")
     door.sql("CREATE TABLE child (pid INT, n INT)")
     door.sql("INSERT INTO parent VALUES (1, 'x'), (2, 'x')")

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from belvedere.delta.stamps import Position
 from belvedere.errors import Invalid
-from belvedere.lake.sessions.workspace import Work
-from belvedere.lake.spark_lake import Door, open_directory
+from belvedere.lake.sessions.workspace import Workspace
+from belvedere.lake.spark_lake import SparkLake, open_directory
 from belvedere.lake.tables import change_feed
 from belvedere.lake.tables.change_feed import Changes
 from belvedere.sql.names import quote
@@ -70,13 +70,13 @@ COMMITS: dict[str, Sequence[str]] = {
 }
 
 
-def rows_of(work: Work, version: int) -> Counter[tuple[object, ...]]:
+def rows_of(work: Workspace, version: int) -> Counter[tuple[object, ...]]:
     """The rows of the table t at a version, and how many there are of each."""
     rows = work.query(f"SELECT k, v, d FROM t VERSION AS OF {version}").collect()
     return Counter(map(tuple, rows))
 
 
-def net(work: Work, found: Changes) -> dict[tuple[object, ...], int]:
+def net(work: Workspace, found: Changes) -> dict[tuple[object, ...], int]:
     """Changes as rows with their counts."""
     rows = work.query(f"SELECT k, v, d, __m FROM {quote(found.view())}").collect()
     counts = {tuple(row[:-1]): row[-1] for row in rows}
@@ -102,7 +102,7 @@ def template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture
-def lake(template: Path, tmp_path: Path) -> Door:
+def lake(template: Path, tmp_path: Path) -> SparkLake:
     shutil.copytree(template / "t", tmp_path / "lake" / "t")
     return open_directory(tmp_path / "lake")
 
@@ -121,7 +121,7 @@ EVERY_RUN = (
 
 
 @pytest.mark.parametrize("kind", sampled(COMMITS, EVERY_RUN))
-def test_net_changes_are_new_minus_old(lake: Door, kind: str) -> None:
+def test_net_changes_are_new_minus_old(lake: SparkLake, kind: str) -> None:
     for statement in COMMITS[kind]:
         lake.sql(statement)
     table = lake.table("t")
@@ -137,7 +137,7 @@ def test_net_changes_are_new_minus_old(lake: Door, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", sampled(COMMITS, ["delete twice", "optimize with vectors"]))
 def test_versions_tell_what_the_feed_cannot(
-    lake: Door, kind: str, monkeypatch: pytest.MonkeyPatch
+    lake: SparkLake, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "is_small", lambda *_: False)
     monkeypatch.setattr(change_feed, "too_long_to_tell", lambda _: True)
@@ -146,7 +146,7 @@ def test_versions_tell_what_the_feed_cannot(
 
 @pytest.mark.parametrize("legible", [True, False])
 def test_vectors_that_are_too_long_for_the_feed(
-    door: Door, legible: bool, monkeypatch: pytest.MonkeyPatch
+    door: SparkLake, legible: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not legible:
         monkeypatch.setattr(change_feed.Feed, "_log", lambda _: None)
@@ -163,7 +163,7 @@ def test_vectors_that_are_too_long_for_the_feed(
 
 
 @pytest.mark.parametrize("layout", sampled(["", "PARTITIONED BY (v, k)"], []))
-def test_vectors_on_files_of_several_row_groups(door: Door, layout: str) -> None:
+def test_vectors_on_files_of_several_row_groups(door: SparkLake, layout: str) -> None:
     door.sql(f"CREATE TABLE t (k INT, v STRING, d DOUBLE) {layout}")
     k = [i % 2 if layout else i for i in range(1000)]
     v = [None if i % 3 else "a b" for i in range(1000)] if layout else [str(i) for i in range(1000)]
@@ -189,7 +189,7 @@ def test_vectors_on_files_of_several_row_groups(door: Door, layout: str) -> None
             assert net(work, found) == between(states[old], states[new])
 
 
-def test_both_ways_of_reading_agree(lake: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_of_reading_agree(lake: SparkLake, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("update", "merge", "append"):
         lake.sql(COMMITS[kind][0])
     table = lake.table("t")
@@ -204,7 +204,7 @@ def test_both_ways_of_reading_agree(lake: Door, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_no_columns_give_the_change_of_the_row_count(
-    lake: Door, monkeypatch: pytest.MonkeyPatch
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake.sql("DELETE FROM t WHERE k IN (1, 2, 3)")
     table = lake.table("t")
@@ -215,7 +215,7 @@ def test_no_columns_give_the_change_of_the_row_count(
             monkeypatch.setattr(change_feed, "is_small", lambda *_: False)
 
 
-def test_the_same_version_twice_has_no_changes(lake: Door) -> None:
+def test_the_same_version_twice_has_no_changes(lake: SparkLake) -> None:
     with lake.work() as work:
         found = changes(work, lake.table("t"), 1, 1, ["d", "k"])
         assert (found.rows, found.inserts_only) == (0, True)
@@ -224,6 +224,6 @@ def test_the_same_version_twice_has_no_changes(lake: Door) -> None:
         assert frame.collect() == []
 
 
-def test_a_column_that_is_not_there_is_named(lake: Door) -> None:
+def test_a_column_that_is_not_there_is_named(lake: SparkLake) -> None:
     with lake.work() as work, pytest.raises(Invalid, match="no column 'nope'"):
         changes(work, lake.table("t"), 0, 1, ["nope"])

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from belvedere.delta import files
 from belvedere.delta.lookups import look_up
-from belvedere.lake.sessions.workspace import Work
-from belvedere.lake.spark_lake import Door, open_directory
+from belvedere.lake.sessions.workspace import Workspace
+from belvedere.lake.spark_lake import SparkLake, open_directory
 from belvedere.lake.tables import frames
 from belvedere.lake.tables.frames import open_version
 
@@ -36,7 +36,7 @@ HISTORY = [
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Door:
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkLake:
     door = open_directory(tmp_path_factory.mktemp("opening"))
     door.sql("CREATE TABLE t (k BIGINT, v STRING, d DECIMAL(9,2))")
     for statement in HISTORY:
@@ -44,7 +44,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Door:
     return door
 
 
-def test_every_version_from_its_files(lake: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_version_from_its_files(lake: SparkLake, monkeypatch: pytest.MonkeyPatch) -> None:
     table = lake.table("t")
     with lake.work() as work:
         expected = {v: _rows(work.query(f"SELECT * FROM t VERSION AS OF {v}")) for v in range(13)}
@@ -56,7 +56,7 @@ def test_every_version_from_its_files(lake: Door, monkeypatch: pytest.MonkeyPatc
         assert _rows(open_version(work, table, 12)) == expected[12]
 
 
-def test_rows_of_versions_looked_up(lake: Door) -> None:
+def test_rows_of_versions_looked_up(lake: SparkLake) -> None:
     table = lake.table("t")
     by_key, by_text = pa.array([3, 12, 45, 900], pa.int64()), pa.array(["v3", "?"])
     for version in (2, 3, 5, 7, 10, 12):
@@ -76,7 +76,7 @@ def test_rows_of_versions_looked_up(lake: Door) -> None:
             assert look_up(table, version, columns, column, values, nulls=nulls, most=few) is None
 
 
-def test_rows_that_cannot_be_looked_up_are_left_to_spark(door: Door) -> None:
+def test_rows_that_cannot_be_looked_up_are_left_to_spark(door: SparkLake) -> None:
     door.sql("CREATE TABLE g (k BIGINT, f DOUBLE, a ARRAY<INT>)")
     door.sql("INSERT INTO g VALUES (1, 0.5, array(1))")
     table = door.table("g")
@@ -96,7 +96,7 @@ def test_rows_that_cannot_be_looked_up_are_left_to_spark(door: Door) -> None:
 
 
 def test_files_of_one_size_are_told_apart(
-    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    door: SparkLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     door.sql("CREATE TABLE e (k BIGINT)")
     for first in range(100, 260, 20):
@@ -120,7 +120,7 @@ def test_files_of_one_size_are_told_apart(
         "CREATE TABLE p (k BIGINT, v STRING) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
     ],
 )
-def test_what_is_not_plain_is_left_to_delta(door: Door, statement: str) -> None:
+def test_what_is_not_plain_is_left_to_delta(door: SparkLake, statement: str) -> None:
     door.sql(statement)
     door.sql("INSERT INTO p VALUES (1, 'a'), (2, NULL)")
     assert not door.table("p").plain
@@ -129,7 +129,9 @@ def test_what_is_not_plain_is_left_to_delta(door: Door, statement: str) -> None:
         assert _rows(frame) == _rows(work.query("SELECT * FROM p"))
 
 
-def test_many_deleted_rows_are_left_to_delta(lake: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_deleted_rows_are_left_to_delta(
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(frames, "DELETED_AT_MOST", 19)
     with lake.work() as work:
         assert _rows(open_version(work, lake.table("t"), 2)) == _rows(
@@ -137,7 +139,7 @@ def test_many_deleted_rows_are_left_to_delta(lake: Door, monkeypatch: pytest.Mon
         )
 
 
-def test_the_log_counts_rows(lake: Door) -> None:
+def test_the_log_counts_rows(lake: SparkLake) -> None:
     root = lake.table("t").root
     assert root is not None
     for version in range(13):
@@ -152,5 +154,5 @@ def _rows(frame: Any) -> tuple[Any, list[str]]:
     return frame.schema.simpleString(), sorted(map(repr, frame.collect()))
 
 
-def _refuse(work: Work, table: Any, version: int) -> Any:
+def _refuse(work: Workspace, table: Any, version: int) -> Any:
     raise AssertionError(f"version {version} was left to Delta")

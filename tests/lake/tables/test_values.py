@@ -7,7 +7,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables import change_feed
 from belvedere.sql.names import quote
 from tests.lake.tables.feeds import changes
@@ -45,7 +45,7 @@ NESTED = {
 
 
 @pytest.fixture
-def lake(door: Door) -> Door:
+def lake(door: SparkLake) -> SparkLake:
     every = {**PLAIN, **NESTED}
     columns = ", ".join(f"{quote(c)} {kind}" for c, (kind, _) in every.items())
     door.sql(f"CREATE TABLE t (row INT, {columns})")
@@ -66,7 +66,9 @@ def texts(columns: list[str]) -> str:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-def test_values_survive_both_ways(lake: Door, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_survive_both_ways(
+    lake: SparkLake, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = {"spark.sql.session.timeZone": zone}
     columns = ["row", *PLAIN]
     table = lake.table("t")
@@ -83,7 +85,7 @@ def test_values_survive_both_ways(lake: Door, zone: str, monkeypatch: pytest.Mon
             assert Counter(map(tuple, got)) == Counter(map(tuple, expected))
 
 
-def test_timestamps_in_nanoseconds_are_left_to_spark(door: Door) -> None:
+def test_timestamps_in_nanoseconds_are_left_to_spark(door: SparkLake) -> None:
     setting = "spark.sql.parquet.outputTimestampType"
     door.sql("CREATE TABLE t (z TIMESTAMP, k INT)")
     door.spark.conf.set(setting, "INT96")
@@ -97,7 +99,7 @@ def test_timestamps_in_nanoseconds_are_left_to_spark(door: Door) -> None:
         assert changes(work, door.table("t"), 0, 1, ["k"]).rows == 1
 
 
-def test_nested_values_survive(lake: Door) -> None:
+def test_nested_values_survive(lake: SparkLake) -> None:
     columns = ["row", *NESTED]
     with lake.work() as work:
         found = changes(work, lake.table("t"), 0, 1, columns)
@@ -107,7 +109,7 @@ def test_nested_values_survive(lake: Door) -> None:
         assert Counter(map(tuple, got)) == Counter(map(tuple, expected))
 
 
-def test_types_read_from_the_log_are_those_spark_gives(lake: Door) -> None:
+def test_types_read_from_the_log_are_those_spark_gives(lake: SparkLake) -> None:
     lake.sql("ALTER TABLE t ADD COLUMN (c VARCHAR(3), u CHAR(2))")
     by_spark = lake.output_schema("SELECT * FROM t")
     assert list(lake.table("t").columns) == by_spark
@@ -116,7 +118,7 @@ def test_types_read_from_the_log_are_those_spark_gives(lake: Door) -> None:
     assert list(kinds.items()) == by_spark
 
 
-def test_rows_in_memory_arrive_whole_whatever_pieces_they_are_in(door: Door) -> None:
+def test_rows_in_memory_arrive_whole_whatever_pieces_they_are_in(door: SparkLake) -> None:
     some, none = pa.table({"k": [1, 2]}), pa.table({"k": pa.array([], pa.int64())})
     with door.work() as work:
         pieces = pa.concat_tables([none, some, none, some])

@@ -10,7 +10,7 @@ import sqlglot
 
 from belvedere.algebra.scalars import Scalar
 from belvedere.delta.stamps import FOREIGN_WRITE, VECTOR_LOST, Position, Stamp
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.writes import commits
 from belvedere.lake.writes.commits import create, merge, move, overwrite, read_stamp
 from belvedere.sql.merges import Merge
@@ -45,17 +45,17 @@ def stamp(refresh: int, version: int = 0) -> Stamp:
 
 
 @pytest.fixture
-def stored(door: Door) -> Door:
+def stored(door: SparkLake) -> SparkLake:
     with door.work() as w:
         create(w, "__bv_v", "SELECT id AS k, id * 2 AS n FROM range(1, 4)", stamp(1), {"a": "b"})
     return door
 
 
-def rows(door: Door) -> list[tuple[int, int]]:
+def rows(door: SparkLake) -> list[tuple[int, int]]:
     return sorted(tuple(r) for r in door.sql("SELECT k, n FROM __bv_v").collect())
 
 
-def test_a_new_stored_table_has_its_feed_its_stamp_and_no_vectors(stored: Door) -> None:
+def test_a_new_stored_table_has_its_feed_its_stamp_and_no_vectors(stored: SparkLake) -> None:
     table = stored.table("__bv_v")
     assert table.change_feed
     assert table.properties["delta.enableDeletionVectors"] == "false"
@@ -65,7 +65,7 @@ def test_a_new_stored_table_has_its_feed_its_stamp_and_no_vectors(stored: Door) 
 
 
 @pytest.mark.usefixtures("engine")
-def test_merge_deletes_updates_inserts_and_stamps_in_one_commit(stored: Door) -> None:
+def test_merge_deletes_updates_inserts_and_stamps_in_one_commit(stored: SparkLake) -> None:
     before = stored.table("__bv_v")
     source = (
         "SELECT 1L AS k, 0L AS n UNION ALL SELECT 2, 9 UNION ALL SELECT 7, 1 UNION ALL SELECT 8, 0"
@@ -78,7 +78,7 @@ def test_merge_deletes_updates_inserts_and_stamps_in_one_commit(stored: Door) ->
 
 
 @pytest.mark.usefixtures("engine")
-def test_an_empty_merge_still_moves_the_vector(stored: Door) -> None:
+def test_an_empty_merge_still_moves_the_vector(stored: SparkLake) -> None:
     with stored.work() as w:
         source = "SELECT 1L AS k, 0L AS n WHERE false"
         assert merge(w, "__bv_v", source, BY_KEY, stamp(2, 5)) == 0
@@ -86,7 +86,7 @@ def test_an_empty_merge_still_moves_the_vector(stored: Door) -> None:
 
 
 @pytest.mark.usefixtures("engine")
-def test_a_merge_that_meets_no_row_moves_the_vector(stored: Door) -> None:
+def test_a_merge_that_meets_no_row_moves_the_vector(stored: SparkLake) -> None:
     with stored.work() as w:
         assert merge(w, "__bv_v", "SELECT 77L AS k, 0L AS n", BY_KEY, stamp(2, 5)) == 0
     assert read_stamp(stored, "__bv_v").stamp == stamp(2, 5)
@@ -105,7 +105,7 @@ def test_two_writers_wait_for_each_other(tmp_path: Path) -> None:
         assert (tmp_path / ".belvedere" / "t.lock").exists()
 
 
-def test_a_move_changes_the_vector_and_no_row(stored: Door) -> None:
+def test_a_move_changes_the_vector_and_no_row(stored: SparkLake) -> None:
     before, id_ = rows(stored), stored.table("__bv_v").id
     with stored.work() as w:
         move(w, "__bv_v", stamp(2, 6))
@@ -126,7 +126,7 @@ VALUES = """SELECT * FROM VALUES
 
 
 @pytest.mark.usefixtures("engine")
-def test_overwrite_keeps_every_value_and_type(door: Door) -> None:
+def test_overwrite_keeps_every_value_and_type(door: SparkLake) -> None:
     with door.work() as w:
         create(w, "__bv_w", f"{VALUES} WHERE false", stamp(1))
         kinds = door.table("__bv_w").columns
@@ -141,7 +141,7 @@ def test_overwrite_keeps_every_value_and_type(door: Door) -> None:
 
 
 @pytest.mark.usefixtures("engine")
-def test_overwrite_replaces_rows_and_keeps_the_table(stored: Door) -> None:
+def test_overwrite_replaces_rows_and_keeps_the_table(stored: SparkLake) -> None:
     id_ = stored.table("__bv_v").id
     with stored.work() as w:
         overwrite(w, "__bv_v", "SELECT 10L, 20L", stamp(2))
@@ -153,7 +153,7 @@ def test_overwrite_replaces_rows_and_keeps_the_table(stored: Door) -> None:
 
 
 @pytest.mark.usefixtures("engine")
-def test_a_refresh_number_is_used_once(stored: Door) -> None:
+def test_a_refresh_number_is_used_once(stored: SparkLake) -> None:
     with stored.work() as w:
         merge(w, "__bv_v", "SELECT 3L AS k, 1L AS n", BY_KEY, stamp(2))
         with pytest.raises(Conflict, match="refreshed by someone else"):
@@ -171,7 +171,7 @@ def test_a_refresh_number_is_used_once(stored: Door) -> None:
         "ALTER TABLE __bv_v ADD COLUMN z INT",
     ],
 )
-def test_a_write_that_is_not_ours_is_noticed(stored: Door, statement: str) -> None:
+def test_a_write_that_is_not_ours_is_noticed(stored: SparkLake, statement: str) -> None:
     with stored.work() as w:
         merge(w, "__bv_v", "SELECT 3L AS k, 1L AS n", BY_KEY, stamp(2))
     stored.sql(statement)
@@ -179,7 +179,7 @@ def test_a_write_that_is_not_ours_is_noticed(stored: Door, statement: str) -> No
     assert (state.stamp, state.reason) == (None, FOREIGN_WRITE)
 
 
-def test_upkeep_leaves_the_vector_in_force(stored: Door) -> None:
+def test_upkeep_leaves_the_vector_in_force(stored: SparkLake) -> None:
     with stored.work() as w:
         merge(w, "__bv_v", "SELECT 3L AS k, 1L AS n", BY_KEY, stamp(2))
     stored.sql("OPTIMIZE __bv_v")
@@ -188,7 +188,7 @@ def test_upkeep_leaves_the_vector_in_force(stored: Door) -> None:
     assert read_stamp(stored, "__bv_v").stamp == stamp(2)
 
 
-def test_the_first_vector_survives_log_cleanup_and_a_later_one_is_missed(stored: Door) -> None:
+def test_the_first_vector_survives_log_cleanup_and_a_later_one_is_missed(stored: SparkLake) -> None:
     root = stored.table("__bv_v").root
     assert root is not None
     _clean_log(stored, keep_from=1)
@@ -199,7 +199,7 @@ def test_the_first_vector_survives_log_cleanup_and_a_later_one_is_missed(stored:
     assert read_stamp(stored, "__bv_v").reason == VECTOR_LOST
 
 
-def _clean_log(door: Door, keep_from: int) -> None:
+def _clean_log(door: SparkLake, keep_from: int) -> None:
     """What Delta does after the log's retention: commits before a checkpoint go."""
     from deltalake import DeltaTable
 

@@ -13,8 +13,8 @@ from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
-from belvedere.lake.offline import Shelf
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.offline import OfflineLake
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.writes.row_replacement import Exchange, by_delta_rs, exchange, undoing
 
 APP = "belvedere.test"
@@ -25,11 +25,11 @@ NEW = [(1, "a"), (4, "d"), (4, "d"), (None, "e")]
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Shelf:
+def lake(tmp_path: Path) -> OfflineLake:
     rows = pa.table({"n": [n for n, _ in OLD], "s": [s for _, s in OLD]})
     feed = {"delta.enableChangeDataFeed": "true"}
     write_deltalake(str(tmp_path / "t"), rows, configuration=feed)
-    return Shelf(tmp_path)
+    return OfflineLake(tmp_path)
 
 
 def stored(directory: Path) -> Counter[tuple[Any, ...]]:
@@ -37,7 +37,7 @@ def stored(directory: Path) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row.values()) for row in rows)
 
 
-def test_rows_go_with_all_their_copies_and_come_back(lake: Shelf) -> None:
+def test_rows_go_with_all_their_copies_and_come_back(lake: OfflineLake) -> None:
     did = Exchange(GONE, COME, APP, 1)
     exchange(lake, lake.table("t"), did, 0)
     assert stored(lake.directory) == Counter(NEW)
@@ -56,7 +56,7 @@ def test_rows_with_char_go_however_they_are_stored_and_read(tmp_path: Path) -> N
     feed = {"delta.enableChangeDataFeed": "true"}
     made = DeltaTable.create(str(tmp_path / "t"), Schema(fields), configuration=feed)
     write_deltalake(made, rows, mode="append")
-    lake = Shelf(tmp_path)
+    lake = OfflineLake(tmp_path)
     assert lake.table("t").declared == {"s": "char(3)"}
     gone = ({"n": 1, "s": "a  "}, {"n": 2, "s": "b"}, {"n": 3, "s": None})
     did = Exchange(gone, ({"n": 4, "s": "d"},), APP, 1)
@@ -67,14 +67,14 @@ def test_rows_with_char_go_however_they_are_stored_and_read(tmp_path: Path) -> N
     assert stored(tmp_path) == Counter([(1, "a"), (2, "b  "), (3, None)])
 
 
-def test_who_comes_in_between_is_a_conflict(lake: Shelf) -> None:
+def test_who_comes_in_between_is_a_conflict(lake: OfflineLake) -> None:
     DeltaTable(str(lake.directory / "t")).delete("n = 3")
     with pytest.raises(CommitFailedError):
         exchange(lake, lake.table("t"), Exchange(GONE, COME, APP, 1), 0)
     assert stored(lake.directory) == Counter(OLD) - Counter([(3, "c")])
 
 
-def test_what_someone_else_took_away_is_not_put_back(lake: Shelf) -> None:
+def test_what_someone_else_took_away_is_not_put_back(lake: OfflineLake) -> None:
     did = Exchange(GONE, COME, APP, 1)
     DeltaTable(str(lake.directory / "t")).delete("n = 3")
     by_delta_rs(lake.table("t"), did, 1)
@@ -85,7 +85,7 @@ def test_what_someone_else_took_away_is_not_put_back(lake: Shelf) -> None:
 
 
 @pytest.mark.spark
-def test_a_check_that_delta_rs_does_not_know_leaves_the_commit_to_spark(door: Door) -> None:
+def test_a_check_that_delta_rs_does_not_know_leaves_the_commit_to_spark(door: SparkLake) -> None:
     values = (
         "1 AS n, 'a' AS s, DATE '2024-02-29' AS d, 1.50BD AS p, X'00FF' AS b, true AS f, -0.0D AS x,"
         " TIMESTAMP '2024-01-02 03:04:05.678901' AS t"
@@ -116,7 +116,7 @@ def test_a_check_that_delta_rs_does_not_know_leaves_the_commit_to_spark(door: Do
     assert _bag(door) == Counter(map(_told, (r.asDict() for r in before)))
 
 
-def _bag(door: Door) -> Counter[str]:
+def _bag(door: SparkLake) -> Counter[str]:
     return Counter(_told(r.asDict()) for r in door.sql("SELECT * FROM t").collect())
 
 

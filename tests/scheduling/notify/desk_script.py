@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.scheduling.notify.subscriptions import Desk
 from belvedere.scheduling.serve.service import Answer
 
@@ -31,7 +31,7 @@ class Counting:
 
 start = time.time()
 steps = count()
-desk = Desk(Shelf(sys.argv[1]), Counting(), wall=lambda: start + 10.0 * next(steps))
+desk = Desk(OfflineLake(sys.argv[1]), Counting(), wall=lambda: start + 10.0 * next(steps))
 sys.stdout.write("ready\n")
 sys.stdout.flush()
 while True:

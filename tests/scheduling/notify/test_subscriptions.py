@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from belvedere.errors import Invalid
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.scheduling.notify import delivery
 from belvedere.scheduling.notify import subscriptions as module
 from belvedere.scheduling.notify.delivery import refuse_address
@@ -63,8 +63,8 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(small_lake.make(tmp_path / "lake"))
+def lake(tmp_path: Path) -> OfflineLake:
+    return OfflineLake(small_lake.make(tmp_path / "lake"))
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -79,10 +79,10 @@ def made(tmp_path: Path, **more: Any) -> Subscription:
     return Subscription("s", "owners", CONTENT, **{**receiver, **more})
 
 
-def test_a_schedule_tells_at_its_times_with_the_difference(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_schedule_reports_the_difference_at_its_times(lake: OfflineLake, tmp_path: Path) -> None:
     service, now = Fake(), [1000.0]
-    subscribe(shelf, made(tmp_path, every=60.0))
-    desk = Desk(shelf, service, wall=lambda: now[0])
+    subscribe(lake, made(tmp_path, every=60.0))
+    desk = Desk(lake, service, wall=lambda: now[0])
     assert desk.turn() == 1
     assert desk.turn() == 0
     service.content = [{"n": 2}]
@@ -99,10 +99,10 @@ def test_a_schedule_tells_at_its_times_with_the_difference(shelf: Shelf, tmp_pat
     assert second["vector"] == {"video": 0}
 
 
-def test_a_condition_tells_when_it_becomes_true(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_condition_tells_when_it_becomes_true(lake: OfflineLake, tmp_path: Path) -> None:
     service = Fake(value=False)
-    subscribe(shelf, made(tmp_path, when=CONDITION))
-    desk = Desk(shelf, service)
+    subscribe(lake, made(tmp_path, when=CONDITION))
+    desk = Desk(lake, service)
     told = []
     for value in (False, True, True, False, True):
         service.version += 1
@@ -113,11 +113,11 @@ def test_a_condition_tells_when_it_becomes_true(shelf: Shelf, tmp_path: Path) ->
 
 
 def test_a_value_tells_when_it_has_changed_enough_since_the_last_report(
-    shelf: Shelf, tmp_path: Path
+    lake: OfflineLake, tmp_path: Path
 ) -> None:
     service = Fake()
-    subscribe(shelf, made(tmp_path, when=CONDITION, changed=0.1))
-    desk = Desk(shelf, service)
+    subscribe(lake, made(tmp_path, when=CONDITION, changed=0.1))
+    desk = Desk(lake, service)
     told = []
     for value in (100, 105, 109, 110, 118, 121, 100):
         service.version += 1
@@ -128,11 +128,11 @@ def test_a_value_tells_when_it_has_changed_enough_since_the_last_report(
 
 @pytest.mark.parametrize("when", ["before the line", "within the line", "after the line"])
 def test_killed_anywhere_a_file_has_every_notification_once(
-    shelf: Shelf, tmp_path: Path, when: str, monkeypatch: pytest.MonkeyPatch
+    lake: OfflineLake, tmp_path: Path, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service, now = Fake(), [1000.0]
-    subscribe(shelf, made(tmp_path, every=60.0))
-    assert Desk(shelf, service, wall=lambda: now[0]).turn() == 1
+    subscribe(lake, made(tmp_path, every=60.0))
+    assert Desk(lake, service, wall=lambda: now[0]).turn() == 1
     real = module.deliver
 
     def killed(subscription: Subscription, message: Mapping[str, Any], **more: Any) -> None:
@@ -147,10 +147,10 @@ def test_killed_anywhere_a_file_has_every_notification_once(
     now[0] = 1061.0
     service.content = [{"n": 2}]
     with pytest.raises(Killed):
-        Desk(shelf, service, wall=lambda: now[0]).turn()
+        Desk(lake, service, wall=lambda: now[0]).turn()
     monkeypatch.setattr(module, "deliver", real)
     service.content = [{"n": 3}]
-    desk = Desk(shelf, service, wall=lambda: now[0])
+    desk = Desk(lake, service, wall=lambda: now[0])
     assert desk.turn() == 1
     assert desk.turn() == 0
     now[0] = 1200.0
@@ -162,7 +162,7 @@ def test_killed_anywhere_a_file_has_every_notification_once(
     assert found[2]["removed"] == [{"n": 2}]
 
 
-def test_a_command_gets_the_notification_and_is_tried_again(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_command_gets_the_notification_and_is_retried(lake: OfflineLake, tmp_path: Path) -> None:
     got, flag = tmp_path / "got", tmp_path / "flag"
     script = (
         "import os, pathlib, sys\n"
@@ -171,9 +171,9 @@ def test_a_command_gets_the_notification_and_is_tried_again(shelf: Shelf, tmp_pa
     )
     now, told = [1000.0], list[str]()
     subscribe(
-        shelf, made(tmp_path, every=3600.0, command=(sys.executable, "-c", script, "; rm -rf"))
+        lake, made(tmp_path, every=3600.0, command=(sys.executable, "-c", script, "; rm -rf"))
     )
-    desk = Desk(shelf, Fake(), wall=lambda: now[0], told=told.append)
+    desk = Desk(lake, Fake(), wall=lambda: now[0], told=told.append)
     assert desk.turn() == 0
     assert "ended with 3" in told[0]
     flag.touch()
@@ -186,13 +186,13 @@ def test_a_command_gets_the_notification_and_is_tried_again(shelf: Shelf, tmp_pa
 
 @pytest.mark.parametrize("receiver_of", ["webhook", "command"])
 def test_killed_after_it_was_sent_it_is_sent_again_under_the_same_identifier(
-    shelf: Shelf, tmp_path: Path, receiver_of: str, monkeypatch: pytest.MonkeyPatch
+    lake: OfflineLake, tmp_path: Path, receiver_of: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[tuple[str, Any]] = []
     how = {"webhook": "http://a/x"} if receiver_of == "webhook" else {"command": ("c",)}
     monkeypatch.setattr(delivery, "_post", lambda _, text, key: sent.append((key, text)))
     monkeypatch.setattr(delivery, "_run", lambda _, text, key: sent.append((key, text)))
-    subscribe(shelf, made(tmp_path, every=60.0, **how))
+    subscribe(lake, made(tmp_path, every=60.0, **how))
     service = Fake()
     real = module._save
 
@@ -203,17 +203,17 @@ def test_killed_after_it_was_sent_it_is_sent_again_under_the_same_identifier(
 
     monkeypatch.setattr(module, "_save", killed)
     with pytest.raises(Killed):
-        Desk(shelf, service, ["http://a"]).turn()
+        Desk(lake, service, ["http://a"]).turn()
     monkeypatch.setattr(module, "_save", real)
     service.content = [{"n": 9}]
-    assert Desk(shelf, service, ["http://a"]).turn() == 1
+    assert Desk(lake, service, ["http://a"]).turn() == 1
     first, second = sent
     assert first == second
     assert first[0] == "s-1"
 
 
 def test_what_takes_long_to_send_holds_nothing_up_and_is_sent_once(
-    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: OfflineLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let_go, sent = threading.Event(), list[str]()
 
@@ -222,10 +222,10 @@ def test_what_takes_long_to_send_holds_nothing_up_and_is_sent_once(
         sent.append(key)
 
     monkeypatch.setattr(delivery, "_run", slow)
-    subscribe(shelf, made(tmp_path, every=60.0, command=("c",)))
+    subscribe(lake, made(tmp_path, every=60.0, command=("c",)))
     now = [1000.0]
     with ThreadPoolExecutor(1) as apart:
-        desk = Desk(shelf, Fake(), wall=lambda: now[0], apart=apart)
+        desk = Desk(lake, Fake(), wall=lambda: now[0], apart=apart)
         for _ in range(3):
             now[0] += 100.0
             assert desk.turn() == 0  # on its way, and not begun again
@@ -235,22 +235,22 @@ def test_what_takes_long_to_send_holds_nothing_up_and_is_sent_once(
     assert (sent, desk.sending) == (["s-1"], {})
     now[0] += 100.0
     # Put down as arrived: whoever comes next goes on with the next.
-    assert Desk(shelf, Fake(), wall=lambda: now[0]).turn() == 1
+    assert Desk(lake, Fake(), wall=lambda: now[0]).turn() == 1
     assert sent == ["s-1", "s-2"]
 
 
-def test_a_condition_reads_tables_and_a_query_its_view(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_condition_reads_tables_and_a_query_its_view(lake: OfflineLake, tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="reads the view 'owners'"):
-        subscribe(shelf, made(tmp_path, when="SELECT count(*) FROM Owners"))
+        subscribe(lake, made(tmp_path, when="SELECT count(*) FROM Owners"))
     with pytest.raises(Invalid, match="does not read it"):
-        subscribe(shelf, replace(made(tmp_path, every=1.0), query="SELECT * FROM video"))
+        subscribe(lake, replace(made(tmp_path, every=1.0), query="SELECT * FROM video"))
     with pytest.raises(Invalid, match="syntax error"):
-        subscribe(shelf, made(tmp_path, when="SELECT count( FROM video"))
+        subscribe(lake, made(tmp_path, when="SELECT count( FROM video"))
     with pytest.raises(Invalid, match="vido"):
-        subscribe(shelf, made(tmp_path, when="SELECT count(*) FROM vido"))
-    assert subscriptions(shelf) == []
+        subscribe(lake, made(tmp_path, when="SELECT count(*) FROM vido"))
+    assert subscriptions(lake) == []
     some = "WITH owners AS (SELECT * FROM video) SELECT count(*) FROM owners"
-    subscribe(shelf, made(tmp_path, when=some))
+    subscribe(lake, made(tmp_path, when=some))
 
 
 @pytest.fixture
@@ -276,20 +276,20 @@ def receiver() -> Iterator[tuple[str, list[tuple[str, Any]]]]:
 
 
 def test_a_webhook_goes_only_where_it_may(
-    shelf: Shelf, tmp_path: Path, receiver: tuple[str, list[tuple[str, Any]]]
+    lake: OfflineLake, tmp_path: Path, receiver: tuple[str, list[tuple[str, Any]]]
 ) -> None:
     address, got = receiver
     told: list[str] = []
-    subscribe(shelf, made(tmp_path, every=60.0, webhook=f"{address}/hook"))
-    assert Desk(shelf, Fake(), told=told.append).turn() == 0
+    subscribe(lake, made(tmp_path, every=60.0, webhook=f"{address}/hook"))
+    assert Desk(lake, Fake(), told=told.append).turn() == 0
     assert "not allowed" in told[0]
     assert got == []
-    assert Desk(shelf, Fake(), allowed=[address]).turn() == 1
+    assert Desk(lake, Fake(), allowed=[address]).turn() == 1
     ((key, message),) = got
     assert key == message["id"] == "s-1"
-    unsubscribe(shelf, "s")
-    subscribe(shelf, made(tmp_path, every=60.0, webhook=f"{address}/moved"))
-    assert Desk(shelf, Fake(), allowed=[address], told=told.append).turn() == 0
+    unsubscribe(lake, "s")
+    subscribe(lake, made(tmp_path, every=60.0, webhook=f"{address}/moved"))
+    assert Desk(lake, Fake(), allowed=[address], told=told.append).turn() == 0
     assert "not delivered" in told[-1]
 
 
@@ -315,7 +315,7 @@ def test_addresses(url: str, allowed: list[str], may: bool) -> None:
             refuse_address(url, allowed)
 
 
-def test_what_is_no_subscription_is_refused(shelf: Shelf, tmp_path: Path) -> None:
+def test_what_is_no_subscription_is_refused(lake: OfflineLake, tmp_path: Path) -> None:
     for wrong in (
         {"every": 60.0, "when": "SELECT 1"},
         {},
@@ -326,10 +326,10 @@ def test_what_is_no_subscription_is_refused(shelf: Shelf, tmp_path: Path) -> Non
         with pytest.raises(Invalid):
             made(tmp_path, **wrong)  # type: ignore[arg-type]
     with pytest.raises(Invalid):
-        subscribe(shelf, Subscription("s", "none", CONTENT, every=1.0, jsonl="x"))
+        subscribe(lake, Subscription("s", "none", CONTENT, every=1.0, jsonl="x"))
     with pytest.raises(Invalid, match="no subscription"):
-        unsubscribe(shelf, "none")
-    assert subscriptions(shelf) == []
+        unsubscribe(lake, "none")
+    assert subscriptions(lake) == []
     for text in ("", "5", "1w", "0s", "-1h"):
         with pytest.raises(Invalid, match="not a time"):
             seconds(text)
@@ -338,45 +338,45 @@ def test_what_is_no_subscription_is_refused(shelf: Shelf, tmp_path: Path) -> Non
             percent(text)
 
 
-def test_a_condition_that_gives_no_number_is_told(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_condition_that_gives_no_number_is_told(lake: OfflineLake, tmp_path: Path) -> None:
     told: list[str] = []
-    subscribe(shelf, made(tmp_path, when=CONDITION))
-    assert Desk(shelf, Fake(value="many", version=1), told=told.append).turn() == 0
+    subscribe(lake, made(tmp_path, when=CONDITION))
+    assert Desk(lake, Fake(value="many", version=1), told=told.append).turn() == 0
     assert "gives 'many'" in told[0]
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.__name__)
 def test_a_damaged_subscription_is_told_and_the_others_are_served(
-    shelf: Shelf, tmp_path: Path, damage: Callable[[Path], None]
+    lake: OfflineLake, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     told = list[str]()
     for name in ("a", "b"):
-        subscribe(shelf, replace(made(tmp_path, every=60.0), id=name))
-    damage(shelf.directory / ".belvedere" / "subscription" / "a.state")
-    desk = Desk(shelf, Fake(), told=told.append)
+        subscribe(lake, replace(made(tmp_path, every=60.0), id=name))
+    damage(lake.directory / ".belvedere" / "subscription" / "a.state")
+    desk = Desk(lake, Fake(), told=told.append)
     assert (desk.turn(), desk.turn()) == (1, 0)
     assert [line["id"] for line in lines(tmp_path / "out.jsonl")] == ["b-1"]
-    assert [s.id for s in subscriptions(shelf)] == ["b"]
+    assert [s.id for s in subscriptions(lake)] == ["b"]
     # Told once, with what mends it.
     assert ["belvedere subscribe VIEW --name a" in text for text in told] == [True][: len(told)]
     assert len(told) == (0 if damage is gone else 1)
-    subscribe(shelf, replace(made(tmp_path, every=60.0), id="a"))
-    assert Desk(shelf, Fake()).turn() == 1
+    subscribe(lake, replace(made(tmp_path, every=60.0), id="a"))
+    assert Desk(lake, Fake()).turn() == 1
 
 
 @pytest.mark.parametrize("aside", [True, False], ids=["set aside", "where it was"])
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.__name__)
 def test_after_what_was_told_last_is_lost_no_identifier_is_used_again(
-    shelf: Shelf, tmp_path: Path, damage: Callable[[Path], None], aside: bool
+    lake: OfflineLake, tmp_path: Path, damage: Callable[[Path], None], aside: bool
 ) -> None:
     now, service = [1000.0], Fake()
-    subscribe(shelf, made(tmp_path, every=60.0))
-    assert Desk(shelf, service, wall=lambda: now[0]).turn() == 1
-    damage(shelf.directory / ".belvedere" / "notice" / "s.state")
+    subscribe(lake, made(tmp_path, every=60.0))
+    assert Desk(lake, service, wall=lambda: now[0]).turn() == 1
+    damage(lake.directory / ".belvedere" / "notice" / "s.state")
     if aside:
-        shelf.saves.set_aside_damaged()  # type: ignore[union-attr]
+        lake.saves.set_aside_damaged()  # type: ignore[union-attr]
     told = list[str]()
-    desk = Desk(shelf, service, wall=lambda: now[0], told=told.append)
+    desk = Desk(lake, service, wall=lambda: now[0], told=told.append)
     assert desk.turn() == 1
     now[0] += 100
     assert desk.turn() == 1
@@ -387,13 +387,13 @@ def test_after_what_was_told_last_is_lost_no_identifier_is_used_again(
     assert (second["added"], third["added"]) == ([{"n": 1}], [])
 
 
-def test_a_file_that_was_not_made_here_is_only_appended_to(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_file_made_elsewhere_is_only_appended_to(lake: OfflineLake, tmp_path: Path) -> None:
     target = tmp_path / "out.jsonl"
     target.write_text("theirs\nwithout an end")
-    subscribe(shelf, made(tmp_path, every=60.0))
+    subscribe(lake, made(tmp_path, every=60.0))
     now = [1000.0]
     for _ in range(2):
-        assert Desk(shelf, Fake(), wall=lambda: now[0]).turn() == 1
+        assert Desk(lake, Fake(), wall=lambda: now[0]).turn() == 1
         # What a kill left of a line stays as well: nobody knows whose it is.
         with target.open("a") as file:
             file.write('{"id": "s-')
@@ -405,7 +405,9 @@ def test_a_file_that_was_not_made_here_is_only_appended_to(shelf: Shelf, tmp_pat
 
 
 @pytest.mark.parametrize("what", ["a link", "a directory", "a pipe"])
-def test_what_is_no_file_is_not_written_and_told(shelf: Shelf, tmp_path: Path, what: str) -> None:
+def test_what_is_no_file_is_reported_not_written(
+    lake: OfflineLake, tmp_path: Path, what: str
+) -> None:
     target, other = tmp_path / "out.jsonl", tmp_path / "other"
     other.write_text("theirs")
     match what:
@@ -416,22 +418,22 @@ def test_what_is_no_file_is_not_written_and_told(shelf: Shelf, tmp_path: Path, w
         case _:
             os.mkfifo(target)
     told = list[str]()
-    subscribe(shelf, made(tmp_path, every=60.0))
-    assert Desk(shelf, Fake(), told=told.append).turn() == 0
+    subscribe(lake, made(tmp_path, every=60.0))
+    assert Desk(lake, Fake(), told=told.append).turn() == 0
     assert "not delivered" in told[0]
     assert other.read_text() == "theirs"
 
 
 @pytest.mark.soak
 def test_killed_for_real_at_any_moment_a_file_has_every_notification_once(
-    shelf: Shelf, tmp_path: Path
+    lake: OfflineLake, tmp_path: Path
 ) -> None:
     target = tmp_path / "out.jsonl"
-    subscribe(shelf, made(tmp_path, every=1.0))
+    subscribe(lake, made(tmp_path, every=1.0))
     script = Path(__file__).with_name("desk_script.py")
     for turn in range(15):
         process = subprocess.Popen(
-            [sys.executable, str(script), str(shelf.directory)], stdout=subprocess.PIPE, text=True
+            [sys.executable, str(script), str(lake.directory)], stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -440,7 +442,7 @@ def test_killed_for_real_at_any_moment_a_file_has_every_notification_once(
         process.wait(10)
         process.stdout.close()
     now = [time.time() + 1e6]
-    Desk(shelf, Fake(), wall=lambda: now[0]).turn()
+    Desk(lake, Fake(), wall=lambda: now[0]).turn()
     numbers = [line["number"] for line in lines(target)]
     assert len(numbers) > 15
     assert numbers == list(range(1, len(numbers) + 1))

@@ -20,10 +20,10 @@ from belvedere.api import Lake
 from belvedere.delta import tables
 from belvedere.delta.small_writes import writer_properties
 from belvedere.delta.statistics import misleads_spark
+from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.lake.spark_lake import open_directory
 from belvedere.lake.tables.frames import open_version
 from belvedere.memory import kinds
-from belvedere.sketches.capture.partitions import Bitmap, Partition
 from belvedere.sketches.use.rewrite import _needed
 from tests.reference import recorded
 

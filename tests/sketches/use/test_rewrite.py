@@ -19,11 +19,11 @@ from belvedere.algebra.walks import nodes
 from belvedere.analyses.intervals import Interval
 from belvedere.delta.stamps import Position
 from belvedere.errors import Unsupported
-from belvedere.lake.offline import Shelf
+from belvedere.joins.partitions import Partition
+from belvedere.lake.offline import OfflineLake
 from belvedere.sketches.capture import clustering
 from belvedere.sketches.capture.clustering import offered
 from belvedere.sketches.capture.partition_choice import best
-from belvedere.sketches.capture.partitions import Partition
 from belvedere.sketches.definition import Definition, Version, Watched
 from belvedere.sketches.safety.bounds import declared, recorded
 from belvedere.sketches.safety.evidence import Evidence
@@ -39,22 +39,22 @@ CUT_SALES = " WHERE (`price` >= 10 AND `price` < 30)"
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
+def shelf(tmp_path: Path) -> OfflineLake:
     """Sales in four files by price, and brands."""
     for start in (0, 10, 20, 30):
         rows = pa.table({"brand": ["a", "b"], "price": pa.array([start, start + 9], pa.int32())})
         write_deltalake(str(tmp_path / "sales"), rows, mode="append")
     write_deltalake(str(tmp_path / "brands"), pa.table({"brand": ["a", "b"]}))
-    return Shelf(tmp_path)
+    return OfflineLake(tmp_path)
 
 
-def over_sketch(shelf: Shelf, text: str) -> str:
+def over_sketch(shelf: OfflineLake, text: str) -> str:
     tables = {t: shelf.table(t) for t in ("sales", "brands")}
     version = Version({t: Position(f.id, 3) for t, f in tables.items()}, (KEPT,))
     return rewritten(shelf, Reading.through(text, version, [CUT], tables))
 
 
-def test_tables_are_read_at_their_versions_and_cut_ones_in_ranges(shelf: Shelf) -> None:
+def test_tables_are_read_at_their_versions_and_cut_ones_in_ranges(shelf: OfflineLake) -> None:
     sales, brands = (shelf.table(t).reference for t in ("sales", "brands"))
     cut, whole = SHOWN.format(sales, CUT_SALES), SHOWN.format(brands, "")
     cases = {
@@ -82,12 +82,12 @@ def test_tables_are_read_at_their_versions_and_cut_ones_in_ranges(shelf: Shelf) 
         "SELECT lake_0123456789ab.sales.brand FROM lake_0123456789ab.sales",
     ],
 )
-def test_what_cannot_be_rewritten_for_sure_is_left_alone(shelf: Shelf, text: str) -> None:
+def test_what_cannot_be_rewritten_for_sure_is_left_alone(shelf: OfflineLake, text: str) -> None:
     with pytest.raises(Unsupported):
         over_sketch(shelf, text)
 
 
-def test_files_without_rows_of_the_fragments_are_skipped(shelf: Shelf) -> None:
+def test_files_without_rows_of_the_fragments_are_skipped(shelf: OfflineLake) -> None:
     table = shelf.table("sales")
     found = skipped(table, table.version, CUT, KEPT)
     assert found is not None
@@ -97,7 +97,7 @@ def test_files_without_rows_of_the_fragments_are_skipped(shelf: Shelf) -> None:
 
 
 def test_clustering_is_offered_where_more_is_read_than_the_fragments_are(
-    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shelf: OfflineLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clustering, "_SMALLEST", 1)
     one = np.array([True, False, False, False, False])
@@ -165,7 +165,7 @@ def test_constraints_and_the_log_say_where_values_lie(tmp_path: Path) -> None:
         }
         write_deltalake(str(tmp_path / "t"), pa.table(rows), mode="append")
     write_deltalake(str(tmp_path / "t"), pa.table({"price": pa.nulls(2, pa.int32()), "long": [digits] * 2, "brand": ["a", "b"]}), mode="append")  # fmt: skip
-    table = Shelf(tmp_path).table("t")
+    table = OfflineLake(tmp_path).table("t")
     assert recorded(table, "price") == (7, 40)
     least, most = recorded(table, "long") or (0, 0)
     assert -digits * 2 < least <= -digits  # delta-rs recorded it as a double

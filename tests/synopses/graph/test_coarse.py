@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from benchmarks.coarse import A, B, C, Chain
+from benchmarks.synopsis.coarse_counts import A, B, C, Chain
 
 from tests.chances import by_chance
 

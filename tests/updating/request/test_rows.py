@@ -13,8 +13,9 @@ import pytest
 from deltalake import write_deltalake
 
 from belvedere.errors import Invalid
-from belvedere.lake.offline import Shelf
-from belvedere.updating.apply.updates import Update, run_check, typed_rows
+from belvedere.lake.offline import OfflineLake
+from belvedere.updating.request.view_updates import ViewUpdate, typed_rows
+from belvedere.updating.side_effects.check_update import check_in_mode
 from belvedere.updating.state import Held, built
 
 DAY = datetime.date(2021, 1, 2)
@@ -29,15 +30,15 @@ TYPES = {
 }  # fmt: skip
 
 
-def held(directory: Path, query: str = QUERY) -> tuple[Shelf, Held]:
+def held(directory: Path, query: str = QUERY) -> tuple[OfflineLake, Held]:
     none = pa.table({name: pa.array([], kind) for name, kind in TYPES.items()})
     write_deltalake(str(directory / "t"), none)
-    lake = Shelf(directory)
+    lake = OfflineLake(directory)
     return lake, built(lake, {"name": "v", "query": query, "root": None, "percent": 0.0})
 
 
 @pytest.fixture(scope="module")
-def view(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shelf, Held]:
+def view(tmp_path_factory: pytest.TempPathFactory) -> tuple[OfflineLake, Held]:
     return held(tmp_path_factory.mktemp("lake"))
 
 
@@ -57,9 +58,9 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shelf, Held]:
     ],
 )
 def test_what_is_a_value_of_a_type_is_taken(
-    view: tuple[Shelf, Held], column: str, value: Any, taken: Any
+    view: tuple[OfflineLake, Held], column: str, value: Any, taken: Any
 ) -> None:
-    assert typed_rows(view[1], [{**GOOD, column: value}])[0].values[column] == taken
+    assert typed_rows(view[1].shape, [{**GOOD, column: value}])[0].values[column] == taken
 
 
 @pytest.mark.parametrize(
@@ -72,10 +73,10 @@ def test_what_is_a_value_of_a_type_is_taken(
     ],
 )  # fmt: skip
 def test_what_would_become_another_value_is_refused(
-    view: tuple[Shelf, Held], column: str, value: Any
+    view: tuple[OfflineLake, Held], column: str, value: Any
 ) -> None:
     with pytest.raises(Invalid) as refused:
-        typed_rows(view[1], [{**GOOD, column: value}])
+        typed_rows(view[1].shape, [{**GOOD, column: value}])
     assert refused.value.reason == "TYPE"
     assert refused.value.detail
     assert refused.value.hint
@@ -95,28 +96,31 @@ def test_what_would_become_another_value_is_refused(
     ],
 )
 def test_what_is_no_row_is_refused(
-    view: tuple[Shelf, Held], asked: dict[str, Any], reason: str
+    view: tuple[OfflineLake, Held], asked: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
         check(view, **asked)
     assert refused.value.reason == reason
 
 
-def check(view: tuple[Shelf, Held], **asked: Any) -> None:
-    wanted = Update.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
-    run_check(*view, wanted, "AUTO")
+def check(view: tuple[OfflineLake, Held], **asked: Any) -> None:
+    wanted = ViewUpdate.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
+    check_in_mode(*view, wanted, "AUTO")
 
 
-def test_a_mode_that_is_none_is_refused(view: tuple[Shelf, Held]) -> None:
+def test_a_mode_that_is_none_is_refused(view: tuple[OfflineLake, Held]) -> None:
     with pytest.raises(Invalid, match="no mode"):
-        run_check(*view, Update.of(GOOD, None, None), None)  # type: ignore[arg-type]
+        check_in_mode(*view, ViewUpdate.of(GOOD, None, None), None)  # type: ignore[arg-type]
 
 
 def test_columns_that_show_one_column_have_one_value(tmp_path: Path) -> None:
     lake, twice = held(tmp_path, "SELECT n, n AS m, text FROM t")
     bad = {"n": 1, "m": 2, "text": "t"}
-    for asked in (Update.of(bad, None, None), Update.of(None, bad, None)):
+    for asked in (ViewUpdate.of(bad, None, None), ViewUpdate.of(None, bad, None)):
         with pytest.raises(Invalid, match="cannot be in one row") as refused:
-            run_check(lake, twice, asked, "AUTO")
+            check_in_mode(lake, twice, asked, "AUTO")
         assert refused.value.reason == "CONTRADICTION"
-    assert run_check(lake, twice, Update.of({**bad, "m": 1}, None, None), "AUTO").possible == "yes"
+    assert (
+        check_in_mode(lake, twice, ViewUpdate.of({**bad, "m": 1}, None, None), "AUTO").possible
+        == "yes"
+    )

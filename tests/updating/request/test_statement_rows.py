@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.sql.statements.views import WriteKind
-from belvedere.updating.apply.updates import Update
-from belvedere.updating.request.statement_rows import requested
+from belvedere.sql.statements.spark import WriteKind
+from belvedere.updating.request.statement_rows import update_of_statement
+from belvedere.updating.request.view_updates import ViewUpdate
 
 COLUMNS = [("line", "int"), ("item", "string")]
 
@@ -33,7 +33,7 @@ class Frame:
         return self.rows
 
 
-class Door:
+class SparkLake:
     """Answers every query with the same rows, and knows what was asked."""
 
     def __init__(self, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
@@ -44,12 +44,12 @@ class Door:
         return self.frame
 
 
-def ask(text: str, columns: list[str], *rows: tuple[Any, ...]) -> tuple[Update, str]:
+def ask(text: str, columns: list[str], *rows: tuple[Any, ...]) -> tuple[ViewUpdate, str]:
     door, kind = (
-        Door(columns, list(rows)),
+        SparkLake(columns, list(rows)),
         WriteKind(text.replace("WITH q AS (SELECT 1) ", "").split()[0]),
     )
-    found = requested(door, "`v`", COLUMNS, kind, text)  # type: ignore[arg-type]
+    found = update_of_statement(door, "`v`", COLUMNS, kind, text)  # type: ignore[arg-type]
     return found, door.asked
 
 

@@ -12,37 +12,43 @@ import pytest
 
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.sql.statements.updatable_views import CreateUpdatable
 from belvedere.storage.locks import Conflict
 from belvedere.updating import kind
 from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.state import KIND
 from belvedere.updating.summary.in_tables import creation
-from belvedere.updating.summary.in_tables.creation import MAKING, noted, take_away
-from tests.updating.shelf_lake import QUERY, make
+from belvedere.updating.summary.in_tables.creation import (
+    UNFINISHED,
+    drop_unfinished,
+    recorded_creation,
+)
+from tests.updating.offline_lake import QUERY, make
 
 Dropped = list[tuple[str, list[str]]]
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Shelf:
-    return Shelf(make(tmp_path))
+def lake(tmp_path: Path) -> OfflineLake:
+    return OfflineLake(make(tmp_path))
 
 
 @pytest.fixture
 def dropped(monkeypatch: pytest.MonkeyPatch) -> Dropped:
     found: Dropped = []
-    monkeypatch.setattr(creation.parts, "drop", lambda _, name, some: found.append((name, some)))
+    monkeypatch.setattr(
+        creation.parts, "drop_parts", lambda _, name, some: found.append((name, some))
+    )
     return found
 
 
-def killed(lake: Shelf, name: str) -> None:
-    the_saves(lake).save(MAKING, name, {"pieces": [f"{name}_summary_k_0"]}, {}, {})
+def killed(lake: OfflineLake, name: str) -> None:
+    the_saves(lake).save(UNFINISHED, name, {"pieces": [f"{name}_summary_k_0"]}, {}, {})
 
 
 @contextmanager
-def locked_elsewhere(lake: Shelf, name: str) -> Iterator[None]:
+def locked_elsewhere(lake: OfflineLake, name: str) -> Iterator[None]:
     """Someone else holds the lock of a view."""
     there, done = threading.Event(), threading.Event()
 
@@ -61,7 +67,7 @@ def locked_elsewhere(lake: Shelf, name: str) -> Iterator[None]:
         other.join()
 
 
-def is_locked(lake: Shelf, name: str) -> bool:
+def is_locked(lake: OfflineLake, name: str) -> bool:
     """Whether another thread would find a view locked."""
     found: list[bool] = []
 
@@ -79,54 +85,56 @@ def is_locked(lake: Shelf, name: str) -> bool:
 
 
 def test_what_a_killed_creation_left_is_dropped_with_its_note(
-    lake: Shelf, dropped: Dropped
+    lake: OfflineLake, dropped: Dropped
 ) -> None:
     killed(lake, "v")
-    take_away(lake)
+    drop_unfinished(lake)
     assert dropped == [("v", ["v_summary_k_0"])]
-    take_away(lake)
+    drop_unfinished(lake)
     assert len(dropped) == 1
-    assert not the_saves(lake).names(MAKING)
+    assert not the_saves(lake).names(UNFINISHED)
 
 
-def test_of_a_view_that_was_saved_only_the_note_goes(lake: Shelf, dropped: Dropped) -> None:
+def test_of_a_view_that_was_saved_only_the_note_goes(lake: OfflineLake, dropped: Dropped) -> None:
     killed(lake, "contacts")
-    take_away(lake)
+    drop_unfinished(lake)
     assert not dropped
-    assert not the_saves(lake).names(MAKING)
+    assert not the_saves(lake).names(UNFINISHED)
 
 
-def test_what_another_process_is_making_is_left_to_it(lake: Shelf, dropped: Dropped) -> None:
+def test_what_another_process_is_making_is_left_to_it(lake: OfflineLake, dropped: Dropped) -> None:
     killed(lake, "v")
     with locked_elsewhere(lake, "v"):
-        take_away(lake)
+        drop_unfinished(lake)
     assert not dropped
-    assert the_saves(lake).names(MAKING) == ["v"]
+    assert the_saves(lake).names(UNFINISHED) == ["v"]
 
 
-def test_the_note_stands_while_a_summary_is_made_and_goes_when_that_fails(lake: Shelf) -> None:
+def test_the_note_stands_while_a_summary_is_made_and_goes_when_that_fails(
+    lake: OfflineLake,
+) -> None:
     seen: list[Any] = []
 
     def interrupted() -> None:
-        with noted(lake, "v", ["v_summary_k_0"]):
-            seen.append(the_saves(lake).head(MAKING, "v").definition["pieces"])
+        with recorded_creation(lake, "v", ["v_summary_k_0"]):
+            seen.append(the_saves(lake).head(UNFINISHED, "v").definition["pieces"])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert seen == [["v_summary_k_0"]]
-    assert not the_saves(lake).names(MAKING)
+    assert not the_saves(lake).names(UNFINISHED)
 
 
 @pytest.mark.parametrize("summary", [False, True])
 def test_a_view_is_checked_for_its_name_made_and_saved_under_its_lock(
-    lake: Shelf, monkeypatch: pytest.MonkeyPatch, summary: bool
+    lake: OfflineLake, monkeypatch: pytest.MonkeyPatch, summary: bool
 ) -> None:
     seen: list[tuple[bool, list[str]]] = []
     built = kind.built
 
     def watched(door: Any, definition: Any) -> Any:
-        seen.append((is_locked(lake, "v"), the_saves(lake).names(MAKING)))
+        seen.append((is_locked(lake, "v"), the_saves(lake).names(UNFINISHED)))
         return built(door, definition)
 
     monkeypatch.setattr(kind, "built", watched)
@@ -137,6 +145,6 @@ def test_a_view_is_checked_for_its_name_made_and_saved_under_its_lock(
     assert seen == [(True, ["v"] if summary else [])]
     assert "v" in views.names()
     assert not is_locked(lake, "v")
-    assert not the_saves(lake).names(MAKING)
+    assert not the_saves(lake).names(UNFINISHED)
     with pytest.raises(Invalid, match="exists already"):
         views._create(create)

@@ -16,7 +16,7 @@ from belvedere.lake.records.journal import JOURNAL, SCHEMA_NAME, LocalJournal, R
 from belvedere.sql.names import literal, quote
 
 if TYPE_CHECKING:
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 _PROPERTIES = {
     "delta.autoOptimize.autoCompact": "true",
@@ -27,7 +27,7 @@ _PROPERTIES = {
 class CatalogJournal:
     """The table `belvedere.refreshes` of the catalog in use; on local disk delta-rs writes it."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: SparkLake) -> None:
         self.trouble = ""
         self._door = door
         self._made: dict[str, LocalJournal | None] = {}

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from belvedere.delta.stamps import Vector, vector_of, vector_record
 from belvedere.errors import BelvedereError
-from belvedere.storage.locks import LONGEST, lock
+from belvedere.storage.locks import LOCK_TIMEOUT, lock
 from belvedere.storage.private_files import (
     LOCK_DIRECTORY,
     USES,
@@ -205,7 +205,7 @@ class Saves:
             remove(path.with_suffix(".draft"))
 
     def locked(
-        self, kind: str, name: str, timeout: float = LONGEST
+        self, kind: str, name: str, timeout: float = LOCK_TIMEOUT
     ) -> AbstractContextManager[None]:
         """Hold the lock of a state: whoever loads it to change it holds it from load to save."""
         return lock(self.home / f"{kind}-{quote(name, safe='')}", timeout)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from belvedere.delta import tables
 from belvedere.errors import BelvedereError, Unsupported
-from belvedere.lake.spark_lake import Door, open_directory
+from belvedere.lake.spark_lake import SparkLake, open_directory
 from belvedere.sql.names import database_name, quote
 from belvedere.storage.locks import holds, lock, lock_file
 from belvedere.storage.private_files import LOCK_DIRECTORY, remove
@@ -26,7 +26,7 @@ _SCRATCH = "scratch-"
 
 
 @contextmanager
-def scratch(door: Door, names: Collection[str]) -> Iterator[Door]:
+def scratch(door: SparkLake, names: Collection[str]) -> Iterator[SparkLake]:
     """A lake with copies of these tables, gone at the end."""
     if door.directory is None:
         raise Unsupported(

@@ -17,16 +17,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 from pyspark.sql.types import DecimalType, StructField, StructType
 
+from belvedere.algebra.types import parse
 from belvedere.delta.schema_types import CHAR_AS_BY_DEFAULT
 from belvedere.lake.sessions.errors import translated
 from belvedere.lake.sessions.session import DATES_AS_THEY_ARE
-from belvedere.memory.kinds import digits, is_decimal, is_exact
+from belvedere.memory.kinds import digits, is_exact
 from belvedere.memory.plans import Rows
 from belvedere.sql.names import STORED_PREFIX, quote
 from belvedere.sql.render import SIGN
 
 if TYPE_CHECKING:
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 # What Spark needs to read our SQL as we wrote it, and delta-rs to read what Spark wrote.
 _OURS = {
@@ -84,7 +85,7 @@ class OwnSession:
         self.writing = threading.RLock()
 
 
-class Work:
+class Workspace:
     """Temporary views and cached data in a session, dropped at the end.
 
     The session is opened when something first needs it: work in memory needs none.
@@ -93,7 +94,10 @@ class Work:
     _numbers = itertools.count(1)
 
     def __init__(
-        self, door: Door, opening: Callable[[], Session | OwnSession], settings: Mapping[str, str]
+        self,
+        door: SparkLake,
+        opening: Callable[[], Session | OwnSession],
+        settings: Mapping[str, str],
     ) -> None:
         self.door = door
         self._opening, self._settings = opening, settings
@@ -210,7 +214,7 @@ _TYPES = {
 
 
 def _type(kind: str) -> spark_types.DataType:
-    return DecimalType(*digits(kind)) if is_decimal(kind) else _TYPES[kind]
+    return DecimalType(*digits(kind)) if parse(kind).is_decimal else _TYPES[kind]
 
 
 def branch(spark: SparkSession) -> SparkSession:

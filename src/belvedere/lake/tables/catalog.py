@@ -25,13 +25,13 @@ from belvedere.sql.names import STORED_PREFIX, admissible, dotted, literal, part
 from belvedere.storage.locks import lock
 
 if TYPE_CHECKING:
-    from belvedere.lake.sessions.workspace import Work
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.sessions.workspace import Workspace
+    from belvedere.lake.spark_lake import SparkLake
 
 _naming = threading.Lock()
 
 
-def register(door: Door) -> None:
+def register(door: SparkLake) -> None:
     """Make every Delta table of the lake's directory known to Spark by its name."""
     from pyspark.errors import PySparkException
 
@@ -47,7 +47,7 @@ def register(door: Door) -> None:
                 _register(door, name, root)
 
 
-def _register(door: Door, name: str, root: Path) -> None:
+def _register(door: SparkLake, name: str, root: Path) -> None:
     if admissible(name):
         door.sql(
             f"CREATE TABLE IF NOT EXISTS {quote(name)} USING delta LOCATION {literal(str(root))}"
@@ -57,7 +57,7 @@ def _register(door: Door, name: str, root: Path) -> None:
         frame.createOrReplaceTempView(quote(name))
 
 
-def create_table(w: Work, name: str, query: str, properties: Mapping[str, str]) -> None:
+def create_table(w: Workspace, name: str, query: str, properties: Mapping[str, str]) -> None:
     """A table with the rows of a query; what is read from it can be followed."""
     pairs = {tables.CHANGE_FEED: "true", **properties}
     listed = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in pairs.items())
@@ -66,7 +66,7 @@ def create_table(w: Work, name: str, query: str, properties: Mapping[str, str]) 
         w.door.registered.add(name.lower())
 
 
-def create_view(door: Door, name: str, sql: str) -> None:
+def create_view(door: SparkLake, name: str, sql: str) -> None:
     """Put a query under a name, in place of a view of that name; Invalid over a table."""
     if door.directory is not None and tables.table_directory(door.directory, name) is not None:
         raise Invalid(
@@ -75,7 +75,7 @@ def create_view(door: Door, name: str, sql: str) -> None:
     door.sql(f"CREATE OR REPLACE {_kind(name)}VIEW {_view_name(name)} AS {sql}")
 
 
-def drop_view(door: Door, name: str) -> None:
+def drop_view(door: SparkLake, name: str) -> None:
     """Take a view away; nothing happens if there is none."""
     if _kind(name):
         door.spark.catalog.dropTempView(name)
@@ -83,7 +83,7 @@ def drop_view(door: Door, name: str) -> None:
         door.sql(f"DROP VIEW IF EXISTS {_view_name(name)}")
 
 
-def drop_table(door: Door, name: str) -> None:
+def drop_table(door: SparkLake, name: str) -> None:
     """Take a table away, in an embedded lake with its files: they would come back otherwise."""
     if door.directory is None:
         door.sql(f"DROP TABLE {dotted(name)}")
@@ -103,7 +103,7 @@ def drop_table(door: Door, name: str) -> None:
         door.registered.discard(root.name)
 
 
-def stored(door: Door) -> list[str]:
+def stored(door: SparkLake) -> list[str]:
     """The tables that hold the state of views, by name."""
     if door.directory is not None:
         return stored_in(door.directory)
@@ -113,7 +113,7 @@ def stored(door: Door) -> list[str]:
 
 
 @contextmanager
-def named_journal(door: Door, schema: Schema) -> Iterator[None]:
+def named_journal(door: SparkLake, schema: Schema) -> Iterator[None]:
     """While it lasts, Spark knows the journal of an embedded lake by its name.
 
     Lakes of one process share Spark's catalog, in which the name is one: a query means the lake

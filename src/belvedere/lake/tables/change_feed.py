@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from belvedere.algebra.scalars import Scalar, condition
+from belvedere.algebra.types import VARIANT, MapType, StringType, Type, parse
 from belvedere.analyses.spans import Spans
 from belvedere.delta import log
 from belvedere.delta.readability import spans
@@ -41,7 +42,7 @@ from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
 
 if TYPE_CHECKING:
-    from belvedere.lake.sessions.workspace import Work
+    from belvedere.lake.sessions.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,10 @@ class Feed:
         self._kinds = _kinds(table, columns)
         self._commits = self._log()
         self._raw: pa.Table | None = None
-        self._frames: dict[Work, DataFrame] = {}
+        self._frames: dict[Workspace, DataFrame] = {}
         self._busy = threading.Lock()
 
-    def net(self, work: Work, columns: Sequence[str]) -> Changes:
+    def net(self, work: Workspace, columns: Sequence[str]) -> Changes:
         """The changes of some of the columns, under a name of their own."""
         kinds = _kinds(self.table, columns)
         if self._nothing():
@@ -102,11 +103,11 @@ class Feed:
             return True
         return self._commits is not None and not any(c.changes_data for c in self._commits)
 
-    def _from_spark(self, work: Work, kinds: dict[str, str]) -> Changes:
+    def _from_spark(self, work: Workspace, kinds: dict[str, str]) -> Changes:
         inserts = True if self._commits is not None and all_inserts(self._commits) else None
         return Changes(cache(lambda: self._registered(work, kinds)), None, inserts)
 
-    def _from_arrow(self, work: Work, kinds: dict[str, str]) -> Changes | None:
+    def _from_arrow(self, work: Workspace, kinds: dict[str, str]) -> Changes | None:
         """The changes without Spark; None where they are large, or not for Arrow to read."""
         if self._commits is None or not kinds.keys() <= self._kinds.keys():
             return None
@@ -142,13 +143,13 @@ class Feed:
         except (Declined, pa.ArrowInvalid):  # what overflows is for Spark, too
             return rows
 
-    def _registered(self, work: Work, kinds: dict[str, str]) -> str:
+    def _registered(self, work: Workspace, kinds: dict[str, str]) -> str:
         """A view of Spark's feed: nobody plans it who then computes everything again."""
         listed = [*(quote(c) for c in kinds), SIGN]
         with self._busy:  # views that are refreshed side by side share it
             return work.register("changes", self._frame(work, kinds).selectExpr(*listed))
 
-    def _frame(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+    def _frame(self, work: Workspace, kinds: dict[str, str]) -> DataFrame:
         wide = {c: kind for c, kind in self._kinds.items() if _comparable(kind)}
         if not kinds.keys() <= wide.keys():
             return self._kept(work, kinds)
@@ -156,7 +157,7 @@ class Feed:
             self._frames[work] = self._kept(work, wide)
         return self._frames[work]
 
-    def _kept(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+    def _kept(self, work: Workspace, kinds: dict[str, str]) -> DataFrame:
         """The net change, computed once."""
         if self._commits is not None and too_long_to_tell(self._commits):
             return work.keep(_net(work, self._from_versions(work, kinds), kinds))
@@ -168,7 +169,7 @@ class Feed:
                 raise
             return work.keep(_net(work, self._from_versions(work, kinds), kinds))
 
-    def _fed(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+    def _fed(self, work: Workspace, kinds: dict[str, str]) -> DataFrame:
         found = [(self.old + 1, self.new)] if self._commits is None else spans(self._commits)
         read = [*(quote(c) for c in kinds), "_change_type"]
         feeds = (remote.feed(work.spark, self.table, *span) for span in found)
@@ -178,7 +179,7 @@ class Feed:
         parts = (each.selectExpr(*read) for each in feeds)
         return reduce(DataFrame.unionAll, parts)
 
-    def _from_versions(self, work: Work, kinds: dict[str, str]) -> DataFrame:
+    def _from_versions(self, work: Workspace, kinds: dict[str, str]) -> DataFrame:
         return difference(work, self.table, self.old, self.new, self._commits or (), list(kinds))
 
 
@@ -196,12 +197,12 @@ def _kinds(table: Table, columns: Sequence[str]) -> dict[str, str]:
     return dict(known[c.lower()] for c in columns)
 
 
-def _empty(work: Work, kinds: dict[str, str]) -> Changes:
+def _empty(work: Workspace, kinds: dict[str, str]) -> Changes:
     shape = [*kinds.items(), (SIGN, "bigint")]
     return Changes(cache(lambda: work.register("changes", work.empty(shape))), 0, True)
 
 
-def _net(work: Work, feed: DataFrame, kinds: dict[str, str]) -> DataFrame:
+def _net(work: Workspace, feed: DataFrame, kinds: dict[str, str]) -> DataFrame:
     raw = work.register("feed", feed)
     shown = [f"{_value(name, kind)} AS {quote(name)}" for name, kind in kinds.items()]
     keys = [key for name, kind in kinds.items() for key in _keys(name, kind)]
@@ -215,7 +216,7 @@ def _net(work: Work, feed: DataFrame, kinds: dict[str, str]) -> DataFrame:
 
 def _value(name: str, kind: str) -> str:
     """A column of the result: a member of the group where Spark's grouping rewrites the key."""
-    return f"any_value({quote(name)})" if _rewritten(kind) else quote(name)
+    return f"any_value({quote(name)})" if _is_rewritten(parse(kind)) else quote(name)
 
 
 def _keys(name: str, kind: str) -> list[str]:
@@ -226,20 +227,30 @@ def _keys(name: str, kind: str) -> list[str]:
             f"changes of column {name!r}: values of its type cannot be compared",
             reason="UNCOMPARABLE_TYPE",
         )
-    if kind.startswith("map<"):
+    type_ = parse(kind)
+    if isinstance(type_, MapType):
         # Grouping by a map turns NULL values in it into zeros (Spark 4.2).
-        column, kind = f"map_entries({column})", kind.removeprefix("map<")
-    if kind in ("float", "double"):
+        column = f"map_entries({column})"
+    if type_.is_float:
         return [column, f"IF({column} = 0, CAST({column} AS STRING), NULL)"]
-    if kind.startswith("string collate"):
+    if isinstance(type_, StringType) and type_.collation:
         return [f"collate({column}, 'UTF8_BINARY')"]
     # Grouping takes -0.0 for 0.0 inside arrays and structs too; as text they differ.
-    return [column, f"to_json(struct({column}))"] if _rewritten(kind) else [column]
+    rewritten = any(map(_is_rewritten, type_.parts))
+    return [column, f"to_json(struct({column}))"] if rewritten else [column]
 
 
 def _comparable(kind: str) -> bool:
-    return "variant" not in kind and "map<" not in kind.removeprefix("map<")
+    type_ = parse(kind)
+    below = (inner for part in type_.parts for inner in part.nested)
+    return VARIANT not in type_.nested and not any(isinstance(i, MapType) for i in below)
 
 
-def _rewritten(kind: str) -> bool:
-    return any(word in kind for word in ("float", "double", "collate", "map<"))
+def _is_rewritten(type_: Type) -> bool:
+    """Whether Spark's grouping may change a value of a type to one that is equal to it."""
+    return any(
+        inner.is_float
+        or isinstance(inner, MapType)
+        or (isinstance(inner, StringType) and inner.collation)
+        for inner in type_.nested
+    )

@@ -15,7 +15,7 @@ from belvedere.errors import Invalid
 from belvedere.sql.names import quote
 
 if TYPE_CHECKING:
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
 
 KEY_PROPERTY = "belvedere.key"
 FOREIGN_KEYS_PROPERTY = "belvedere.foreign_keys"
@@ -31,7 +31,7 @@ class ForeignKey:
     parent_columns: tuple[str, ...]
 
 
-def declare_key(door: Door, name: str, columns: Sequence[str]) -> Table:
+def declare_key(door: SparkLake, name: str, columns: Sequence[str]) -> Table:
     """Declare that no two rows agree on these columns and none of them is NULL."""
     table = door.table(name)
     exact = _exact(table, columns)
@@ -48,7 +48,7 @@ def declare_key(door: Door, name: str, columns: Sequence[str]) -> Table:
 
 
 def declare_foreign_key(
-    door: Door, name: str, columns: Sequence[str], parent: str, parent_columns: Sequence[str]
+    door: SparkLake, name: str, columns: Sequence[str], parent: str, parent_columns: Sequence[str]
 ) -> Table:
     """Declare that rows whose columns are not NULL have a row of the parent with these values."""
     table, other = door.table(name), door.table(parent)
@@ -88,7 +88,7 @@ def foreign_keys(table: Table) -> tuple[ForeignKey, ...]:
     )
 
 
-def _store(door: Door, table: Table, keys: Sequence[ForeignKey]) -> None:
+def _store(door: SparkLake, table: Table, keys: Sequence[ForeignKey]) -> None:
     text = json.dumps(
         [
             {"columns": k.columns, "parent": k.parent, "parent_columns": k.parent_columns}
@@ -113,7 +113,7 @@ def _exact(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(names[c.lower()] for c in columns)
 
 
-def _refuse(door: Door, offenders_sql: str, message: str, why: str) -> None:
+def _refuse(door: SparkLake, offenders_sql: str, message: str, why: str) -> None:
     rows = door.sql(f"{offenders_sql} LIMIT {_EXAMPLES}").collect()
     if rows:
         examples = "; ".join(str(tuple(row)) for row in rows)

@@ -24,7 +24,7 @@ from belvedere.delta.tables import Table
 from belvedere.sql.names import literal, quote
 
 if TYPE_CHECKING:
-    from belvedere.lake.sessions.workspace import Work
+    from belvedere.lake.sessions.workspace import Workspace
 
 DELETED_AT_MOST = 100_000
 """Delta's own filter costs about a second for six million rows; to hand out so many places, half of it."""
@@ -34,7 +34,7 @@ _ROW_BITS, _FILE_BITS = 30, 33
 
 
 def open_version(
-    work: Work, table: Table, version: int, needed: Callable[[File], bool] | None = None
+    work: Workspace, table: Table, version: int, needed: Callable[[File], bool] | None = None
 ) -> DataFrame:
     """The rows of a version; those of files that are not needed may be left out."""
     root = table.root if table.plain else None
@@ -54,11 +54,11 @@ def open_version(
     return _direct(work, root, then, found)
 
 
-def _as_of(work: Work, table: Table, version: int) -> DataFrame:
+def _as_of(work: Workspace, table: Table, version: int) -> DataFrame:
     return work.query(f"SELECT * FROM {table.at(version)}")
 
 
-def _direct(work: Work, root: Path, table: Table, found: Sequence[File]) -> DataFrame:
+def _direct(work: Workspace, root: Path, table: Table, found: Sequence[File]) -> DataFrame:
     if not found:
         return work.empty(table.columns)
     schema = ", ".join(f"{quote(name)} {kind}" for name, kind in table.columns)
@@ -77,7 +77,9 @@ def _can_be_placed(found: Sequence[File]) -> bool:
     )
 
 
-def _without_deleted(work: Work, root: Path, found: Sequence[File], frame: DataFrame) -> DataFrame:
+def _without_deleted(
+    work: Workspace, root: Path, found: Sequence[File], frame: DataFrame
+) -> DataFrame:
     """The rows of files whose places are not in the files' deletion vectors.
 
     A place is a file's number and a row's. Spark knows a file's size, so that is its number; of

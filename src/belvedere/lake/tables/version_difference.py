@@ -23,7 +23,7 @@ from belvedere.delta.tables import Table
 from belvedere.sql.names import literal, quote
 
 if TYPE_CHECKING:
-    from belvedere.lake.sessions.workspace import Work
+    from belvedere.lake.sessions.workspace import Workspace
 
 VECTOR_BYTES = 45_000
 """Four bytes are five letters of text; what one vector has and another has not can need both."""
@@ -42,7 +42,12 @@ def was_too_long(error: BaseException) -> bool:
 
 
 def difference(
-    work: Work, table: Table, old: int, new: int, commits: Sequence[Commit], columns: Sequence[str]
+    work: Workspace,
+    table: Table,
+    old: int,
+    new: int,
+    commits: Sequence[Commit],
+    columns: Sequence[str],
 ) -> DataFrame:
     """The rows that came and went, and more of those that stayed, as the change feed lists them."""
     listed = ", ".join(map(quote, columns))

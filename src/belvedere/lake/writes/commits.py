@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import AnalysisException, PySparkException
 
 from belvedere.delta import log
+from belvedere.delta.history import Event
 from belvedere.delta.small_writes import (
     CHECKPOINTS,
     MOST_REPLACED,
@@ -32,8 +33,8 @@ from belvedere.delta.stamps import FOREIGN_WRITE, VECTOR_PROPERTY, Stamp, StampS
 from belvedere.delta.tables import CHANGE_FEED, Table
 from belvedere.errors import Internal
 from belvedere.lake.sessions.errors import as_invalid, is_conflict, noticing_mismatch
-from belvedere.lake.sessions.workspace import Work
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.sessions.workspace import Workspace
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.writes import upkeep
 from belvedere.sql.merges import Merge
 from belvedere.sql.names import dotted, literal
@@ -53,7 +54,7 @@ _APP_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
 def create(
-    w: Work,
+    w: Workspace,
     name: str,
     query_sql: str,
     stamp: Stamp,
@@ -80,7 +81,7 @@ def create(
 
 
 def replace(
-    w: Work,
+    w: Workspace,
     name: str,
     query_sql: str,
     stamp: Stamp,
@@ -95,18 +96,18 @@ def replace(
             upkeep.lay_out(w.door.table(name), near)
 
 
-def home_of(door: Door, name: str) -> Path | None:
+def home_of(door: SparkLake, name: str) -> Path | None:
     """The directory that a stored table of an embedded lake has, or will have."""
     return door.directory / name.lower() if door.directory is not None else None
 
 
-def holding(door: Door, name: str) -> AbstractContextManager[None]:
+def holding(door: SparkLake, name: str) -> AbstractContextManager[None]:
     """Hold the lock of a stored table that may not be there yet."""
     home = home_of(door, name)
     return lock(home) if home is not None else nullcontext()
 
 
-def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
+def overwrite(w: Workspace, name: str, query_sql: str, stamp: Stamp) -> None:
     """All rows replaced by a query's in one commit; the table stays the same table."""
     table = w.door.table(name)
     if can_replace(table):
@@ -119,7 +120,7 @@ def overwrite(w: Work, name: str, query_sql: str, stamp: Stamp) -> None:
     _write(w, name, stamp, f"INSERT OVERWRITE {dotted(name)} {query_sql}")
 
 
-def merge(w: Work, name: str, source_sql: str, change: Merge, stamp: Stamp) -> int:
+def merge(w: Workspace, name: str, source_sql: str, change: Merge, stamp: Stamp) -> int:
     """Rows merged in one commit; the number of rows that changed. `StateMismatch` if that cannot be."""
     with noticing_mismatch(name):
         if takes(w.door.table(name), change):
@@ -131,10 +132,15 @@ def merge(w: Work, name: str, source_sql: str, change: Merge, stamp: Stamp) -> i
     return int(done[0]["num_affected_rows"]) if done else 0
 
 
-def merge_few(w: Work, name: str, rows: pa.Table, change: Merge, stamp: Stamp) -> int | None:
+def merges_in_memory(table: Table, rows: pa.Table, change: Merge) -> bool:
+    """Whether `merge_few` merges these rows into a table."""
+    return takes(table, change) and rows.num_rows <= MOST_ROWS
+
+
+def merge_few(w: Workspace, name: str, rows: pa.Table, change: Merge, stamp: Stamp) -> int | None:
     """Rows in memory merged in one commit; None, and nothing done, if they are for Spark to merge."""
     table = w.door.table(name)
-    if not takes(table, change) or rows.num_rows > MOST_ROWS:
+    if not merges_in_memory(table, rows, change):
         return None
     if rows.num_rows == 0:
         move(w, table.name, stamp)
@@ -147,7 +153,7 @@ def merge_few(w: Work, name: str, rows: pa.Table, change: Merge, stamp: Stamp) -
     return changed
 
 
-def move(w: Work, name: str, stamp: Stamp) -> None:
+def move(w: Workspace, name: str, stamp: Stamp) -> None:
     """A commit without rows that moves the vector."""
     table = w.door.table(name)
     with _committing(w, table, stamp):
@@ -157,9 +163,20 @@ def move(w: Work, name: str, stamp: Stamp) -> None:
                 w.query(f"ALTER TABLE {table.reference} SET TBLPROPERTIES ({pair})")
 
 
-def read_stamp(door: Door, name: str) -> StampState:
+def read_stamp(door: SparkLake, name: str) -> StampState:
     """The vector in force at the newest version of a stored table, or why there is none."""
     return door.stamp(door.table(name))
+
+
+def event_of(door: SparkLake, stored: Table, view_id: str, number: int) -> Event | None:
+    """The commit of a refresh; None where finding it would cost a statement."""
+    if stored.root is None:
+        return None
+    for event in door.events(stored):
+        stamp = Stamp.from_json(event.user_metadata)
+        if stamp is not None and (stamp.view_id, stamp.refresh) == (view_id, number):
+            return event
+    return None
 
 
 def _made(name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str] | None) -> str:
@@ -168,7 +185,7 @@ def _made(name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str]
     return f"{dotted(name)} USING delta TBLPROPERTIES ({pairs}) AS {query_sql}"
 
 
-def _write(w: Work, name: str, stamp: Stamp, statement: str) -> list[Mapping[str, int]]:
+def _write(w: Workspace, name: str, stamp: Stamp, statement: str) -> list[Mapping[str, int]]:
     table = w.door.table(name)
     with _committing(w, table, stamp):
         with _stamping(w, stamp):
@@ -203,7 +220,7 @@ def _retried(
     raise Internal("retries ended without a result")
 
 
-def _check_fence(door: Door, name: str, stamp: Stamp) -> None:
+def _check_fence(door: SparkLake, name: str, stamp: Stamp) -> None:
     """A refresh number is used once: whoever comes second has read an old vector."""
     found = read_stamp(door, name).stamp
     if found is not None and found.view_id == stamp.view_id and found.refresh >= stamp.refresh:
@@ -215,7 +232,7 @@ def _check_fence(door: Door, name: str, stamp: Stamp) -> None:
         )
 
 
-def _read_back(door: Door, name: str, stamp: Stamp) -> None:
+def _read_back(door: SparkLake, name: str, stamp: Stamp) -> None:
     found = read_stamp(door, name)
     if found.reason == FOREIGN_WRITE:
         raise Conflict(
@@ -248,14 +265,16 @@ def _move_local(root: Path, stamp: Stamp) -> bool:
 
 
 @contextmanager
-def _stamping(w: Work, stamp: Stamp) -> Iterator[None]:
+def _stamping(w: Workspace, stamp: Stamp) -> Iterator[None]:
     """Commits of this session carry the stamp while the block runs; others wait."""
     with fenced(w, stamp.view_id, stamp.refresh, {_METADATA: stamp.to_json()}):
         yield
 
 
 @contextmanager
-def fenced(w: Work, app: str, number: int, more: Mapping[str, str] | None = None) -> Iterator[None]:
+def fenced(
+    w: Workspace, app: str, number: int, more: Mapping[str, str] | None = None
+) -> Iterator[None]:
     """Commits of this session carry a Delta transaction while the block runs; others wait."""
     confs = {_APP: app, _APP_VERSION: str(number), **(more or {})}
     with w.writing:
@@ -269,7 +288,7 @@ def fenced(w: Work, app: str, number: int, more: Mapping[str, str] | None = None
 
 
 @contextmanager
-def _committing(w: Work, table: Table, stamp: Stamp) -> Iterator[None]:
+def _committing(w: Workspace, table: Table, stamp: Stamp) -> Iterator[None]:
     """One write of a stored table: under its lock, its number unused before, its vector there after."""
     with lock(table.root) if table.root is not None else nullcontext():
         _check_fence(w.door, table.name, stamp)

@@ -21,7 +21,7 @@ from belvedere.delta.small_changes import arrow_schema, is_small, signed_arrow
 from belvedere.delta.small_writes import CHECKPOINTS, writer_properties
 from belvedere.delta.tables import Table
 from belvedere.errors import Unsupported
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.lake.sessions.machine import as_unable
 from belvedere.sql.binder.char_columns import char_length
 from belvedere.sql.render import SIGN
@@ -56,7 +56,7 @@ class Exchange:
         return [c for c, _ in table.columns if c in told]
 
 
-def exchange(lake: Tables, table: Table, rows: Exchange, version: int) -> None:
+def exchange(lake: ReadableLake, table: Table, rows: Exchange, version: int) -> None:
     """Make the commit on a version; `CommitFailedError` if someone else comes in between."""
     try:
         by_delta_rs(table, rows, version)

@@ -7,13 +7,13 @@ from pyspark.errors import PySparkException
 
 from belvedere.delta.tables import Table
 from belvedere.lake.sessions.errors import as_invalid, is_conflict
-from belvedere.lake.sessions.workspace import Work
+from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.writes.commits import fenced
 from belvedere.lake.writes.row_replacement import OP, Exchange
 from belvedere.sql.names import quote
 
 
-def by_spark(w: Work, table: Table, rows: Exchange) -> None:
+def by_spark(w: Workspace, table: Table, rows: Exchange) -> None:
     """The commit, on the newest version; `CommitFailedError` as delta-rs raises it."""
     held = w.hold("exchanged", rows.source(table), {**dict(table.columns), OP: "string"})
     names = [quote(c) for c, _ in table.columns]

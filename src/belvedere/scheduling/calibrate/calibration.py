@@ -18,13 +18,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from belvedere.algebra.relations import Join, Scan
+from belvedere.algebra.types import BOOLEAN, DATE, VARIANT, MapType, StringType, parse
 from belvedere.algebra.walks import nodes
 from belvedere.delta.history import rows_of
 from belvedere.delta.statistics import measured as size_of
 from belvedere.delta.tables import Table
 from belvedere.errors import Invalid
 from belvedere.lake.sessions.scratch import scratch
-from belvedere.lake.spark_lake import Door
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.scheduling.calibrate.fitting import (
     KINDS,
     Fit,
@@ -50,12 +51,10 @@ MANY = 100
 """Rows from which on about so many will do: those that were changed are counted."""
 VALUES = 200
 """Of how many rows the values are taken that others get."""
-_UNHASHED = ("map", "variant")
-_UPDATED = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "boolean")
 
 
 def calibrate(
-    door: Door,
+    door: SparkLake,
     name: str,
     *,
     tables: Collection[str] | None = None,
@@ -83,7 +82,7 @@ def calibrate(
 
 
 def live(
-    door: Door, name: str, known: Calibration | None, tables: Collection[str] | None = None
+    door: SparkLake, name: str, known: Calibration | None, tables: Collection[str] | None = None
 ) -> Calibration:
     """Measure the view itself: what is pending of each table is applied, one after another."""
     view = the_view(door, name)
@@ -111,7 +110,7 @@ def live(
     return Calibration(chosen, tuple(timed), (), now(), weights)
 
 
-def _chosen(door: Door, view: View, tables: Collection[str] | None) -> tuple[str, ...]:
+def _chosen(door: SparkLake, view: View, tables: Collection[str] | None) -> tuple[str, ...]:
     """The tables of a view to measure, by the names that people use."""
     every = [shown_name(door, t) for t in view.inputs]
     chosen = tuple(t for t in every if tables is None or t in tables)
@@ -134,14 +133,14 @@ class _Known:
 
 
 @contextmanager
-def _bench(door: Door, view: View, kinds: Collection[str], known: _Known) -> Iterator[_Bench]:
+def _bench(door: SparkLake, view: View, kinds: Collection[str], known: _Known) -> Iterator[_Bench]:
     with scratch(door, needed(view)) as copy:
         yield _Bench(copy, the_view(copy, view.name), kinds, known)
 
 
 @dataclass
 class _Bench:
-    door: Door
+    door: SparkLake
     view: View
     kinds: Collection[str]
     known: _Known
@@ -231,7 +230,7 @@ class _Bench:
     def _updated(self, table: Table) -> str:
         """The column to update: one that the view reads, rather not joins by, of few values."""
         used, joined = self.view.used(table.name), _joined_by(self.view, table.name)
-        plain = [c for c, kind in table.columns if c in used and kind.startswith(_UPDATED)]
+        plain = [c for c, kind in table.columns if c in used and _is_updated(kind)]
         counts = dict.fromkeys(plain, 0)
         if len(plain) > 1:
             each = ", ".join(f"approx_count_distinct({quote(c)})" for c in plain)
@@ -253,7 +252,7 @@ class _Bench:
         return f"xxhash64({self.turn}, {', '.join(map(quote, self._hashed(table)))})"
 
     def _hashed(self, table: Table) -> list[str]:
-        return [c for c, kind in table.columns if not kind.startswith(_UNHASHED)]
+        return [c for c, kind in table.columns if _is_hashed(kind)]
 
     def _rows(self, table: str) -> int:
         if table not in self.known.sizes:
@@ -286,3 +285,15 @@ def _joined_by(view: View, table: str) -> set[str]:
 def needed(view: View) -> list[str]:
     """All that a view is made of: its state, its parts, its tables."""
     return [view.stored, *(part.stored for part in view.every_part), *view.inputs]
+
+
+def _is_updated(kind: str) -> bool:
+    """Whether updates that calibration makes may change columns of a type."""
+    type_ = parse(kind)
+    return type_.is_exact or type_ in (DATE, BOOLEAN) or isinstance(type_, StringType)
+
+
+def _is_hashed(kind: str) -> bool:
+    """Whether Spark hashes values of a type."""
+    type_ = parse(kind)
+    return type_ != VARIANT and not isinstance(type_, MapType)

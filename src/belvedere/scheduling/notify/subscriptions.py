@@ -27,7 +27,7 @@ from sqlglot import exp
 
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.scheduling.notify.delivery import (
     TIMEOUT,
     Undelivered,
@@ -109,7 +109,7 @@ class Asked(Protocol):
 class Desk:
     """Checks conditions and sends notifications."""
 
-    lake: Tables
+    lake: ReadableLake
     service: Asked
     allowed: Sequence[str] = ()
     wall: Callable[[], float] = time.time
@@ -246,7 +246,7 @@ class Desk:
             self.apart.shutdown(wait=False)
 
 
-def subscribe(lake: Tables, subscription: Subscription) -> Subscription:
+def subscribe(lake: ReadableLake, subscription: Subscription) -> Subscription:
     """Save a subscription; its view must exist, its query read it, and its condition no view."""
     view = the_view(lake, subscription.view)
     if canonical_name(lake, view.name) not in _read_by(lake, subscription.query):
@@ -272,12 +272,12 @@ def subscribe(lake: Tables, subscription: Subscription) -> Subscription:
     return subscription
 
 
-def lost(lake: Tables) -> list[Damage]:
+def lost(lake: ReadableLake) -> list[Damage]:
     """The subscriptions, and what is known of their notifications, that damaged files had."""
     return [] if lake.saves is None else lake.saves.damages(SUBSCRIPTION, NOTICE)
 
 
-def _read_by(lake: Tables, text: str) -> set[str]:
+def _read_by(lake: ReadableLake, text: str) -> set[str]:
     """The tables and views that a query names; Invalid if it is none."""
     query = parse_query(text)
     inner = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
@@ -287,7 +287,7 @@ def _read_by(lake: Tables, text: str) -> set[str]:
     return {canonical_name(lake, ".".join(map(quote, parts))) for parts in outer}
 
 
-def unsubscribe(lake: Tables, name: str) -> None:
+def unsubscribe(lake: ReadableLake, name: str) -> None:
     """Take a subscription away with what it told last."""
     saves = the_saves(lake)
     if not saves.has(SUBSCRIPTION, name):
@@ -300,7 +300,7 @@ def unsubscribe(lake: Tables, name: str) -> None:
     saves.drop(NOTICE, name)
 
 
-def subscriptions(lake: Tables) -> list[Subscription]:
+def subscriptions(lake: ReadableLake) -> list[Subscription]:
     """All of them, in order of their identifiers."""
     saves = lake.saves
     if saves is None:
@@ -341,7 +341,7 @@ def percent(text: str) -> float:
     return found
 
 
-def _notice(lake: Tables, name: str) -> Notice:
+def _notice(lake: ReadableLake, name: str) -> Notice:
     saves = the_saves(lake)
     if not saves.has(NOTICE, name):
         # A number that no notification had, for the last one is not known.
@@ -350,11 +350,11 @@ def _notice(lake: Tables, name: str) -> Notice:
     return Notice(**{**record, "content": tuple(record["content"])})
 
 
-def _save(lake: Tables, name: str, notice: Notice) -> None:
+def _save(lake: ReadableLake, name: str, notice: Notice) -> None:
     the_saves(lake).save(NOTICE, name, asdict(notice), {}, {})
 
 
-def _saved_if(lake: Tables, subscription: Subscription, old: Notice, new: Notice) -> Notice:
+def _saved_if(lake: ReadableLake, subscription: Subscription, old: Notice, new: Notice) -> Notice:
     if new != old:
         _save(lake, subscription.id, new)
     return new

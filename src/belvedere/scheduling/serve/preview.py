@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.scheduling.model.arrivals import Arrival, in_steps, read_arrivals
 from belvedere.scheduling.model.optimal import optimal
 from belvedere.scheduling.model.policies import fresh
@@ -55,7 +55,10 @@ class Outlook:
 
 
 def plan(
-    lake: Tables, name: str, arrivals: str | Path | Sequence[Arrival], every: float | None = None
+    lake: ReadableLake,
+    name: str,
+    arrivals: str | Path | Sequence[Arrival],
+    every: float | None = None,
 ) -> Outlook:
     """What the service would do for a view on arrivals: observed ones, a file's, or a list."""
     schedule = the_schedule(lake, name)

@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any, Protocol
 
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.scheduling.model.policies import Online, Policy, Receding, fresh
 from belvedere.scheduling.model.problem import Action, State
 from belvedere.scheduling.model.simulator import auto
@@ -98,7 +98,7 @@ class Service:
     def __init__(
         self,
         lake: Served,
-        tables: Tables,
+        tables: ReadableLake,
         *,
         every: float = EVERY,
         policy: str = "AUTO",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from belvedere.delta.files import files
 from belvedere.delta.tables import Table
+from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.lake.pins import Pins
-from belvedere.sketches.capture.partitions import Bitmap, Partition
 from belvedere.sketches.live import Live
 from belvedere.sketches.use.rewrite import Skipped, share, skipped
 from belvedere.sql.names import quote

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from belvedere.errors import BelvedereError
+from belvedere.joins.value_words import Flags
 from belvedere.kernels.grouping import Doubles, Words, add, add_doubles
 from belvedere.kernels.least import hold
-from belvedere.sketches.engine.value_codes import Flags
 
 Arrays = dict[str, npt.NDArray[Any]]
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -73,7 +73,7 @@ class PerGroup:
 FILLS: Mapping[str, Any] = {"complete": True}
 
 
-class Sum:
+class ExactSum:
     """The sum and the count of an argument's values, exact."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class FloatingSum:
         return np.asarray(2.0 * _EPSILON * steps * self.state["spent"][groups], dtype=np.float64)
 
 
-class Least:
+class LeastValues:
     """The least words of an argument in each group, at most so many."""
 
     def __init__(self, room: int) -> None:

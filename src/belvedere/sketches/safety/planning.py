@@ -10,27 +10,28 @@ from typing import Any
 import pyarrow as pa
 
 from belvedere.algebra.relations import Rel, Scan
+from belvedere.algebra.types import parse
 from belvedere.algebra.walks import nodes, tables
 from belvedere.analyses.stable import Cuts, unsafe
 from belvedere.analyses.types import types
 from belvedere.delta.tables import Table
 from belvedere.errors import Internal, Invalid, Unsupported
-from belvedere.lake.pins import Pins
-from belvedere.lake.sessions.workspace import PRECISION, Work
-from belvedere.lake.spark_lake import Door
-from belvedere.memory.kinds import is_exact
-from belvedere.rules.annotate import Cut, sketch
-from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partition_choice import best
-from belvedere.sketches.capture.partitions import (
+from belvedere.joins.partitions import (
     Partition,
     equi_depth,
     equi_width,
     given,
     orderable,
 )
+from belvedere.lake.pins import Pins
+from belvedere.lake.sessions.workspace import PRECISION, Workspace
+from belvedere.lake.spark_lake import SparkLake
+from belvedere.memory.kinds import is_exact
+from belvedere.rules.annotate import Cut, sketch
+from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.partition_choice import best
 from belvedere.sketches.definition import Definition
-from belvedere.sketches.engine.engine import ROOM, Engine
+from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.safety.bounds import declared, recorded
 from belvedere.sketches.safety.evidence import Evidence
 from belvedere.sql.binder.bind import bind
@@ -44,16 +45,16 @@ FRAGMENTS = 100
 _SAMPLE = 200_000
 
 
-def session_settings(door: Door) -> dict[str, str]:
+def session_settings(door: SparkLake) -> dict[str, str]:
     """What a session means by the same words: a sketch is of queries in one like it."""
     return {key: str(door.spark.conf.get(key)) for key in (*SETTINGS, PRECISION)}
 
 
 @dataclass
-class Planner:
+class SketchPlanner:
     """Plans one sketch over the tables as they are."""
 
-    door: Door
+    door: SparkLake
     pins: Pins
     statement: CreateSketch
 
@@ -100,7 +101,7 @@ class Planner:
         _refuse_rounding(found)
         return found
 
-    def _with_engine(self, q: Rel, plain: Definition, work: Work) -> Definition:
+    def _with_engine(self, q: Rel, plain: Definition, work: Workspace) -> Definition:
         """The sketch with what its engine needs to know, or why it has none."""
         if not work.usual_decimals:
             return replace(plain, kept="SKETCH_DECIMALS")
@@ -114,7 +115,7 @@ class Planner:
                 kinds |= {c: known[c] for c in feed.plan.columns}
             if not all(map(is_exact, kinds.values())):
                 return replace(plain, kept="SKETCH_NOT_KEPT")
-            Engine(found, plain.partitions, kinds, plain.room)
+            SketchEngine(found, plain.partitions, kinds, plain.room)
         except Unsupported as why:
             return replace(plain, kept=why.reason)
         return replace(plain, kinds=kinds)
@@ -150,7 +151,7 @@ class Planner:
             if orderable(kind) and unsafe(q, Cuts({t: c}, nonnegative=evidence.nonnegative)) is None
         ]
 
-    def _partition(self, q: Rel, clause: Fragments, work: Work) -> Partition:
+    def _partition(self, q: Rel, clause: Fragments, work: Workspace) -> Partition:
         name = canonical_name(self.door, clause.table)
         if name not in tables(q):
             listed = ", ".join(shown_name(self.door, t) for t in tables(q))
@@ -179,7 +180,9 @@ class Planner:
             return equi_width(name, column, kind, low, high, count)
         return equi_depth(name, column, kind, self._sample(work, table, [column])[column], count)
 
-    def _sample(self, work: Work, table: Table, columns: Sequence[str]) -> Mapping[str, pa.Array]:
+    def _sample(
+        self, work: Workspace, table: Table, columns: Sequence[str]
+    ) -> Mapping[str, pa.Array]:
         """Some rows of a table, about as many as can be looked at in no time."""
         listed = ", ".join(quote(c) for c in columns)
         measured = self.pins.measured(table.name)
@@ -191,7 +194,7 @@ class Planner:
             raise Internal("a sample is too large")
         return {c: rows.table[c].combine_chunks() for c in columns}
 
-    def _chosen(self, q: Rel, work: Work, evidence: Evidence) -> Fragments:
+    def _chosen(self, q: Rel, work: Workspace, evidence: Evidence) -> Fragments:
         """The table and column of which, by a sample, the most can be expected to be skipped."""
         safe = self._safe(q, evidence)
         if not safe:
@@ -221,7 +224,7 @@ def types_read(pins: Pins, reads: Mapping[str, Sequence[str]]) -> dict[str, dict
 def _refuse_rounding(definition: Definition) -> None:
     """Sums of parts of groups, in floating point, are only compared with room for rounding."""
     floating = [
-        w for w in definition.watched if definition.types[w.table][w.column] in ("float", "double")
+        w for w in definition.watched if parse(definition.types[w.table][w.column]).is_float
     ]
     if definition.kept and floating:
         raise Unsupported(
@@ -231,7 +234,7 @@ def _refuse_rounding(definition: Definition) -> None:
         )
 
 
-def ends(work: Work, table: Table, column: str) -> tuple[Any, Any]:
+def ends(work: Workspace, table: Table, column: str) -> tuple[Any, Any]:
     """The least and the greatest value of a column; None where there is none."""
     quoted = quote(column)
     text = f"SELECT min({quoted}) AS a, max({quoted}) AS b FROM {table.at(table.version)}"
@@ -241,7 +244,7 @@ def ends(work: Work, table: Table, column: str) -> tuple[Any, Any]:
     return rows.table["a"][0].as_py(), rows.table["b"][0].as_py()
 
 
-def evidence_of(pins: Pins, work: Work) -> Evidence:
+def evidence_of(pins: Pins, work: Workspace) -> Evidence:
     """What constraints, the log and, where these do not say, the rows tell of tables."""
 
     def lie(name: str, column: str) -> tuple[Any, Any]:

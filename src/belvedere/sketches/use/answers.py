@@ -11,12 +11,14 @@ from belvedere.sql.names import quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from belvedere.lake.spark_lake import Door
+    from belvedere.lake.spark_lake import SparkLake
     from belvedere.sketches.kind import Sketches
     from belvedere.sketches.use.rewrite import Reading
 
 
-def ask(door: Door, sketches: Sketches, text: str, versions: Mapping[str, int] | None) -> DataFrame:
+def ask(
+    door: SparkLake, sketches: Sketches, text: str, versions: Mapping[str, int] | None
+) -> DataFrame:
     """The rows of a query."""
     if not versions and not sketches.names() and not sketches.watching:
         return door.sql(text)
@@ -32,7 +34,7 @@ def ask(door: Door, sketches: Sketches, text: str, versions: Mapping[str, int] |
         return door.sql(text)
 
 
-def _read(door: Door, reading: Reading) -> DataFrame:
+def _read(door: SparkLake, reading: Reading) -> DataFrame:
     """The query over the files that may hold rows it needs.
 
     Delta would list and filter the files of each table by a job, which takes longer than to read
@@ -51,7 +53,7 @@ def _read(door: Door, reading: Reading) -> DataFrame:
         return door.sql(rewritten(door, reading, opened))
 
 
-def _at(door: Door, text: str, versions: Mapping[str, int]) -> str:
+def _at(door: SparkLake, text: str, versions: Mapping[str, int]) -> str:
     """The query over earlier versions of its tables."""
     from belvedere.algebra.walks import tables
     from belvedere.delta.stamps import Position

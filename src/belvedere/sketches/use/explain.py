@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from belvedere.delta.tables import Table
-from belvedere.lake.offline import Tables
+from belvedere.lake.offline import ReadableLake
 from belvedere.sketches.capture.clustering import offered
 from belvedere.sketches.costs import Costs
 from belvedere.sketches.live import Live
@@ -20,7 +20,7 @@ def described(live: Live, table: Callable[[str], Table]) -> list[tuple[str, str]
     offers = [offered(table(p.table), p, b) for p, b in both]
     facts = {
         "query": d.query,
-        "cut": "; ".join(p.told for p in d.partitions),
+        "cut": "; ".join(str(p) for p in d.partitions),
         "fragments kept": f"{live.kept} of {live.fragments}",
         "at": ", ".join(f"{t} {p.version}" for t, p in live.vector.items()),
         "kept by": f"captured anew: {d.kept}" if d.kept else "the changes, in memory",
@@ -41,7 +41,7 @@ def described(live: Live, table: Callable[[str], Table]) -> list[tuple[str, str]
     return [(name, value) for name, value in facts.items() if value]
 
 
-def explained(lake: Tables, live: Live) -> str:
+def explained(lake: ReadableLake, live: Live) -> str:
     """A sketch: the facts, and what it keeps of each table as a predicate."""
     lines = [f"{name}: {value}" for name, value in described(live, lake.table)]
     for partition, bitmap in zip(live.definition.partitions, live.bitmaps, strict=True):

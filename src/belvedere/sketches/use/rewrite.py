@@ -17,8 +17,8 @@ from belvedere.delta.files import File, files
 from belvedere.delta.statistics import column_facts
 from belvedere.delta.tables import Table
 from belvedere.errors import Unsupported
-from belvedere.lake.offline import Tables
-from belvedere.sketches.capture.partitions import Bitmap, Partition, coarser
+from belvedere.joins.partitions import Bitmap, Partition, coarser
+from belvedere.lake.offline import ReadableLake
 from belvedere.sketches.definition import Version
 from belvedere.sql.names import parts, quote
 from belvedere.sql.parse import parse_query
@@ -48,7 +48,7 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SketchAnswer:
     """How a query is answered: through which sketch, or why through none."""
 
     sql: str
@@ -124,7 +124,7 @@ def share(partition: Partition, bitmap: Bitmap) -> float:
     return float(bitmap[: partition.null].sum()) / max(partition.null, 1)
 
 
-def rewritten(lake: Tables, reading: Reading, opened: Mapping[str, str] | None = None) -> str:
+def rewritten(lake: ReadableLake, reading: Reading, opened: Mapping[str, str] | None = None) -> str:
     """The text over what it is to read; tables that were opened are read under those names."""
     text = reading.text
     tree = parse_query(text)

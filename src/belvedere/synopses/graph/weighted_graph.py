@@ -19,14 +19,14 @@ from belvedere.kernels.join_graph.groups import Groups
 from belvedere.kernels.join_graph.orders import Orders
 from belvedere.kernels.join_graph.segments import Segments
 from belvedere.kernels.join_graph.weights import MOST, distinct, product, sum_of_products
-from belvedere.synopses.plan.tree_shape import Shape
+from belvedere.synopses.plan.query_tree import QueryTree
 
 Parts = list[tuple[Any, Any]]
 """For each edge of a node: the number of each row's key, and its value in the band if there is one."""
 
 
 @dataclass
-class Weighed:
+class WeighedBatch:
     """A batch of a node's rows before it is applied: their vertices and what each row meets."""
 
     vids: Any
@@ -41,14 +41,14 @@ class Weighed:
     """The join results of all the rows."""
 
 
-class Side:
+class EdgeSide:
     """One node's end of an edge."""
 
     def __init__(self, node: int, edge: int, held: Groups | Orders) -> None:
         self.node = node
         self.edge = edge
         self.held = held
-        self.other: Side
+        self.other: EdgeSide
         self.cached: Any = None
         """What each vertex meets, kept where changes pass through; else it is looked up."""
 
@@ -80,26 +80,26 @@ class Side:
         return self.held.pick(other.key_of[theirs], other.value_of[theirs], numbers)
 
 
-class Node:
+class GraphNode:
     """The vertices of a node."""
 
     def __init__(self, width: int) -> None:
         self.names = Interner(width)
         self.rows = Segments()
         self.mark = np.zeros(64, dtype=np.int64)
-        self.sides: list[Side] = []
+        self.sides: list[EdgeSide] = []
 
 
-class Graph:
+class WeightedGraph:
     """Weights up to 2^62; `OverflowError` tells that `PlainGraph` must take over."""
 
-    def __init__(self, shape: Shape) -> None:
-        self.shape = shape
+    def __init__(self, tree: QueryTree) -> None:
+        self.tree = tree
         self.size = 0
         """The number of join results."""
-        widths = [sum(2 if shape.edges[e].band else 1 for e in edges) or 1 for edges in shape.sides]
-        self.nodes = [Node(width) for width in widths]
-        for number, edge in enumerate(shape.edges):
+        widths = [sum(2 if tree.edges[e].band else 1 for e in edges) or 1 for edges in tree.around]
+        self.nodes = [GraphNode(width) for width in widths]
+        for number, edge in enumerate(tree.edges):
             ends = [
                 self._end(edge.left, number, left=True),
                 self._end(edge.right, number, left=False),
@@ -108,13 +108,13 @@ class Graph:
         self.everything: Groups | None = None
         """The root's vertices with the weight of everything, once something is drawn from it."""
 
-    def _end(self, node: int, edge: int, *, left: bool) -> Side:
-        band = self.shape.edges[edge].band
+    def _end(self, node: int, edge: int, *, left: bool) -> EdgeSide:
+        band = self.tree.edges[edge].band
         held: Groups | Orders = (
             Groups() if band is None else Orders(band.low, band.high, left=left, kind=band.kind)
         )
-        side = Side(node, edge, held)
-        if band is not None and (len(self.shape.sides[node]) > 1 or node == self.shape.root):
+        side = EdgeSide(node, edge, held)
+        if band is not None and (len(self.tree.around[node]) > 1 or node == self.tree.root):
             side.cached = np.zeros(64, dtype=np.int64)
         self.nodes[node].sides.append(side)
         return side
@@ -132,7 +132,7 @@ class Graph:
             held.reserve(0, int(rows.max()) + 1)
         return held.vertex[rows] > 0
 
-    def weigh(self, node: int, rows: Any, parts: Parts, bound: int) -> Weighed:
+    def weigh(self, node: int, rows: Any, parts: Parts, bound: int) -> WeighedBatch:
         """What a batch of rows would add; `bound` is above every row number of the node."""
         here = self.nodes[node]
         vids = self._place(node, len(rows), parts)
@@ -143,7 +143,7 @@ class Graph:
             raise OverflowError("a join beyond 64 bits")
         return weighed
 
-    def _weighed(self, node: int, vids: Any) -> Weighed:
+    def _weighed(self, node: int, vids: Any) -> WeighedBatch:
         here = self.nodes[node]
         vs, times, index = distinct(vids, here.mark)
         for side in here.sides:
@@ -154,7 +154,7 @@ class Graph:
                     side.cached[empty] = side.look_up(empty)
         met = [side.met(vs) for side in here.sides]
         each = reduce(product, met) if met else np.ones(len(vs), dtype=np.int64)
-        return Weighed(vids, vs, times, index, met, each, sum_of_products(each, times))
+        return WeighedBatch(vids, vs, times, index, met, each, sum_of_products(each, times))
 
     def _place(self, node: int, count: int, parts: Parts) -> Any:
         """The vertices of rows, new ones made."""
@@ -195,10 +195,10 @@ class Graph:
                 at += 2
             if side.cached is not None:
                 side.cached = grown(side.cached, size)
-        if node == self.shape.root and self.everything is not None:
+        if node == self.tree.root and self.everything is not None:
             self.everything.enroll(new, np.zeros(len(new), dtype=np.int32), size)
 
-    def add(self, node: int, rows: Any, weighed: Weighed) -> None:
+    def add(self, node: int, rows: Any, weighed: WeighedBatch) -> None:
         """Apply a batch that was weighed."""
         self.nodes[node].rows.append(weighed.vids, rows)
         self._change(node, weighed, weighed.times)
@@ -213,19 +213,19 @@ class Graph:
         self.size -= weighed.total
         return weighed.total
 
-    def _change(self, node: int, batch: Weighed, times: Any) -> None:
+    def _change(self, node: int, batch: WeighedBatch, times: Any) -> None:
         """The weights of a batch's vertices, and all that depends on them."""
         here = self.nodes[node]
         for n, side in enumerate(here.sides):
             others = [w for m, w in enumerate(batch.met) if m != n]
             self._turn(side, batch.vs, reduce(product, others, times))
-        if node == self.shape.root and self.everything is not None:
+        if node == self.tree.root and self.everything is not None:
             self.everything.apply(batch.vs, product(batch.each, times))
 
-    def _turn(self, side: Side, vs: Any, changes: Any) -> None:
+    def _turn(self, side: EdgeSide, vs: Any, changes: Any) -> None:
         """Weights towards an edge change; across it, what depends on them does."""
         there, far = self.nodes[side.other.node], side.other
-        quiet = len(there.sides) == 1 and (far.node != self.shape.root or self.everything is None)
+        quiet = len(there.sides) == 1 and (far.node != self.tree.root or self.everything is None)
         if isinstance(side.held, Groups):
             keys, moved = side.held.apply(vs, changes)
             if quiet and far.cached is None:
@@ -245,7 +245,7 @@ class Graph:
         if len(reached):
             self._pass_on(far, reached, product(there.rows.count[reached], by))
 
-    def _pass_on(self, came: Side, vs: Any, changes: Any) -> None:
+    def _pass_on(self, came: EdgeSide, vs: Any, changes: Any) -> None:
         """What vertices meet over one edge has changed: their weights towards all others."""
         there = self.nodes[came.node]
         onward = [s for s in there.sides if s is not came]
@@ -253,17 +253,19 @@ class Graph:
         for n, side in enumerate(onward):
             others = [w for m, w in enumerate(met) if m != n]
             self._turn(side, vs, reduce(product, others, changes))
-        if came.node == self.shape.root and self.everything is not None:
+        if came.node == self.tree.root and self.everything is not None:
             self.everything.apply(vs, reduce(product, met, changes))
 
     def rows_of(self, node: int, rows: Any, vids: Any, numbers: Any) -> Any:
         """Join results: rows of a node, and of every other node what numbers stand for."""
-        found = np.empty((len(rows), self.shape.nodes), dtype=np.int32)
+        found = np.empty((len(rows), self.tree.nodes), dtype=np.int32)
         found[:, node] = rows
         self._descend(node, None, vids, numbers, found)
         return found
 
-    def _descend(self, node: int, came: Side | None, vids: Any, numbers: Any, found: Any) -> None:
+    def _descend(
+        self, node: int, came: EdgeSide | None, vids: Any, numbers: Any, found: Any
+    ) -> None:
         for side in self.nodes[node].sides:
             if side is came:
                 continue
@@ -281,14 +283,14 @@ class Graph:
         if self.everything is None:
             self._weigh_everything()
         assert self.everything is not None
-        root = self.nodes[self.shape.root]
+        root = self.nodes[self.tree.root]
         vs, rest = self.everything.pick(np.zeros(len(numbers), dtype=np.int32), numbers)
         each = self.everything.weight[self.everything.place[vs]] // root.rows.count[vs]
         rows = root.rows.arena[root.rows.start[vs] + rest // each]
-        return self.rows_of(self.shape.root, rows, vs, rest % each)
+        return self.rows_of(self.tree.root, rows, vs, rest % each)
 
     def _weigh_everything(self) -> None:
-        root = self.nodes[self.shape.root]
+        root = self.nodes[self.tree.root]
         vs = np.arange(root.names.size, dtype=np.int32)
         self.everything = Groups()
         self.everything.reserve_keys(1)

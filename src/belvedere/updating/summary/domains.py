@@ -17,10 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from belvedere.algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DecimalType, parse
+
 Codes = npt.NDArray[np.int64]
-Normal = int | str | None
+NormalValue = int | str | None
 """A value as its domain knows it: an integer or a text."""
-Value = int | str | bytes | Decimal | bool | datetime.date | datetime.datetime | None
+ColumnValue = int | str | bytes | Decimal | bool | datetime.date | datetime.datetime | None
 
 NULL = -1
 _EPOCH = datetime.date(1970, 1, 1)
@@ -100,27 +102,28 @@ class Domain:
 
 def is_numeric(kind: str) -> bool:
     """Whether values of a type are numbered as integers."""
-    return kind in ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
+    type_ = parse(kind)
+    return type_.is_integer or type_ in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
-def normal(value: Value, kind: str) -> int | str | None:
+def normalize(value: ColumnValue, kind: str) -> int | str | None:
     """A value as its domain knows it: an integer or a text.
 
-    >>> normal(datetime.date(1970, 1, 3), "date"), normal(Decimal("1.5"), "decimal(5,2)")
+    >>> normalize(datetime.date(1970, 1, 3), "date"), normalize(Decimal("1.5"), "decimal(5,2)")
     (2, '1.50')
     """
     if value is None:
         return None
     if kind == "date" and isinstance(value, datetime.date):
         return (value - _EPOCH).days
-    if kind.startswith("timestamp") and isinstance(value, datetime.datetime):
+    if kind in ("timestamp", "timestamp_ntz") and isinstance(value, datetime.datetime):
         plain = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
         return (plain - _EPOCH_TIME) // _MICROSECOND
     if is_numeric(kind):
         return int(value)  # type: ignore[arg-type]
-    if kind.startswith("decimal"):
-        scale = int(kind.rstrip(")").split(",")[1])
-        return f"{Decimal(value):.{scale}f}"  # type: ignore[arg-type]
+    type_ = parse(kind)
+    if isinstance(type_, DecimalType):
+        return f"{Decimal(value):.{type_.scale}f}"  # type: ignore[arg-type]
     if kind == "binary":
         assert isinstance(value, bytes)
         return value.hex()
@@ -129,10 +132,10 @@ def normal(value: Value, kind: str) -> int | str | None:
     return str(value)
 
 
-def plain(found: int | str | None, kind: str) -> Value:
+def denormalize(found: int | str | None, kind: str) -> ColumnValue:
     """The value of a type that a domain knows as an integer or a text.
 
-    >>> plain(2, "date"), plain("1.50", "decimal(5,2)")
+    >>> denormalize(2, "date"), denormalize("1.50", "decimal(5,2)")
     (datetime.date(1970, 1, 3), Decimal('1.50'))
     """
     if found is None:
@@ -145,7 +148,7 @@ def plain(found: int | str | None, kind: str) -> Value:
         return _EPOCH_TIME + int(found) * _MICROSECOND
     if is_numeric(kind):
         return int(found)
-    if kind.startswith("decimal"):
+    if parse(kind).is_decimal:
         return Decimal(found)
     if kind == "binary":
         return bytes.fromhex(str(found))
@@ -154,7 +157,7 @@ def plain(found: int | str | None, kind: str) -> Value:
     return str(found)
 
 
-def normal_column(
+def normalize_column(
     column: pa.ChunkedArray, kind: str
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """A column's values as their domain knows them, and which of them are NULL."""
@@ -166,6 +169,8 @@ def normal_column(
     coded = column.combine_chunks().dictionary_encode()
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
-    texts = np.array([normal(v, kind) for v in coded.dictionary.to_pylist()] + [""], dtype=object)
+    texts = np.array(
+        [normalize(v, kind) for v in coded.dictionary.to_pylist()] + [""], dtype=object
+    )
     places = pc.fill_null(coded.indices, len(texts) - 1).to_numpy(zero_copy_only=False)
     return texts[places], nulls

@@ -1,0 +1,59 @@
+"""Whether an update of a view can be done as asked, on a lake: rows, rules and engine brought together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from belvedere.errors import Invalid
+from belvedere.lake.offline import ReadableLake
+from belvedere.updating.reading import LakeRowFinder, LakeRowSource
+from belvedere.updating.request.view_rows import ViewRow
+from belvedere.updating.request.view_updates import ViewUpdate, typed_rows
+from belvedere.updating.side_effects.checks import CheckMode, UpdateCheck, UpdateChecker
+from belvedere.updating.side_effects.in_memory import TooManyJoins
+from belvedere.updating.side_effects.lake_rules import referring_rules, table_rules
+from belvedere.updating.side_effects.neighbours import load_neighbours
+from belvedere.updating.side_effects.spark_engine import join_engine
+from belvedere.updating.side_effects.summary_check import check_by_summary
+from belvedere.updating.state import Held
+from belvedere.updating.summary.base_tables import held_columns
+from belvedere.updating.summary.filter import RowLookups
+
+
+def check_in_mode(lake: ReadableLake, held: Held, update: ViewUpdate, mode: str) -> UpdateCheck:
+    """Whether an update can be done as asked."""
+    try:
+        chosen = CheckMode(str(mode).upper())
+    except ValueError:
+        listed = ", ".join(m.value for m in CheckMode)
+        hint = f"the modes are {listed}"
+        raise Invalid(f"no mode {mode!r}", hint=hint, reason="MODE") from None
+    return check_update(lake, held, update, chosen)[0]
+
+
+def check_update(
+    lake: ReadableLake, held: Held, update: ViewUpdate, mode: CheckMode
+) -> tuple[UpdateCheck, UpdateChecker | None]:
+    """Whether an update can be done as asked, and who found out; nobody if rows are too many."""
+    delete, insert = (typed_rows(held.shape, rows) for rows in (update.delete, update.insert))
+    if mode is CheckMode.FAST and held.tabled is not None and len(insert) == 1 and not delete:
+        return check_by_summary(lake, held, held.tabled, insert[0]), None
+    try:
+        lookups = held.rows or neighbouring_rows(lake, held, delete, insert)
+    except TooManyJoins as much:
+        return UpdateCheck("unknown", 0, how="lookups in the tables", reason=much.message), None
+    rules = {t: table_rules(lake, t) for t in held.shape.tables}
+    if update.delete:
+        rules |= referring_rules(lake, held.shape.tables)
+    engine = join_engine(lake, held.vector)
+    checker = UpdateChecker(lookups, rules, LakeRowSource(lake), engine=engine)
+    return checker.check(delete, insert, mode, update.instead), checker
+
+
+def neighbouring_rows(
+    lake: ReadableLake, held: Held, delete: Sequence[ViewRow], insert: Sequence[ViewRow]
+) -> RowLookups:
+    """What a view whose rows stay in the tables needs of them for some view rows."""
+    finder = LakeRowFinder(lake, held.shape, held.vector)
+    columns = held_columns(held.shape, held.keys)
+    return load_neighbours(held.tree, columns, held.keys, finder, delete, insert)
