@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from belvedere.delta import tables
 from belvedere.delta.change_sizes import change_bytes, change_rows, changed_at_most, version_bytes
-from belvedere.delta.tables import Table
+from belvedere.lake.tables.table import Table
 from tests import small_lake
 
 

@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 from belvedere.delta import data_files, tables
 from belvedere.delta.data_files import DataFile
 from belvedere.delta.first_rows import foremost
-from belvedere.delta.tables import Table
+from belvedere.lake.tables.table import Table
 
 KINDS: dict[str, tuple[pa.DataType, Any]] = {
     "int": (pa.int32(), int),

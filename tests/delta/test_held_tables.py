@@ -8,7 +8,7 @@ import pytest
 
 from belvedere.delta import lookups, tables
 from belvedere.delta.lookups import read_whole
-from belvedere.delta.tables import Table
+from belvedere.lake.tables.table import Table
 from tests import small_lake
 
 

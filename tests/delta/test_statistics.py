@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from belvedere.delta import tables
 from belvedere.delta.files import File
 from belvedere.delta.statistics import ColumnFacts, bounds_of_all, column_facts
-from belvedere.delta.tables import Table
+from belvedere.lake.tables.table import Table
 from belvedere.memory import kinds
 from tests.reference.recorded import VALUES, recorded_values_are_bounds, written
 

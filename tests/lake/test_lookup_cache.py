@@ -12,9 +12,9 @@ from deltalake import write_deltalake
 
 from belvedere.delta import tables
 from belvedere.delta.lookups import look_up
-from belvedere.delta.tables import Table
 from belvedere.lake import lookup_cache
 from belvedere.lake.lookup_cache import Looked
+from belvedere.lake.tables.table import Table
 
 MOST = 1000
 

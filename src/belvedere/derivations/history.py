@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 
 from belvedere.delta.history import Event
 from belvedere.delta.stamps import Stamp
-from belvedere.delta.tables import Table
 from belvedere.derivations.ledger import Candidate, Record
 from belvedere.lake.offline import ReadableLake
+from belvedere.lake.tables.table import Table
 from belvedere.listing import Listing
 
 BEHIND = "behind"

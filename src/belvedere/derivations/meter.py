@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from belvedere.delta.change_sizes import change_bytes, change_rows, version_bytes
 from belvedere.delta.history import Event
 from belvedere.delta.stamps import Stamp, Vector
-from belvedere.delta.tables import Table
 from belvedere.derivations.ledger import Candidate, Record
+from belvedere.lake.capabilities import reads_files
 from belvedere.lake.sessions.job_counter import counted
 from belvedere.lake.spark_lake import SparkLake
+from belvedere.lake.tables.table import Table
 from belvedere.views.definition import View
 
 FROM_CHANGES = frozenset(("merge", "replace keys"))
@@ -104,7 +105,7 @@ def _moves(before: Vector, after: Vector) -> Iterator[tuple[str, int, int]]:
 
 def _commit_of(door: SparkLake, stored: Table, stamp: Stamp) -> Event | None:
     """The commit of a refresh; None where finding it would cost a statement."""
-    if stored.root is None:
+    if not reads_files(stored):
         return None
     for event in door.events(stored):
         found = Stamp.from_json(event.user_metadata)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -41,8 +42,16 @@ class LocalStore:
     uri: str
 
     @property
+    def name(self) -> str:
+        return self.uri.rpartition("/")[2]
+
+    @property
     def reachable(self) -> bool:
         return True
+
+    @property
+    def parallel_reads(self) -> int:
+        return os.cpu_count() or 1
 
     def at(self, path: str) -> LocalStore:
         return LocalStore(self.url(path))
@@ -141,6 +150,9 @@ class LocalStore:
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(self.url(path))
+
+    def clear(self) -> None:
+        shutil.rmtree(self.uri, ignore_errors=True)
 
     def lease(self, timeout: float = LOCK_TIMEOUT) -> AbstractContextManager[None]:
         return lock(Path(self.uri), timeout)

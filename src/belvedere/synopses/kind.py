@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from belvedere.derivations.registry import the_saves
 from belvedere.derivations.status import Status, pending_of
 from belvedere.errors import BelvedereError, Invalid
+from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Head, Saves
 from belvedere.sql.binder.naming import did_you_mean
@@ -79,8 +80,9 @@ class Synopses:
 
     @property
     def _door(self) -> SparkLake:
-        assert hasattr(self._lake, "spark"), "what only looks does not refresh"
-        return self._lake  # type: ignore[return-value]
+        spark = spark_lake(self._lake)
+        assert spark is not None, "a lake without Spark does not refresh"
+        return spark
 
     def live(self, name: str) -> Live:
         """A synopsis in memory as it was last saved."""
@@ -93,7 +95,7 @@ class Synopses:
             try:
                 self._live[name] = load(self._lake, self._saves, name)
             except Corrupt:
-                if not hasattr(self._lake, "spark"):
+                if not self._lake.capabilities.runs_spark:
                     raise
                 self._bring(name, [], full=True)
         return self._live[name]

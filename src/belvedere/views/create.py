@@ -12,8 +12,8 @@ from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.types import types as types_of
 from belvedere.delta.schema_types import type_words
+from belvedere.delta.snapshots import COLUMN_MAPPING
 from belvedere.delta.stamps import Stamp
-from belvedere.delta.tables import COLUMN_MAPPING
 from belvedere.derivations.guard import refuse_if_needed, view_readers
 from belvedere.derivations.history import note
 from belvedere.derivations.ledger import Ledger, Record

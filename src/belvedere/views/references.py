@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from belvedere.delta.lookups import KEYS
-from belvedere.delta.tables import Table
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import foreign_keys
+from belvedere.lake.tables.table import Table
 from belvedere.views.catalog import canonical_name
 from belvedere.views.definition import View
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from belvedere.delta.tables import Table
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import FOREIGN_KEYS_PROPERTY
+from belvedere.lake.tables.table import Table
 from belvedere.lake.writes import row_replacement
 from belvedere.lake.writes.row_replacement import Exchange
 from belvedere.updating.apply.base_changes import Intent, Overtaken, Part

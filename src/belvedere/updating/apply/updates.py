@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from belvedere.delta.delta_rs import open_table
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.joins.normal_form import Place, Shape
+from belvedere.lake.capabilities import reads_files
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import foreign_keys
 from belvedere.memory import kinds
@@ -186,12 +188,10 @@ def _referring(lake: ReadableLake, tables: Collection[str]) -> dict[str, TableRu
 
 
 def _rules(lake: ReadableLake, name: str) -> TableRules:
-    from deltalake import DeltaTable
-
     table = lake.table(name)
     required: frozenset[str] = frozenset()
-    if table.root is not None:
-        fields = DeltaTable(str(table.root)).schema().fields
+    if reads_files(table):
+        fields = open_table(table.store).schema().fields
         required = frozenset(f.name for f in fields if not f.nullable)
     return rules_of(table, required, checks_by(lake, table))
 
