@@ -39,7 +39,7 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Part": 3,
     "Place": 2,
     "Plainly": 2,
-    "Plan": 3,
+    "Plan": 2,
     "Policy": 2,
     "Position": 3,
     "Reference": 2,
@@ -49,7 +49,7 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Shown": 2,
     "Side": 3,
     "Source": 2,
-    "Step": 3,
+    "Step": 2,
     "Steps": 2,
     "_Walk": 2,
 }

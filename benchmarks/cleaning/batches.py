@@ -22,7 +22,15 @@ from typing import Any
 import numpy as np
 
 import belvedere as bv
-from belvedere.samples.periodic import Cost, Load, Plan, alone, best, run, together
+from belvedere.samples.periodic import (
+    JobCost,
+    MaintenanceLoad,
+    PeriodicPlan,
+    best_plan,
+    refreshes_only,
+    run_plan,
+    with_cleanings,
+)
 from benchmarks.cleaning.on_spark import timed
 
 VIEWS = {
@@ -120,20 +128,23 @@ def _beside(
     lake: bv.Lake, view: str, rows: list[int], one: dict[str, list[float]], seconds: float
 ) -> dict[str, Any]:
     """Fig. 15 and 16: refreshes alone, and with cleanings, in real runs and by the simulator."""
-    refresh = Cost.fitted(list(zip(rows, one["alone"], strict=True)))
-    clean = Cost.fitted(list(zip(rows, one["clean"], strict=True)))
+    refresh = JobCost.fitted(list(zip(rows, one["alone"], strict=True)))
+    clean = JobCost.fitted(list(zip(rows, one["clean"], strict=True)))
     # Rows come at a rate that refreshes alone keep up with in a tenth of their time and more.
     rate = rows[1] / max(refresh(rows[1]), 1e-9)
-    load = Load(rate, refresh, Cost(clean.fixed, clean.per_row / RATIO))
+    load = MaintenanceLoad(rate, refresh, JobCost(clean.fixed, clean.per_row / RATIO))
     ratios = np.geomspace(0.01, 1, 13)
     curve = [
-        (round(float(r), 3), round(min(together(load, float(r), s).error for s in _SHARES), 1))
+        (
+            round(float(r), 3),
+            round(min(with_cleanings(load, float(r), s).error for s in _SHARES), 1),
+        )
         for r in ratios
     ]
-    only, plan = alone(load), best(load)
+    only, plan = refreshes_only(load), best_plan(load)
     runs = {
         "alone": _ran(lake, view, only, rate, seconds, estimates=False),
-        "together": _ran(lake, view, together(load, RATIO), rate, seconds, estimates=True),
+        "together": _ran(lake, view, with_cleanings(load, RATIO), rate, seconds, estimates=True),
     }
     return {
         "rate": round(rate),
@@ -150,7 +161,7 @@ _SHARES = (0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 def _ran(
-    lake: bv.Lake, view: str, plan: Plan, rate: float, seconds: float, *, estimates: bool
+    lake: bv.Lake, view: str, plan: PeriodicPlan, rate: float, seconds: float, *, estimates: bool
 ) -> dict[str, Any]:
     """One run of a plan: what it did, the largest error, how busy the processors were."""
     lake.refresh(view)
@@ -163,7 +174,7 @@ def _ran(
         last[0] = now
 
     with _busy() as busy:
-        steps = run(lake, view, arrive, plan, seconds)
+        steps = run_plan(lake, view, plan, seconds, arrive)
     kinds = [s.what for s in steps]
     return {
         "refreshes": kinds.count("refresh"),

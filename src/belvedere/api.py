@@ -27,6 +27,7 @@ from belvedere.samples.answers.select_rows import Selected
 from belvedere.samples.create import no_sample, samples_of
 from belvedere.samples.outcome import Cleaned
 from belvedere.samples.outlier_upkeep import rebound
+from belvedere.samples.sampling_plan import SamplingPlan, sampling_plan
 from belvedere.scheduling.limits import Limits
 from belvedere.sketches.kind import Sketches
 from belvedere.sketches.use.answers import ask
@@ -308,6 +309,14 @@ class Lake:
         first = self.clean if clean and at is None else str
         with _computing("the estimate"):
             return estimate(self._door, first, query, confidence, method, at or {})
+
+    def sampling_plan(self, name: str, **given: Any) -> SamplingPlan:
+        """The best sampling ratio of a view for refreshes and cleanings that share one throughput.
+
+        rate= is the changed rows that arrive in a second; refresh_cost= and clean_cost= are
+        (seconds, seconds per row). What is not given is taken from what is recorded.
+        """
+        return sampling_plan(self._door, name, **given)
 
     def view(self, name: str) -> ViewHandle:
         """A view by name."""

@@ -156,7 +156,8 @@ ESTIMATE_EXPRESSION | a function of aggregates that has no interval | combine ag
 ESTIMATE_ORDER | ORDER BY … LIMIT by something other than an estimate | order by an estimate
 OTHER_VERSION | a sample that is not at the versions asked for | ask for the versions that it is at
 NO_MATPLOTLIB | plots need matplotlib | install belvedere[plots]
-TOO_SLOW | refreshes cannot keep up with what arrives | sample less, or refresh more rarely
+TOO_SLOW | refreshes cannot keep up with what arrives | reduce the arrivals, or the cost of a row in a refresh
+NOT_MEASURED | no refresh or cleaning of the view from changes is recorded | run one after a change, or give its cost
 """)
 
 SCHEDULES = _table("""

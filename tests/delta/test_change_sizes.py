@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from belvedere.delta import tables
 from belvedere.delta.change_sizes import change_bytes, change_rows, changed_at_most, version_bytes
 from belvedere.lake.tables.table import Table
 from tests import small_lake
+from tests.local_tables import table_in
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def log(tmp_path: Path) -> Table:
     """Three rows, then two, then one."""
     for rows in ([1, 1, 2], [3, 3], [4]):
         small_lake.write(tmp_path / "log", {"video_id": rows})
-    return tables.read("log", tmp_path / "log")
+    return table_in(tmp_path / "log", "log")
 
 
 def sizes(table: Table) -> dict[int, int]:

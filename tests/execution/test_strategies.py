@@ -11,7 +11,7 @@ import belvedere as bv
 from belvedere.derivations.ledger import Candidate
 from belvedere.execution import costs, in_memory, lookups
 from belvedere.execution.strategies import Strategy
-from belvedere.views import refresh
+from belvedere.views import incremental
 from tests.views.comparison import assert_all_fresh
 
 pytestmark = pytest.mark.spark
@@ -77,7 +77,7 @@ def test_it_is_foreseen_whether_spark_has_to_work(
         expected[strategy.value] = earlier.of_spark
         return costs.candidate(strategy, work, earlier)
 
-    monkeypatch.setattr(refresh, "candidate", noted)
+    monkeypatch.setattr(incremental, "candidate", noted)
     monkeypatch.setattr(lookups, "LARGE", 10)
     monkeypatch.setattr(in_memory, "WHOLE", 10)
     query = "SELECT l.k, v, w FROM l JOIN r ON l.k = r.k"

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from deltalake import write_deltalake
 from hypothesis import strategies as st
 
-from belvedere.delta import log, tables
+from belvedere.delta import log
 from belvedere.delta.files import files
 from belvedere.delta.lookups import _with_room
 from belvedere.delta.statistics import column_facts, measured
@@ -31,6 +31,7 @@ from belvedere.memory import kinds
 from belvedere.sketches.capture.partitions import Partition
 from belvedere.sketches.safety.bounds import recorded
 from belvedere.sketches.use.rewrite import _needed
+from tests.local_tables import store_in, table_in
 
 _WIDE = decimal.Context(prec=60)
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -126,7 +127,7 @@ def with_short_texts(root: Path, rows: pa.Table) -> None:
 
 
 def _by_arrow(root: Path, rows: pa.Table, cut: int) -> None:
-    path = root / f"{log.newest_version(root)}.parquet"
+    path = root / f"{log.newest_version(store_in(root))}.parquet"
     pq.write_table(rows, path)
     found = {n: [v for v in rows[n].to_pylist() if v is not None] for n in rows.column_names}
     ends = {n: (min(v, key=_order), max(v, key=_order)) for n, v in found.items() if v}
@@ -143,7 +144,7 @@ def _by_arrow(root: Path, rows: pa.Table, cut: int) -> None:
 
 def by_duckdb(root: Path, rows: pa.Table) -> None:
     """A file of DuckDB's, of which nothing but the number of rows is recorded."""
-    path = root / f"{log.newest_version(root)}.parquet"
+    path = root / f"{log.newest_version(store_in(root))}.parquet"
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
         engine.from_arrow(rows).write_parquet(str(path))
@@ -180,8 +181,8 @@ def recorded_values_are_bounds(
 
 def holds(root: Path, columns: Mapping[str, str]) -> None:
     """The law, for the files of a table as they are."""
-    table = tables.read("t", root)
-    every = files(root, table.version) or []
+    table = table_in(root)
+    every = files(store_in(root), table.version) or []
     held = [pq.ParquetFile(f.path, coerce_int96_timestamp_unit="us").read() for f in every]
     sizes = measured(table)
     assert sizes is not None
@@ -249,5 +250,5 @@ def _commit(root: Path, path: Path, stats: str) -> None:
         "dataChange": True,
         "stats": stats,
     }
-    version = log.newest_version(root) + 1
+    version = log.newest_version(store_in(root)) + 1
     (root / "_delta_log" / f"{version:020}.json").write_text(json.dumps({"add": add}))

@@ -235,3 +235,22 @@ def test_bad_input_is_refused_and_a_view_takes_its_samples_with_it(lake: Lake) -
 def _refused(lake: Lake, text: str, why: str) -> None:
     with pytest.raises(BelvedereError, match=why):
         lake.sql(text)
+
+
+def test_a_sampling_plan_comes_from_what_was_recorded_and_runs(lake: Lake) -> None:
+    lake.sql(f"CREATE MATERIALIZED VIEW visits REFRESH POLICY INCREMENTAL AS {VISITS}")
+    lake.sql("CREATE SAMPLE ON visits RATIO 40 PERCENT")
+    for first in (100_000, 200_000):
+        lake.sql(f"INSERT INTO log SELECT {first} + id, id % 600, id FROM range({first // 100})")
+        lake.clean("visits")
+        lake.refresh("visits")
+    plan = lake.sampling_plan("visits", rate=0.01)
+    assert plan.load.refresh.fixed + plan.load.refresh.per_row > 0
+    assert plan.current is not None
+    assert plan.current.ratio == 0.4
+    lake.sql("INSERT INTO log VALUES (300000, 1, 1)")
+    jobs = plan.run(lake, 0.5)
+    assert {job.what for job in jobs} <= {"refresh", "clean"}
+    newest = "SELECT count(*) FROM log JOIN video USING (video_id)"
+    answer = lake.estimate("SELECT sum(n) AS n FROM visits", clean=False).arrow().to_pylist()[0]
+    assert answer["n_low"] <= lake.sql(newest).collect()[0][0] <= answer["n_high"]

@@ -13,7 +13,8 @@ from deltalake import write_deltalake
 from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import KEY_PROPERTY
 from belvedere.updating.apply.base_changes import Applying
-from belvedere.updating.apply.updates import Done, Update, done_through
+from belvedere.updating.apply.updates import Done, done_through
+from belvedere.updating.request.view_updates import Update
 from belvedere.updating.state import Held, bring, built, load, save, saved_vector
 
 QUERY = (

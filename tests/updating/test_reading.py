@@ -13,8 +13,9 @@ from belvedere.delta.lookups import look_up
 from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import KEY_PROPERTY
 from belvedere.updating import reading
-from belvedere.updating.apply.updates import Update, run_check
 from belvedere.updating.reading import LakeSource
+from belvedere.updating.request.view_updates import Update
+from belvedere.updating.side_effects.check_update import run_check
 from belvedere.updating.state import built
 from tests.updating.offline_lake import make, put_property
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from belvedere.derivations.registry import the_saves
 from belvedere.lake.offline import OfflineLake
 from belvedere.updating import state
-from belvedere.updating.state import KIND, MOVED, Held, bring, load, save, saved_vector
+from belvedere.updating.state import KIND, MOVED, Held, bring, built, load, save, saved_vector
+from tests.updating import offline_lake
 from tests.updating.offline_lake import make
 from tests.updating.summary.kept import described, owners
 
@@ -85,3 +86,37 @@ def test_a_view_whose_changes_cannot_be_read_any_more_is_built_again(
     assert again.vector == held.vector
     save(OfflineLake(lake), "contacts", again)
     assert not the_saves(OfflineLake(lake)).has(MOVED, "contacts")
+
+
+def test_candidates_are_counted_where_that_was_asked_for(lake: Path) -> None:
+    shelf = OfflineLake(lake)
+    definition = {"name": "v", "query": offline_lake.QUERY, "root": "item", "percent": 0.0}
+    numbers = []
+    for count in (0, 1, 2):
+        held = built(shelf, {**definition, "candidates": count})
+        numbers.append(sum(map(len, held.filter.candidates)))
+        assert held.filter.base.tree.root == held.shape.at("item")[0]
+    assert numbers[0] == 0
+    assert 1 <= numbers[1] < numbers[2]
+
+
+def test_the_root_that_was_sampled_stays(lake: Path) -> None:
+    shelf = OfflineLake(lake)
+    definition = {"name": "v", "query": offline_lake.QUERY, "root": None, "percent": 10.0}
+    held = built(shelf, definition)
+    assert held.definition["chosen"]["sample"] >= 1
+    assert {t for t, _ in held.definition["chosen"]["errors"]} == set(held.shape.tables)
+    save(shelf, "v", held)
+    again = built(shelf, the_saves(shelf).head(KIND, "v").definition)
+    assert again.filter.base.tree.root == held.filter.base.tree.root
+
+
+def test_rows_that_are_not_held_may_go_and_the_view_is_built_again(lake: Path) -> None:
+    shelf = OfflineLake(lake)
+    held = offline_lake.fresh(shelf)
+    held.filter.base.tables["item"].counts[:] = 0
+    DeltaTable(str(lake / "item")).delete("line = 100")
+    after, done = bring(shelf, held)
+    assert (done.strategy, done.reason) == ("rebuild", "STATE_MISMATCH")
+    assert after.vector["item"] == shelf.table("item").position
+    assert after.filter.base.tables["item"].counts.sum() == 3

@@ -1,10 +1,10 @@
-"""`belvedere estimate`: fresh answers from views that are behind; `belvedere clean`: their samples."""
+"""Commands of samples: `estimate`, `clean` and `sampling-plan`."""
 
 from __future__ import annotations
 
 import argparse
 
-from belvedere.cli.invocation import OK, Adder, lake, print_json
+from belvedere.cli.invocation import OK, Adder, lake, print_found, print_json, shelf
 from belvedere.cli.progress import working
 
 
@@ -21,6 +21,58 @@ def add(command: Adder) -> None:
     made.add_argument("--plot", metavar="FILE", help="draw estimates beside the stale answers")
     made = command("clean", _clean, "bring a view's sample, not the view, to the newest versions")
     made.add_argument("view", metavar="VIEW")
+    _add_sampling_plan(command)
+
+
+def _add_sampling_plan(command: Adder) -> None:
+    plan = command(
+        "sampling-plan",
+        _sampling_plan,
+        "find the best sampling ratio for refreshes and cleanings that share the machine",
+    )
+    plan.add_argument("view", metavar="VIEW")
+    plan.add_argument(
+        "--rate",
+        type=float,
+        metavar="ROWS",
+        help="changed rows that arrive in a second (default: as in the tables' logs)",
+    )
+    plan.add_argument(
+        "--refresh-cost",
+        type=_cost,
+        metavar="SECONDS,PER_ROW",
+        help="a refresh: fixed seconds, seconds per changed row (default: as recorded)",
+    )
+    plan.add_argument(
+        "--clean-cost",
+        type=_cost,
+        metavar="SECONDS,PER_ROW",
+        help="a cleaning: fixed seconds, seconds per sampled changed row (default: as recorded)",
+    )
+    plan.add_argument(
+        "--spread",
+        type=float,
+        default=1.5,
+        metavar="X",
+        help="how unequal changed rows are: root mean square over mean (default: %(default)s)",
+    )
+    plan.add_argument(
+        "--run",
+        dest="run_seconds",
+        type=float,
+        metavar="SECONDS",
+        help="then refresh the view and clean its present sample as planned, for so long",
+    )
+
+
+def _cost(text: str) -> tuple[float, float]:
+    """A cost as `SECONDS,PER_ROW`.
+
+    >>> _cost("2,0.0004")
+    (2.0, 0.0004)
+    """
+    fixed, per_row = text.split(",")
+    return float(fixed), float(per_row)
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
@@ -46,4 +98,25 @@ def _clean(arguments: argparse.Namespace) -> int:
     with lake(arguments) as opened, working(f"cleaning the sample of {arguments.view}"):
         done = opened.clean(arguments.view)
     print_json(done.refreshes) if arguments.json else print(done)
+    return OK
+
+
+def _sampling_plan(arguments: argparse.Namespace) -> int:
+    from belvedere.samples.sampling_plan import sampling_plan
+
+    plan = sampling_plan(
+        shelf(arguments),
+        arguments.view,
+        rate=arguments.rate,
+        refresh_cost=arguments.refresh_cost,
+        clean_cost=arguments.clean_cost,
+        spread=arguments.spread,
+    )
+    print_found(arguments, plan)
+    if arguments.run_seconds is not None:
+        with lake(arguments) as opened, working(f"refreshing and cleaning {plan.view}"):
+            jobs = plan.run(opened, arguments.run_seconds)
+        if not arguments.json:
+            refreshes = sum(job.what == "refresh" for job in jobs)
+            print(f"ran {refreshes} refreshes and {len(jobs) - refreshes} cleanings")
     return OK

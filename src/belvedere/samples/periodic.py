@@ -1,15 +1,17 @@
-"""Cleaning together with periodic refreshes under one throughput: which ratio is best (SVC §12.2.2).
+"""Periodic refreshes and cleanings that share one throughput: the best sampling ratio (SVC §12.2.2).
 
-Rows arrive at a rate. A refresh of b pending rows takes f + r·b seconds, a cleaning of a sample of
-ratio m takes f′ + c·m·b, and only one of them runs at a time. Alone, refreshes follow each other
-as fast as they keep up. Together, a share of the time goes to cleanings, refreshes come less
-often, and answers between them are estimates: their error is what sampling leaves of the pending
-change, and what came since the last cleaning. A larger sample is more precise and older.
+Rows arrive at a constant rate. A refresh of b pending rows takes f + r·b seconds, a cleaning of a
+sample of ratio m takes f′ + c·m·b seconds, and one job runs at a time. Refreshes alone follow each
+other as fast as they keep up. With cleanings, refreshes get a share of the time and come less
+often; between them answers are estimates. Their error has two parts: what sampling leaves of the
+pending change, and the rows that arrived since the last cleaning. A larger sample has less of the
+first and more of the second.
 
-    alone      error = pending rows at the end of a period
-    together   error = √(pending · (1 − m)/m) · spread  +  rows since the last cleaning began
+    refreshes only     error = pending rows at the end of a period
+    with cleanings     error = √(pending · (1 − m)/m) · spread  +  rows since the last cleaning began
 
-in units of what one row adds to the answer. `best` searches the ratio; `run` does it on a lake.
+Errors are in units of what one row adds to the answer. `best_plan` searches the ratio and the
+share of time for the smallest error; `run_plan` follows a plan on a lake.
 """
 
 from __future__ import annotations
@@ -17,16 +19,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import floor, log1p, sqrt
 from typing import Protocol
 
 import numpy as np
 
 from belvedere.errors import Invalid
 
+RATIOS = tuple(float(r) for r in np.geomspace(0.005, 1, 40))
+REFRESH_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+MIN_FIXED_SECONDS = 0.001
+"""The least fixed part of a fitted cost: a job that costs nothing could run infinitely often."""
+SPREAD = 1.5
+
 
 @dataclass(frozen=True)
-class Cost:
-    """Seconds of a job: a fixed part, and one per pending row."""
+class JobCost:
+    """Seconds that a job takes: a fixed part, and one per pending row."""
 
     fixed: float
     per_row: float
@@ -35,28 +44,31 @@ class Cost:
         return self.fixed + self.per_row * rows
 
     @staticmethod
-    def fitted(measured: Sequence[tuple[float, float]]) -> Cost:
-        """The line through measured (rows, seconds), its parts not negative."""
+    def fitted(measured: Sequence[tuple[float, float]]) -> JobCost:
+        """The line through measured (rows, seconds); neither part is negative."""
         rows, seconds = np.array(measured, float).T
         slope = float(np.polyfit(rows, seconds, 1)[0]) if len(set(rows)) > 1 else 0.0
         per_row = max(slope, 0.0)
-        return Cost(max(float(np.mean(seconds - per_row * rows)), 0.0), per_row)
+        return JobCost(max(float(np.mean(seconds - per_row * rows)), MIN_FIXED_SECONDS), per_row)
 
 
 @dataclass(frozen=True)
-class Load:
-    """What arrives, and what work on it costs; `clean` is of a sample of everything."""
+class MaintenanceLoad:
+    """The rows that arrive in a second, and what jobs on them cost.
+
+    `clean` is the cost of cleaning a sample of ratio 1. `spread` says how unequal the changed rows
+    are: the root of their mean square over their mean.
+    """
 
     rate: float
-    refresh: Cost
-    clean: Cost
-    spread: float = 1.5
-    """How unequal the changed rows are: the root of their mean square over their mean."""
+    refresh: JobCost
+    clean: JobCost
+    spread: float = SPREAD
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A schedule: the period of refreshes, the ratio, cleanings in a period, the largest error."""
+class PeriodicPlan:
+    """The seconds between refreshes, the ratio, the cleanings between two, the largest error."""
 
     period: float
     ratio: float
@@ -64,58 +76,71 @@ class Plan:
     error: float
 
 
-def alone(load: Load) -> Plan:
+def refreshes_only(load: MaintenanceLoad) -> PeriodicPlan:
     """Refreshes one after the other: the shortest period in which they keep up."""
-    period = _period(load, 0.0)
-    return Plan(period, 0.0, 0, load.rate * 2 * period)
+    period = _shortest_period(load, 1.0)
+    return PeriodicPlan(period, 0.0, 0, load.rate * 2 * period)
 
 
-def together(load: Load, ratio: float, share: float = 0.5) -> Plan:
+def with_cleanings(load: MaintenanceLoad, ratio: float, refresh_share: float = 0.5) -> PeriodicPlan:
     """Refreshes in a share of the time, cleanings of one ratio in the rest."""
     if not 0 < ratio <= 1:
         raise Invalid(
             f"a ratio of {ratio:g}", hint="a ratio is more than 0 and at most 1", reason="BAD_VALUE"
         )
-    period = _period(load, 1 - share)
-    cleaning, done, since = period * (1 - share), 0.0, 0
-    longest = 0.0
-    while True:
-        pending = load.rate * (period * share + done)
-        takes = load.clean.fixed + load.clean.per_row * ratio * pending
-        if done + takes > cleaning:
-            break
-        done, since, longest = done + takes, since + 1, max(longest, takes)
-    if not since:
-        return Plan(period, ratio, 0, load.rate * (1 + share) * period)
-    pending = load.rate * (1 + share) * period
-    sampled = load.spread * np.sqrt(pending * (1 - ratio) / ratio)
-    # What the last cleaning of a period did not see: it, and the refresh that follows.
-    unseen = load.rate * (longest + share * period)
-    return Plan(period, ratio, since, float(sampled + unseen))
+    period = _shortest_period(load, refresh_share)
+    pending = load.rate * (1 + refresh_share) * period
+    cleanings, longest = _cleanings_within(
+        load, ratio, period * refresh_share, period * (1 - refresh_share)
+    )
+    if not cleanings:
+        return PeriodicPlan(period, ratio, 0, pending)
+    sampling = load.spread * sqrt(pending * (1 - ratio) / ratio)
+    # The last cleaning of a period misses the rows of its own time and of the refresh after it.
+    missed = load.rate * (longest + refresh_share * period)
+    return PeriodicPlan(period, ratio, cleanings, sampling + missed)
 
 
-def best(load: Load, ratios: Sequence[float] = tuple(np.geomspace(0.005, 1, 40))) -> Plan:
-    """The ratio and share of time with the smallest of the largest errors."""
+def best_plan(load: MaintenanceLoad, ratios: Sequence[float] = RATIOS) -> PeriodicPlan:
+    """The plan with cleanings whose largest error is smallest, over ratios and shares of time."""
+    refreshes_only(load)  # refuses arrivals that refreshes cannot keep up with
     needed = load.rate * load.refresh.per_row
-    alone(load)  # refuses what refreshes cannot keep up with at all
-    shares = [s for s in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95) if s > 1.05 * needed]
-    found = [together(load, float(r), s) for r in ratios for s in shares or (1 - 1e-9,)]
-    return min(found, key=lambda plan: plan.error)
+    shares = [share for share in REFRESH_SHARES if share > 1.05 * needed] or [1 - 1e-9]
+    plans = (with_cleanings(load, ratio, share) for ratio in ratios for share in shares)
+    return min(plans, key=lambda plan: plan.error)
 
 
-def _period(load: Load, away: float) -> float:
+def _shortest_period(load: MaintenanceLoad, refresh_share: float) -> float:
     """The shortest period whose refresh fits into its share of the time."""
-    left = 1 - away - load.rate * load.refresh.per_row
-    if left <= 0:
+    spare = refresh_share - load.rate * load.refresh.per_row
+    if spare <= 0:
         raise Invalid(
             f"refreshes cannot keep up with {load.rate:g} rows a second",
-            hint="give refreshes more of the time, or fewer rows",
+            hint="reduce the rate of arrivals, or the cost of a row in a refresh",
             reason="TOO_SLOW",
         )
-    return load.refresh.fixed / left
+    return load.refresh.fixed / spare
 
 
-class Cleans(Protocol):
+def _cleanings_within(
+    load: MaintenanceLoad, ratio: float, refreshing: float, available: float
+) -> tuple[int, float]:
+    """How many cleanings fit into the available seconds, and the seconds of the longest.
+
+    Each takes in all rows since the last refresh began, so it takes `growth` times as long as the
+    one before: n of them take first · (growthⁿ − 1) / (growth − 1) seconds.
+    """
+    per_second = load.clean.per_row * ratio * load.rate
+    first = load.clean.fixed + per_second * refreshing
+    if first <= 0 or first > available:
+        return 0, 0.0
+    if per_second < 1e-12:
+        return floor(available / first), first
+    count = floor(log1p(per_second * available / first) / log1p(per_second))
+    return count, first * (1 + per_second) ** (count - 1)
+
+
+class RefreshesAndCleans(Protocol):
     """What a run needs of a lake."""
 
     def refresh(self, name: str) -> object: ...
@@ -124,32 +149,34 @@ class Cleans(Protocol):
 
 
 @dataclass(frozen=True)
-class Step:
-    """One job of a run: what, when it began, what it took."""
+class MaintenanceJob:
+    """One job of a run: "refresh" or "clean", when it began, how long it took."""
 
     what: str
     began: float
     seconds: float
 
 
-def run(
-    lake: Cleans,
+def run_plan(
+    lake: RefreshesAndCleans,
     view: str,
-    arrive: Callable[[float], None],
-    plan: Plan,
+    plan: PeriodicPlan,
     seconds: float,
+    before_job: Callable[[float], None] = lambda _: None,
     clock: Callable[[], float] = time.monotonic,
-) -> list[Step]:
-    """Refresh a view once a period and clean its sample in between, for so long.
+) -> list[MaintenanceJob]:
+    """Refresh a view once a period and clean its sample in between, for so many seconds.
 
-    `arrive` is told the time that passed and makes rows arrive; it runs between jobs.
+    `before_job` runs before each job, with the seconds that have passed.
     """
-    began, steps, refreshed = clock(), list[Step](), 0.0
-    while (now := clock() - began) < seconds:
-        arrive(now)
-        due = now - refreshed >= plan.period or plan.cleanings == 0
-        at = clock()
-        (lake.refresh if due else lake.clean)(view)
-        steps.append(Step("refresh" if due else "clean", at - began, clock() - at))
-        refreshed = clock() - began if due else refreshed
-    return steps
+    start, jobs, last_refresh = clock(), list[MaintenanceJob](), 0.0
+    while (now := clock() - start) < seconds:
+        before_job(now)
+        is_due = now - last_refresh >= plan.period or plan.cleanings == 0
+        began = clock()
+        (lake.refresh if is_due else lake.clean)(view)
+        jobs.append(
+            MaintenanceJob("refresh" if is_due else "clean", began - start, clock() - began)
+        )
+        last_refresh = clock() - start if is_due else last_refresh
+    return jobs

@@ -27,8 +27,11 @@ from belvedere.sql.statements.updatable_views import (
 )
 from belvedere.sql.statements.views import WriteKind
 from belvedere.updating.apply.base_changes import Applying, HalfMade
-from belvedere.updating.apply.updates import Update, done_through, run_check
+from belvedere.updating.apply.updates import done_through
 from belvedere.updating.describe import described, in_memory, in_tables
+from belvedere.updating.request.view_rows import shown_columns
+from belvedere.updating.request.view_updates import Update
+from belvedere.updating.side_effects.check_update import run_check
 from belvedere.updating.side_effects.checks import Check, texted
 from belvedere.updating.side_effects.spark_engine import built_on, pinned
 from belvedere.updating.state import (
@@ -43,7 +46,6 @@ from belvedere.updating.state import (
     load,
     save,
     saved_vector,
-    shown_columns,
     usual_lookups,
 )
 from belvedere.updating.summary.in_tables.creation import noted, take_away

@@ -348,8 +348,3 @@ def _rebuilt(
         )
     reason = f"the changes of {table} cannot be read from its log, or are large"
     return built(lake, held.definition), Brought(held.definition["name"], "rebuild", reason)
-
-
-def shown_columns(shape: Shape) -> list[tuple[str, str]]:
-    """The view's columns with their types."""
-    return [(name, shape.positions[p].types[c]) for name, (p, c) in shape.outputs]

@@ -7,48 +7,35 @@ anywhere leaves the old rows with the old vector, or the new rows with the new o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
 
-import pyarrow as pa
-from sqlglot import exp
-
-from belvedere.algebra.relations import Empty
-from belvedere.analyses.sizes import Statistics
-from belvedere.delta.change_sizes import change_passes, changed_at_most
 from belvedere.delta.stamps import Position, Stamp, Vector
 from belvedere.derivations.history import BEHIND, note
 from belvedere.derivations.ledger import Record
 from belvedere.derivations.meter import Meter
 from belvedere.errors import Internal, Invalid, Unsupported
-from belvedere.execution.costs import Past, candidate, cheaper, past
-from belvedere.execution.foreign_keys import checked, verified
-from belvedere.execution.in_memory import WHOLE, Held
-from belvedere.execution.lookups import LookUps
+from belvedere.execution.costs import Past, candidate
+from belvedere.execution.foreign_keys import verified
 from belvedere.execution.sources import Versions
-from belvedere.execution.steps import Steps
-from belvedere.execution.strategies import REASONS, Choice, Strategy, choose
+from belvedere.execution.strategies import REASONS, Choice, Strategy
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import Gone, StateMismatch, computing, reading
-from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.spark_lake import SparkLake
-from belvedere.lake.tables.change_feed import Changes
 from belvedere.lake.writes import commits
-from belvedere.rules.outward import SMALL
 from belvedere.sql.binder.char_columns import char_length
 from belvedere.sql.statements.views import Policy
 from belvedere.storage.locks import Conflict
 from belvedere.views.catalog import the_view
-from belvedere.views.copies import copies_to_write
 from belvedere.views.create import show
 from belvedere.views.definition import View
-from belvedere.views.extrema import Next, kept, values_that_move
-from belvedere.views.maintenance import Move, fill, move, overwriting, rebuilding
+from belvedere.views.incremental import apply
+from belvedere.views.maintenance import fill, rebuilding
 from belvedere.views.parts import whole
-from belvedere.views.references import references
+from belvedere.views.pending_changes import ViewStep
 from belvedere.views.retype import retyped
-from belvedere.views.state import ROW, Grouped, physical
+from belvedere.views.state import ROW, physical
+from belvedere.views.writes import Rebuild
 
 ATTEMPTS = 5
 
@@ -263,7 +250,8 @@ class _Refresh:
         self.meter.candidates = self.meter.candidates or (again,)
         work = self.pins.work(view.definition.settings)
         with reading(view.name):
-            versions = self._versions(work, {}, stamp.vector)
+            new = {t: p.version for t, p in stamp.vector.items()}
+            versions = Versions(self.pins, work, {}, new, opened=self.meter.opened)
             declared = {t: self.pins.table(t).declared for t in view.tables}
             query = fill(view.state, versions, declared).sql(dialect="spark")
             self.ran.append(query)
@@ -289,152 +277,30 @@ class _Refresh:
     def _advance_or_not(
         self, before: Vector, stamp: Stamp, moving: list[str]
     ) -> tuple[Choice, int | None]:
+        step = ViewStep(
+            self.door,
+            self.pins,
+            self.view,
+            before,
+            stamp.vector,
+            tuple(moving),
+            stamp.holding,
+            self.meter,
+            self.ran,
+            self.notes,
+        )
         try:
             with reading(self.view.name):
-                return self._advance(before, stamp, moving)
+                write = apply(step)
+                if isinstance(write, Rebuild):
+                    return Choice(Strategy.REBUILD, write.reason), None
+                stamp = replace(self._noted(stamp, write.choice), holding=write.holding)
+                return write.choice, write.commit(stamp)
         except Gone:
             # Cleaned away since it was looked for.
             return Choice(Strategy.REBUILD, "VERSION_GONE"), None
         except StateMismatch as mismatch:
             return Choice(Strategy.REBUILD, mismatch.reason), None
-
-    def _advance(
-        self, before: Vector, stamp: Stamp, moving: list[str]
-    ) -> tuple[Choice, int | None]:
-        changed = {t: self._amount(t, before[t], stamp.vector[t]) for t in moving}
-        few = all(rows <= SMALL for rows in changed.values())
-        how = _OF_FEW if few else {}
-        work = self.pins.work({**self.view.definition.settings, **how})
-        held = self.pins.table(self.view.stored).version
-        found = {t: self._changes(work, t, before[t], stamp.vector[t]) for t in moving}
-        # Rows that are the same in both states are read from the new one, which is there.
-        before = {**before, **{t: stamp.vector[t] for t in moving if found[t].rows == 0}}
-        moving = [t for t in moving if found[t].rows != 0]
-        inserts_only = all(found[t].inserts_only is True for t in moving)
-        state, types = self.view.state, self.view.definition.types
-        choice = choose(state, types, moving, inserts_only=inserts_only)
-        if choice.strategy is Strategy.REBUILD:
-            return choice, None
-        if choice.strategy is Strategy.NOTHING:
-            commits.move(work, self.view.stored, self._noted(stamp, choice))
-            return choice, 0
-        changed = {t: changed[t] if (n := found[t].rows) is None else n for t in moving}
-        known = self.pins.statistics(self.view.tables, changed, {t: found[t] for t in moving})
-        far = [t for t in moving if found[t].rows is None and t in known.rows]
-        passes = {t: self._passes(t, before[t], stamp.vector[t]) for t in far}
-        known = replace(known, passed={t: n * known.rows[t] for t, n in passes.items()})
-        way = move(state, choice.strategy, moving, types, known)
-        views = {t: found[t].view for t in moving}
-        versions = self._versions(work, before, stamp.vector, views)
-        changes = {t: rows for t in moving if (rows := found[t].held) is not None}
-        in_memory = Held(versions, changes, types)
-        look_ups = LookUps(work, in_memory, self.ran)
-        if choice.reason == "LOST_EXTREMUM" and not way.merge.keys:
-            done = self._kept(stamp, moving, known, look_ups, held)
-            if done is not None:
-                return Choice(Strategy.MERGE), done
-        effort, on_spark = look_ups.effort(way)
-        effort += way.writing(self._stored_rows()) if known.passed else 0.0
-        if self._costs_more(choice.strategy, effort, known, on_spark=on_spark):
-            return Choice(Strategy.REBUILD, "CHEAPER"), None
-        stamp = self._relied(self._noted(stamp, choice), moving, look_ups)
-        way = Steps(work, in_memory, look_ups, self.ran).taken(way)
-        if isinstance(way.plan, Empty):
-            commits.move(work, self.view.stored, stamp)
-            return choice, 0
-        stored = self.view.stored
-        rows = self._rows(way, in_memory, held)
-        if rows is not None:
-            self.ran.append(f"-- {rows.num_rows} rows to write, computed in memory")
-            done = commits.merge_few(work, stored, rows, way.merge, stamp)
-            if done is not None:
-                return choice, done
-        if way.numbered:
-            stored = self.pins.opened(work, stored, held)
-        query = way.query(in_memory.source, exp.to_table(stored, dialect="spark"))
-        text = query.sql(dialect="spark")
-        self.ran.append(text)
-        return choice, commits.merge(work, self.view.stored, text, way.merge, stamp)
-
-    def _relied(self, stamp: Stamp, moving: list[str], look_ups: LookUps) -> Stamp:
-        """The stamp with the foreign keys that still hold, which look-ups may then rely on."""
-        possible = references(self.door, self.view, self.pins.table)
-        changes = look_ups.held.changes
-        relied = checked(stamp.holding, possible, moving, changes, look_ups.values_after)
-        look_ups.relied = relied
-        self.notes += [n for n in relied.notes if n not in self.notes]
-        return replace(stamp, holding=relied.holding)
-
-    def _kept(
-        self, stamp: Stamp, moving: list[str], known: Statistics, look_ups: LookUps, version: int
-    ) -> int | None:
-        """Merge a change that took no extremum away, if memory can tell; the rows that changed."""
-        state, tables = self.view.state, look_ups.held.tables
-        types = self.view.definition.types
-        in_memory = Held(tables, look_ups.held.changes, types)
-        look_ups = LookUps(look_ups.work, in_memory, self.ran)
-        if not isinstance(state, Grouped) or any(t not in in_memory.changes for t in moving):
-            return None
-        way = values_that_move(state, moving, types, known)
-        effort, on_spark = look_ups.effort(way)
-        if self._costs_more(Strategy.MERGE, effort, known, on_spark=on_spark):
-            return None
-        stamp = self._relied(self._noted(stamp, Choice(Strategy.MERGE)), moving, look_ups)
-        plan = look_ups.made(way).plan
-        if isinstance(plan, Empty):
-            commits.move(tables.work, self.view.stored, stamp)
-            return 0
-        found = in_memory.result(plan)
-        names = tuple(physical(state).values())
-        stored = self.pins.whole(self.view.stored, version, names, WHOLE) if found else None
-        if found is None or stored is None:
-            return None
-        row = kept(state, found, stored, Next(state, moving, types, way, look_ups))
-        if row is None:
-            return None
-        how = "the next extremum was found" if row.anew else "no extremum was lost"
-        self.ran.append(f"-- 1 row to write, computed in memory: {how}")
-        merge = overwriting(way.merge, row.anew)
-        return commits.merge_few(tables.work, self.view.stored, row.row, merge, stamp)
-
-    def _rows(self, way: Move, in_memory: Held, version: int) -> pa.Table | None:
-        """The rows to write, if they are in memory by now."""
-        found = in_memory.result(way.plan)
-        if found is None or not way.numbered:
-            return None if found is None else found.table
-        if not in_memory.tables.work.near:
-            return None
-        return copies_to_write(found, self.pins, self.view.stored, version)
-
-    def _passes(self, name: str, old: Position, new: Position) -> float:
-        """How many times a table's size Spark goes through to read its change; 0 if unknown."""
-        return change_passes(self.pins.table(name), old.version, new.version) or 0
-
-    def _amount(self, name: str, old: Position, new: Position) -> float:
-        """At most how many rows of a table changed, as its log counts them."""
-        rows = changed_at_most(self.pins.table(name), old.version, new.version)
-        return inf if rows is None else rows
-
-    def _stored_rows(self) -> float:
-        """How many rows the view has, as its log counts them; none if it does not."""
-        measured = self.pins.measured(self.view.stored)
-        return 0.0 if measured is None else measured.rows
-
-    def _costs_more(
-        self, strategy: Strategy, effort: float, known: Statistics, *, on_spark: bool
-    ) -> bool:
-        """Whether a view that leaves the choice to us is better computed again; notes why."""
-        earlier = past(self.door, self.view.definition.id)
-        # A change that Spark must read is not computed in memory; other large tables may turn
-        # out not to be wanted.
-        surely = bool(known.passed)
-        like_it = earlier.on_spark(surely=surely) if surely or on_spark else earlier
-        ours = candidate(strategy, effort, like_it)
-        again = rebuilding(self.view.state, known)
-        rebuild = candidate(Strategy.REBUILD, again, earlier.on_spark())
-        self.meter.candidates = (ours, rebuild)
-        free = Policy(self.view.definition.policy) is Policy.AUTO
-        return free and cheaper(rebuild, ours)
 
     def _noted(self, stamp: Stamp, choice: Choice) -> Stamp:
         how = note(choice.strategy.value, choice.reason, self.meter.began)
@@ -443,26 +309,6 @@ class _Refresh:
         behind = [t for t, table in newest.items() if at[t] != (table.id, table.version)]
         more = {BEHIND: ", ".join(behind)} if behind else {}
         return replace(stamp, note={**how, **more})
-
-    def _changes(self, work: Workspace, name: str, old: Position, new: Position) -> Changes:
-        columns = list(self.view.used(name))
-        return self.pins.changes(work, name, old.version, new.version, columns)
-
-    def _versions(
-        self,
-        work: Workspace,
-        before: Vector,
-        after: Vector,
-        views: Mapping[str, Callable[[], str]] | None = None,
-    ) -> Versions:
-        return Versions(
-            self.pins,
-            work,
-            {t: p.version for t, p in before.items()},
-            {t: p.version for t, p in after.items()},
-            views or {},
-            self.meter.opened,
-        )
 
     def _record(self, stamp: Stamp, before: Vector, rows: int | None) -> Record | None:
         old, new = ({t: v[t] for t in self.view.inputs if t in v} for v in (before, stamp.vector))
@@ -490,7 +336,3 @@ class _Refresh:
 
 # An old version of a table cannot be read, or is not what the view was computed from.
 _OLD_STATE_GONE = frozenset(("VERSION_GONE", "TABLE_REPLACED", "SCHEMA_CHANGED", "VERSION_BEHIND"))
-
-# Sizes are known before such a query runs; adapting to them would list every file once more
-# for each of its stages.
-_OF_FEW = {"spark.sql.adaptive.enabled": "false"}

@@ -15,6 +15,7 @@ from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.spark_lake import SparkLake, open_directory
 from belvedere.lake.tables import frames
 from belvedere.lake.tables.frames import open_version
+from tests.local_tables import store_in
 
 pytestmark = pytest.mark.spark
 
@@ -143,7 +144,7 @@ def test_the_log_counts_rows(lake: SparkLake) -> None:
     root = lake.table("t").root
     assert root is not None
     for version in range(13):
-        found = files.files(root, version)
+        found = files.files(store_in(root), version)
         assert found is not None
         counted = lake.sql(f"SELECT count(*) AS n FROM t VERSION AS OF {version}").collect()[0]["n"]
         assert sum(f.rows or 0 for f in found) == counted

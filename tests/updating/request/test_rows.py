@@ -14,7 +14,8 @@ from deltalake import write_deltalake
 
 from belvedere.errors import Invalid
 from belvedere.lake.offline import OfflineLake
-from belvedere.updating.apply.updates import Update, run_check, typed_rows
+from belvedere.updating.request.view_updates import Update, typed_rows
+from belvedere.updating.side_effects.check_update import run_check
 from belvedere.updating.state import Held, built
 
 DAY = datetime.date(2021, 1, 2)
@@ -59,7 +60,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> tuple[OfflineLake, Held]:
 def test_what_is_a_value_of_a_type_is_taken(
     view: tuple[OfflineLake, Held], column: str, value: Any, taken: Any
 ) -> None:
-    assert typed_rows(view[1], [{**GOOD, column: value}])[0].values[column] == taken
+    assert typed_rows(view[1].shape, [{**GOOD, column: value}])[0].values[column] == taken
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_what_would_become_another_value_is_refused(
     view: tuple[OfflineLake, Held], column: str, value: Any
 ) -> None:
     with pytest.raises(Invalid) as refused:
-        typed_rows(view[1], [{**GOOD, column: value}])
+        typed_rows(view[1].shape, [{**GOOD, column: value}])
     assert refused.value.reason == "TYPE"
     assert refused.value.detail
     assert refused.value.hint

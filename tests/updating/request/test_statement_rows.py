@@ -8,8 +8,8 @@ import pytest
 
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.sql.statements.views import WriteKind
-from belvedere.updating.apply.updates import Update
 from belvedere.updating.request.statement_rows import requested
+from belvedere.updating.request.view_updates import Update
 
 COLUMNS = [("line", "int"), ("item", "string")]
 

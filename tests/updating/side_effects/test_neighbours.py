@@ -18,8 +18,9 @@ from belvedere.errors import Invalid, Unsupported
 from belvedere.joins.join_trees import join_tree
 from belvedere.lake.offline import OfflineLake
 from belvedere.updating import reading, state
-from belvedere.updating.apply.updates import Update, run_check
+from belvedere.updating.request.view_updates import Update
 from belvedere.updating.side_effects import neighbours as near_module
+from belvedere.updating.side_effects.check_update import run_check
 from belvedere.updating.side_effects.checks import Check, Checker, Mode
 from belvedere.updating.side_effects.in_memory import TooMuch
 from belvedere.updating.side_effects.neighbours import agreeing, near, unseen

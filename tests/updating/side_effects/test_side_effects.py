@@ -10,17 +10,16 @@ from deltalake import write_deltalake
 
 from belvedere.errors import Invalid
 from belvedere.lake.offline import OfflineLake
-from belvedere.updating.apply.updates import Update, refusal, run_check
+from belvedere.updating.apply.updates import refusal
+from belvedere.updating.request.view_updates import Update
+from belvedere.updating.side_effects.check_update import run_check
 from belvedere.updating.side_effects.checks import Check, Checker, Mode
 from belvedere.updating.translate import trial
 from tests.updating import offline_lake
-from tests.updating.apply.test_base_changes import lake
 from tests.updating.cases import Case, Row, random_case
 from tests.updating.summary.kept import filter_of
 from tests.updating.summary.test_filter import rules
 from tests.updating.translate.test_translator import Lists, deletions, view_row
-
-assert lake
 
 
 def pairs(tables: str, many: int) -> Case:

@@ -13,10 +13,10 @@ import belvedere as bv
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid
 from belvedere.lake.records.saved_state import Saves
-from belvedere.updating.apply.updates import estimate_in_tables, segments_there
 from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.reading import whole
 from belvedere.updating.request.view_rows import ViewRow
+from belvedere.updating.side_effects.summary_check import estimate_in_tables, segments_there
 from belvedere.updating.state import Held
 from belvedere.updating.summary.filter import Filter, make_filter
 from belvedere.updating.summary.in_tables import parts

@@ -131,10 +131,15 @@ def merge(w: Workspace, name: str, source_sql: str, change: Merge, stamp: Stamp)
     return int(done[0]["num_affected_rows"]) if done else 0
 
 
+def merges_in_memory(table: Table, rows: pa.Table, change: Merge) -> bool:
+    """Whether `merge_few` merges these rows into a table."""
+    return takes(table, change) and rows.num_rows <= MOST_ROWS
+
+
 def merge_few(w: Workspace, name: str, rows: pa.Table, change: Merge, stamp: Stamp) -> int | None:
     """Rows in memory merged in one commit; None, and nothing done, if they are for Spark to merge."""
     table = w.door.table(name)
-    if not takes(table, change) or rows.num_rows > MOST_ROWS:
+    if not merges_in_memory(table, rows, change):
         return None
     if rows.num_rows == 0:
         move(w, table.name, stamp)

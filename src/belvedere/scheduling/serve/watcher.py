@@ -13,6 +13,7 @@ from belvedere.derivations.history import BEHIND
 from belvedere.lake.offline import ReadableLake
 from belvedere.scheduling.model.arrivals import Arrival
 from belvedere.scheduling.model.problem import State
+from belvedere.views.arrivals import commits_since_creation
 from belvedere.views.catalog import canonical_name, the_view
 from belvedere.views.definition import View
 
@@ -59,7 +60,7 @@ def observed(
     lake: ReadableLake, view: str, tables: Iterable[str]
 ) -> tuple[list[Arrival], datetime]:
     """What arrived since a view began, in seconds from the first, and when that was."""
-    found = [(e, name) for name in tables for e in _since_it_began(lake, view, name) if e.rows]
+    found = [(e, name) for name in tables for e in _commits(lake, view, name) if e.rows]
     found.sort(key=lambda pair: pair[0].time)
     if not found:
         return [], datetime.now().astimezone()
@@ -73,23 +74,14 @@ def observed(
 def arriving(lake: ReadableLake, view: str, name: str) -> dict[str, float]:
     """How often changes of a table were of each kind since a view began; empty if there were none."""
     counts = Counter[str]()
-    for event in _since_it_began(lake, view, name):
+    for event in _commits(lake, view, name):
         counts.update(event.kinds)
     return {kind: count / counts.total() for kind, count in counts.items()}
 
 
-def _since_it_began(lake: ReadableLake, view: str, name: str) -> Iterator[Event]:
-    """The commits of a table after the version that a view was created from.
-
-    How a table was filled before says nothing of what will arrive.
-    """
-    table = lake.table(canonical_name(lake, name))
-    stored = lake.table(the_view(lake, view).stored)
-    stamps = [Stamp.from_json(event.user_metadata) for event in lake.events(stored)]
-    first = next((s.vector.get(table.name) for s in reversed(stamps) if s is not None), None)
-    known = first is not None and first.id == table.id
-    # The first version is the table itself, not a change of it.
-    return lake.events(table, after=first.version if known and first is not None else 0)
+def _commits(lake: ReadableLake, view: str, name: str) -> Iterator[Event]:
+    """The commits of a table that a user named, since a view was created."""
+    return commits_since_creation(lake, the_view(lake, view), canonical_name(lake, name))
 
 
 def consistent_version(lake: ReadableLake, view: View) -> int | None:

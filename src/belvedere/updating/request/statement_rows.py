@@ -11,7 +11,7 @@ from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.names import quote
 from belvedere.sql.parse import parse_statements
 from belvedere.sql.statements.views import WriteKind
-from belvedere.updating.apply.updates import Update
+from belvedere.updating.request.view_updates import Update
 
 if TYPE_CHECKING:
     from belvedere.lake.spark_lake import SparkLake

@@ -26,6 +26,11 @@ Hidden = tuple[str, int, str]
 """A value that a view row does not tell: ("class", its number, "") or ("place", position, column)."""
 
 
+def shown_columns(shape: Shape) -> list[tuple[str, str]]:
+    """The view's columns with their types."""
+    return [(name, shape.positions[p].types[c]) for name, (p, c) in shape.outputs]
+
+
 @dataclass(frozen=True)
 class ViewRow:
     """A row of a view, or to become one: all its columns."""

@@ -1,0 +1,148 @@
+"""Updates of a view as rows: what a caller gives becomes view rows of the view's columns and types."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from belvedere.errors import Invalid
+from belvedere.joins.normal_form import Place, Shape
+from belvedere.memory import kinds
+from belvedere.updating.request.view_rows import ViewRow, shown_columns
+
+
+@dataclass(frozen=True)
+class Update:
+    """View rows to delete and to insert, all together."""
+
+    delete: tuple[Mapping[str, Any], ...] = ()
+    insert: tuple[Mapping[str, Any], ...] = ()
+    replaced: int = 0
+    """Of how many rows, the last of both, each to insert replaces the one to delete at its place."""
+
+    @property
+    def instead(self) -> dict[int, int]:
+        """For rows to insert that replace one: which of those to delete."""
+        first, last = len(self.insert) - self.replaced, len(self.delete) - self.replaced
+        return {first + i: last + i for i in range(self.replaced)}
+
+    @staticmethod
+    def of(insert: Any, delete: Any, update: Any) -> Update:
+        """An update as a user gives it: rows, lists of rows, a pair of old and new."""
+        old, new = _pair(update) if update is not None else ((), ())
+        going, coming = _rows(old), _rows(new)
+        pairs = len(coming) if len(going) == len(coming) else 0
+        found = Update((*_rows(delete), *going), (*_rows(insert), *coming), pairs)
+        if not found.delete and not found.insert:
+            hint = "give insert=, delete= or update="
+            raise Invalid("nothing was asked for", hint=hint, reason="ROWS")
+        return found
+
+
+def typed_rows(shape: Shape, rows: Sequence[Mapping[str, Any]]) -> list[ViewRow]:
+    """Rows with all of the view's columns and values of their types; `Invalid` otherwise."""
+    columns = dict(shown_columns(shape))
+    typed = [_typed(columns, row) for row in rows]
+    for row in typed:
+        _agreeing(shape, row)
+    return [ViewRow(row) for row in typed]
+
+
+def _agreeing(shape: Shape, row: Mapping[str, Any]) -> None:
+    """Columns of the view that show one column of a table have one value."""
+    first: dict[Place, str] = {}
+    for name, place in shape.outputs:
+        other = first.setdefault(place, name)
+        if row[other] != row[name]:
+            raise Invalid(
+                f"{other}={row[other]!r} and {name}={row[name]!r} cannot be in one row of the view",
+                detail=f"both show {shape.positions[place[0]].table}.{place[1]}",
+                hint="give them one value",
+                reason="CONTRADICTION",
+            )
+
+
+def _typed(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name.lower(): value for name, value in row.items()}
+    spelled = {name.lower(): name for name in columns}
+    unknown = [name for name in row if name.lower() not in spelled]
+    missing = [name for name in columns if name.lower() not in given]
+    wrong = ""
+    if unknown or missing:
+        wrong = f"has no column {unknown[0]!r}" if unknown else f"needs a value of {missing[0]!r}"
+    elif len(given) < len(row):
+        wrong = f"is given a column twice: {', '.join(row)}"
+    if wrong:
+        raise Invalid(
+            f"the view {wrong}", hint=f"its columns: {', '.join(columns)}", reason="COLUMNS"
+        )
+    return {name: _value(name, given[name.lower()], kind) for name, kind in columns.items()}
+
+
+def _value(name: str, value: Any, kind: str) -> Any:
+    """A value of a type; what Arrow does not take for one, or only changed, is refused."""
+
+    if value is None:
+        return None
+    try:
+        found = pa.array([value], kinds.arrow(kind))[0].as_py()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as why:
+        raise _mistyped(name, value, kind, str(why)) from why
+    if not _is_same(value, found):
+        raise _mistyped(name, value, kind, f"it would become {found!r}")
+    return found
+
+
+def _is_same(given: Any, found: Any) -> bool:
+    """Whether a value is what it became: not cut off, not of another kind."""
+    if isinstance(given, (bool, np.bool_)) != isinstance(found, bool):
+        return False
+    if isinstance(given, datetime.datetime) and isinstance(found, datetime.datetime):
+        # Without a zone it is taken for one of UTC.
+        found = found if given.tzinfo else found.replace(tzinfo=None)
+    return bool(given == found)
+
+
+def _mistyped(name: str, value: Any, kind: str, detail: str) -> Invalid:
+    return Invalid(
+        f"{value!r} is not a value of column {name!r}, which has type {kind}",
+        detail=detail,
+        hint=f"give a value of type {kind}, or NULL",
+        reason="TYPE",
+    )
+
+
+def _rows(given: Any) -> tuple[Mapping[str, Any], ...]:
+    if given is None:
+        return ()
+    rows = (given,) if isinstance(given, Mapping) else given
+    listed = isinstance(rows, Iterable) and not isinstance(rows, (str, bytes))
+    found = tuple(rows) if listed else (rows,)
+    wrong = [row for row in found if not isinstance(row, Mapping) or not _named(row)]
+    if wrong:
+        raise Invalid(
+            f"{wrong[0]!r} is not a row of a view",
+            hint="a row is a mapping from columns to values, several rows are a list of them",
+            reason="ROWS",
+        )
+    return found
+
+
+def _named(row: Mapping[Any, Any]) -> bool:
+    """Whether a row's columns are named by texts."""
+    return all(isinstance(name, str) for name in row)
+
+
+def _pair(update: Any) -> tuple[Any, Any]:
+    if isinstance(update, Sequence) and not isinstance(update, str) and len(update) == 2:
+        return update[0], update[1]
+    raise Invalid(
+        f"{update!r} is not a pair of old and new rows",
+        hint="update=(old, new), each a row or a list of rows",
+        reason="ROWS",
+    )
