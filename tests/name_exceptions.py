@@ -69,7 +69,7 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "lake/pins.py": {"work"},
     "lake/sessions/errors.py": {"told"},
     "lake/sessions/workspace.py": {"near"},
-    "lake/spark_lake.py": {"near", "work"},
+    "lake/spark_lake.py": {"work"},
     "samples/answers/answer.py": {"taken"},
     "samples/answers/evaluate.py": {"_Asked", "known"},
     "samples/outlier_upkeep.py": {"near"},

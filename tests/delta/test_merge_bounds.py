@@ -12,10 +12,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from belvedere.algebra.scalars import Scalar
 from belvedere.delta import merge_bounds as reaching
-from belvedere.delta import tables
 from belvedere.delta.merge_bounds import reach
 from belvedere.delta.small_writes import merge_rows
 from belvedere.delta.stamps import Position, Stamp
+from belvedere.lake.tables.table import Table
 from belvedere.sql.merges import Merge
 from tests.local_tables import table_in
 
@@ -36,7 +36,7 @@ ADDED = Merge(
 )
 
 
-def stored(root: Path, *files: list[tuple[int | None, str | None, int]]) -> tables.Table:
+def stored(root: Path, *files: list[tuple[int | None, str | None, int]]) -> Table:
     for rows in files:
         write_deltalake(root, rows_of(rows), mode="append")
     return table_in(root)

@@ -110,6 +110,6 @@ def test_files_record_nothing_by_which_spark_would_skip_rows_of_theirs(tmp_path:
     for file in files(store_in(tmp_path), table.version) or ():
         assert column_facts(table, file, "k").bounds is not None
         assert all(column_facts(table, file, c).bounds is None for c in schema.names[1:])
-        group = pq.ParquetFile(file.path).metadata.row_group(0)
+        group = pq.ParquetFile(tmp_path / file.path).metadata.row_group(0)
         assert [group.column(i).statistics is not None for i in range(4)] == [True, *[False] * 3]
         assert {group.column(i).compression for i in range(4)} == {"SNAPPY"}

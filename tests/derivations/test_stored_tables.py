@@ -12,13 +12,13 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 import belvedere as bv
 from belvedere.delta import log
-from belvedere.delta.stamps import FOREIGN_WRITE, VECTOR_LOST
+from belvedere.delta.stamps import FOREIGN_WRITE, VECTOR_LOST, logged_stamp
 from belvedere.errors import Unsupported
 from belvedere.lake.writes import commits
 from belvedere.views import incremental
 from belvedere.views.catalog import the_view
 from tests.derivations.events_lake import VIEWS, EventsLake
-from tests.local_tables import store_in
+from tests.local_tables import directory_of, store_in
 
 pytestmark = pytest.mark.spark
 
@@ -46,9 +46,7 @@ def _by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def root(events: EventsLake, view: str) -> Path:
-    found = events.lake._door.table(the_view(events.lake._door, view).stored).root
-    assert found is not None
-    return found
+    return directory_of(events.lake._door.table(the_view(events.lake._door, view).stored))
 
 
 def written_by_someone(at: Path) -> None:
@@ -141,10 +139,10 @@ def test_rows_that_someone_writes_during_a_refresh_are_noticed(
     def beside_someone(table: Any, *rest: Any) -> int:
         someone = table.name not in met and not met.add(table.name)  # type: ignore[func-returns-value]
         if someone and moment == "before our commit":
-            written_by_someone(table.root)
+            written_by_someone(directory_of(table))
         changed = merge_rows(table, *rest)
         if someone and moment == "after it":
-            written_by_someone(table.root)
+            written_by_someone(directory_of(table))
         return changed
 
     events.change()

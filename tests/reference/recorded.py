@@ -183,7 +183,7 @@ def holds(root: Path, columns: Mapping[str, str]) -> None:
     """The law, for the files of a table as they are."""
     table = table_in(root)
     every = files(store_in(root), table.version) or []
-    held = [pq.ParquetFile(f.path, coerce_int96_timestamp_unit="us").read() for f in every]
+    held = [pq.ParquetFile(root / f.path, coerce_int96_timestamp_unit="us").read() for f in every]
     sizes = measured(table)
     assert sizes is not None
     assert sizes.rows == sum(rows.num_rows for rows in held) - sum(f.deleted for f in every)

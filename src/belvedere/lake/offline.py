@@ -76,36 +76,24 @@ class ReadableLake(Protocol):
 
 
 class OfflineLake:
-    """The tables of a lake's directory, for looking only."""
+    """The tables of a lake's directory, for reading only."""
 
     def __init__(self, directory: Path | str) -> None:
-        self._directory = Path(directory).expanduser().resolve()
-        if not self._directory.is_dir():
+        self.directory = Path(directory).expanduser().resolve()
+        if not self.directory.is_dir():
             raise Invalid(
                 f"no lake at {directory}",
                 hint="name one with --lake DIR or BELVEDERE_LAKE; connect(DIR) creates one",
                 reason="NO_LAKE",
             )
         self.capabilities = Capabilities(None, in_directory=True)
-        self.home = LocalStore(str(self._directory))
-        self._journal = local_journal(self._directory)
-        self._saves = local_saves(self._directory)
-
-    @property
-    def directory(self) -> Path:
-        return self._directory
+        self.home = LocalStore(str(self.directory))
+        self.journal = local_journal(self.directory)
+        self.saves = local_saves(self.directory)
 
     @property
     def database(self) -> str:
-        return database_name(self._directory)
-
-    @property
-    def journal(self) -> Journal:
-        return self._journal
-
-    @property
-    def saves(self) -> Saves | None:
-        return self._saves
+        return database_name(self.directory)
 
     def namespace(self) -> tuple[str, ...]:
         return ()

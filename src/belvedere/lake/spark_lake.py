@@ -19,9 +19,8 @@ from belvedere.delta.stamps import Position, StampState
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.capabilities import Capabilities, reads_files
 from belvedere.lake.offline import unknown_among
-from belvedere.lake.records.catalog_journal import CatalogJournal
-from belvedere.lake.records.journal import Journal, local_journal
-from belvedere.lake.records.saved_state import Saves, local_saves
+from belvedere.lake.records.catalog_journal import journal_of
+from belvedere.lake.records.saved_state import local_saves
 from belvedere.lake.sessions.errors import as_invalid, is_missing, reading, translated
 from belvedere.lake.sessions.session import lake_session
 from belvedere.lake.sessions.workspace import OwnSession, Session, Workspace
@@ -42,23 +41,13 @@ class SparkLake:
         self.capabilities = Capabilities(spark, in_directory=directory is not None)
         self.directory = directory
         self.home = None if directory is None else LocalStore(str(directory))
-        self._saves = local_saves(directory, state)
+        self.journal = journal_of(self)
+        self.saves = local_saves(directory, state)
         self.registered: set[str] = set()
-        self._journal = CatalogJournal(self) if directory is None else local_journal(directory)
         self._sessions: dict[tuple[tuple[str, str], ...], Session] = {}
         self._opening = threading.Lock()
         self._calls = 0
         self._meanings: dict[str, ObjectStore | None] = {}
-
-    @property
-    def journal(self) -> Journal:
-        """Where the lake records its refreshes."""
-        return self._journal
-
-    @property
-    def saves(self) -> Saves | None:
-        """Where states that live in memory are saved, if the lake has a place for them."""
-        return self._saves
 
     @property
     def database(self) -> str:

@@ -103,10 +103,10 @@ def test_what_a_killed_creation_left_is_swept_but_not_what_one_is_at(tmp_path: P
         (tmp_path / name).mkdir()
         (tmp_path / name / "part.parquet").write_bytes(b"half")
     with ThreadPoolExecutor(1) as other, lock(tmp_path / "__bv_made"):
-        other.submit(upkeep.sweep, tmp_path).result()
+        other.submit(upkeep.sweep, store_in(tmp_path)).result()
     left = {path.name for path in tmp_path.iterdir() if path.name != LOCK_DIRECTORY}
     assert left == {"__bv_whole", "__bvp_whole_1", "__bv_made", "__bvp_made_1", "not_ours"}
-    upkeep.sweep(tmp_path)
+    upkeep.sweep(store_in(tmp_path))
     assert not (tmp_path / "__bv_made").exists()
     assert not (tmp_path / "__bvp_made_1").exists()
 

@@ -13,7 +13,15 @@ from belvedere.delta import log
 from belvedere.delta.schema_types import columns_of
 from belvedere.errors import Invalid
 from belvedere.lake.capabilities import reads_files
-from belvedere.lake.records.journal import JOURNAL, SCHEMA_NAME, LocalJournal, Row, as_arrow
+from belvedere.lake.records.journal import (
+    JOURNAL,
+    SCHEMA_NAME,
+    Journal,
+    LocalJournal,
+    Row,
+    as_arrow,
+    local_journal,
+)
 from belvedere.sql.names import literal, quote
 
 if TYPE_CHECKING:
@@ -99,6 +107,11 @@ class CatalogJournal:
             f"CREATE TABLE IF NOT EXISTS {_name(catalog)} ({columns}) "
             f"USING delta TBLPROPERTIES ({pairs})"
         )
+
+
+def journal_of(door: SparkLake) -> Journal:
+    """The journal of a lake with Spark."""
+    return CatalogJournal(door) if door.directory is None else local_journal(door.directory)
 
 
 def _only(column: str, value: str) -> str:

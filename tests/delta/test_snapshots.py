@@ -12,13 +12,13 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake import Field as DeltaField
 from deltalake.schema import PrimitiveType
 
-from belvedere.delta import tables
+from belvedere.delta import snapshots
 from belvedere.errors import Invalid
 from belvedere.lake.offline import OfflineLake
 from belvedere.sql.names import database_name, quote
 from belvedere.views.catalog import canonical_name, stored_of
 from belvedere.views.parts import part_of
-from tests.local_tables import table_in
+from tests.local_tables import store_in, table_in
 
 
 def write(root: Path, **columns: list[int]) -> None:
@@ -32,8 +32,8 @@ def test_a_commit_of_rows_needs_no_new_look_at_the_table(
     write(root, a=[1])
     table_in(root)
     write(root, a=[2])
-    wanted = tables._opened(str(root), 1)
-    monkeypatch.setattr(tables, "_opened", None)
+    wanted = snapshots._opened(store_in(root), 1)
+    monkeypatch.setattr(snapshots, "_opened", None)
     found = table_in(root)
     assert (found.version, found.id, found.mark) == (1, wanted.id, wanted.mark)
     assert found.columns == wanted.columns
