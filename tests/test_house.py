@@ -60,12 +60,8 @@ WRONG_DIRECTION: dict[str, set[str]] = {
     "derivations/guard.py": {"views.catalog"},
     "derivations/meter.py": {"views.definition"},
     "derivations/status.py": {"views.catalog", "views.definition"},
-    "execution/costs.py": {"derivations.ledger"},
-    "execution/foreign_keys.py": {"views.definition", "views.references"},
     "execution/lookups.py": {"views.maintenance"},
     "execution/steps.py": {"views.maintenance"},
-    "execution/strategies.py": {"views.state"},
-    "lake/pins.py": {"views.definition"},
 }
 OTHER_KINDS: dict[str, set[str]] = {
     "sketches/kind.py": {"views.catalog"},

@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from belvedere.algebra.relations import Rel
 from belvedere.analyses.types import types
+from belvedere.joins.partitions import Partition, equi_width
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partitions import Partition, equi_width
 from belvedere.sketches.engine.engine import Engine
 from belvedere.sql.binder.bind import Relation, bind
 from belvedere.sql.render import SIGN

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from belvedere.algebra.scalars import col
-from belvedere.sketches.capture.partitions import Partition
+from belvedere.joins.partitions import Partition
 
 
 class BySql:

@@ -17,7 +17,7 @@ from belvedere.kernels.hashes.interning import Interner, grown
 from belvedere.kernels.sampling.random_numbers import seeded
 from belvedere.kernels.sampling.skips import without
 from belvedere.synopses.graph.encoded_position import Coded, Place
-from belvedere.synopses.plan.query_tree import Plan
+from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
 
 
 @njit(cache=True)
@@ -70,11 +70,11 @@ def _enumerate_all(rows, order, came, mine, theirs, heads, nexts, keys, state, m
 class SymmetricJoin:
     """The join of a plan that collapses nothing, by enumeration."""
 
-    def __init__(self, plan: Plan, size: int, seed: int = 1) -> None:
+    def __init__(self, plan: SynopsisPlan, size: int, seed: int = 1) -> None:
         self.plan = plan
-        self.places = [Place(plan, n) for n in range(len(plan.region.positions))]
-        self.names = [Interner(sum(t.how.words for t, _ in m.equal)) for m in plan.meetings]  # type: ignore[union-attr]
-        self.sides = [(e, end) for e in range(len(plan.meetings)) for end in (0, 1)]
+        self.places = [Place(plan, n) for n in range(len(plan.block.positions))]
+        self.names = [Interner(sum(t.code.words for t, _ in m.equal)) for m in plan.edge_terms]  # type: ignore[union-attr]
+        self.sides = [(e, end) for e in range(len(plan.edge_terms)) for end in (0, 1)]
         self.heads = np.full((len(self.sides), 1024), -1, dtype=np.int32)
         self.nexts = np.full((len(self.sides), 1024), -1, dtype=np.int32)
         self.keys = np.zeros((len(self.sides), 1024), dtype=np.int32)
@@ -86,7 +86,7 @@ class SymmetricJoin:
         """Positions in the order they are joined from one on, and over which conditions."""
         order, came, mine, theirs = [start], [0], [0], [0]
         while len(order) < len(self.places):
-            for edge, meeting in enumerate(self.plan.meetings):
+            for edge, meeting in enumerate(self.plan.edge_terms):
                 pair = [t.position for t in meeting.equal[0]]
                 for end in (0, 1):
                     if pair[end] in order and pair[1 - end] not in order:
@@ -119,7 +119,7 @@ class SymmetricJoin:
         ids = np.arange(self.counts[number], self.counts[number] + count)
         self.counts[number] += count
         for side, (edge, end) in enumerate(self.sides):
-            terms = tuple(pair[end] for pair in self.plan.meetings[edge].equal)
+            terms = tuple(pair[end] for pair in self.plan.edge_terms[edge].equal)
             if terms[0].position != number:
                 continue
             found = self.names[edge].ids(coded.matrix(terms))

@@ -55,7 +55,7 @@ def effective_insertions(made: Filter, sample: int, seed: int = 9) -> dict[str, 
                 )
                 if c in made.base.held[positions[p].table]
                 else 0
-                for name, (p, c) in made.shape.outputs
+                for name, (p, c) in made.shape.column_outputs
             }
         )
     scored = [
@@ -79,7 +79,7 @@ def _attribute(made: Filter, p: int, c: str) -> object:
 def _active(made: Filter) -> dict[object, list[int]]:
     """The active domain of every attribute that tells rows apart; where a key does, the key alone."""
     found: dict[object, set[int]] = {}
-    for _, (p, c) in made.shape.outputs:
+    for _, (p, c) in made.shape.column_outputs:
         if c not in made.base.held[made.shape.positions[p].table]:
             continue
         codes = np.unique(made.base.rows_at(p).column(c)[made.base.present(p)])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from belvedere.joins.normal_form import Shape
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.updating.summary.filter import Filter
 from benchmarks.updating.sampled_tpch import COLUMNS, JOINS, KEYS, Tpch, outputs
 
@@ -22,7 +22,7 @@ PER_ORDER = {"orders": 2, "lineitem": 5}
 Batch = tuple[dict[str, pa.Table], dict[str, list[int]]]
 
 
-def batches(tpch: Tpch, shape: Shape, rows: int = 1000) -> Iterator[Batch]:
+def batches(tpch: Tpch, shape: JoinBlock, rows: int = 1000) -> Iterator[Batch]:
     """About so many changes each: as many orders come, with their lines, as go with theirs."""
     connection = tpch.connection
     tables = [t for t in ORDER if t in shape.tables]

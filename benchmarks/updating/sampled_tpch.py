@@ -15,10 +15,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from belvedere.joins.normal_form import Shape, normal_form
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.sql.binder.bind import Relation, bind
 from belvedere.updating.summary.filter import Filter, make_filter
 from belvedere.updating.translate.constraints import BaseRow
+from belvedere.updating.updatable_block import updatable_block
 
 KEYS: dict[str, tuple[str, ...]] = {
     "region": ("r_regionkey",),
@@ -110,7 +111,7 @@ class Tpch:
             connection.execute(f"CREATE TABLE {table} AS SELECT * FROM whole_{table} WHERE {kept}")
         return Tpch(connection)
 
-    def tables(self, shape: Shape) -> dict[str, pa.Table]:
+    def tables(self, shape: JoinBlock) -> dict[str, pa.Table]:
         """The sampled tables of a view."""
         return {
             t: self.connection.execute(f"SELECT * FROM {t}").to_arrow_table() for t in shape.tables
@@ -196,10 +197,12 @@ def outputs(froms: str) -> str:
     return ", ".join(f"{a}.{c} AS {a}_{c}" for t, a in pairs for c in COLUMNS[t])
 
 
-def shape_of(name: str) -> Shape:
+def shape_of(name: str) -> JoinBlock:
     """A join query in normal form."""
     froms, where = JOINS[name]
-    return normal_form(bind(f"SELECT {outputs(froms)} FROM {froms} WHERE {where}", Tables(COLUMNS)))
+    return updatable_block(
+        bind(f"SELECT {outputs(froms)} FROM {froms} WHERE {where}", Tables(COLUMNS))
+    )
 
 
 class Listed:
@@ -246,5 +249,5 @@ def filter_over(
     keys: Mapping[str, tuple[str, ...]],
 ) -> Filter:
     """The filter of a query over tables of integers."""
-    shape = normal_form(bind(query, Tables(columns)))
+    shape = updatable_block(bind(query, Tables(columns)))
     return make_filter(shape, tables, keys, share=SHARE)

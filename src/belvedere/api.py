@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +14,12 @@ from belvedere.derivations.guard import created_whole, guard
 from belvedere.derivations.history import History
 from belvedere.derivations.ledger import readable
 from belvedere.derivations.registry import Kind, Together, Writable, damages, everything
+from belvedere.derivations.statements import (
+    Run,
+    refuse_name_of_kind,
+    refuse_taken_name,
+    run_of,
+)
 from belvedere.derivations.status import Statuses, history
 from belvedere.errors import BelvedereError, Invalid, Unable
 from belvedere.kinds import kinds
@@ -31,21 +37,14 @@ from belvedere.samples.sampling_plan import SamplingPlan, sampling_plan
 from belvedere.scheduling.limits import Limits
 from belvedere.sketches.kind import Sketches
 from belvedere.sketches.use.answers import ask
+from belvedere.sql.statements.derivations import Noun, Refresh
+from belvedere.sql.statements.parser import Statement, parse_statement
 from belvedere.sql.statements.samples import CleanSample, Estimate
 from belvedere.sql.statements.sketches import CreateSketch
+from belvedere.sql.statements.spark import CreateTable, DropTable, RefreshTable, Write
 from belvedere.sql.statements.synopses import CreateSynopsis
-from belvedere.sql.statements.views import (
-    CreateTable,
-    CreateUpdatable,
-    CreateView,
-    DropTable,
-    ExplainWrite,
-    Refresh,
-    RefreshTable,
-    Statement,
-    Write,
-    parse_statement,
-)
+from belvedere.sql.statements.updatable_views import CreateUpdatable, ExplainWrite
+from belvedere.sql.statements.views import CreateView
 from belvedere.synopses.kind import Synopses
 from belvedere.view_statements import ViewStatements
 from belvedere.views import create as creation
@@ -106,7 +105,12 @@ class Lake:
         self._limits = Limits(door)
         self._limits.show_consistent()
         self._calls = Calls(door, after=self._limits.show_consistent)
-        self._views = ViewStatements(door, self._kinds, self._limits, self._calls)
+        own: dict[type, Run] = {
+            Refresh: self._refresh,
+            CleanSample: self._clean,
+            Estimate: self._estimate,
+        }
+        self._views = ViewStatements(door, self._kinds, self._limits, self._calls, own)
 
     def _set_aside_damaged(self) -> None:
         """Put files beside the tables that cannot be used out of the way, and tell what is lost."""
@@ -125,15 +129,12 @@ class Lake:
         """Run a statement: Belvedere's own, or any of Spark's."""
         statement = parse_statement(text)
         with _computing(_subject(statement)):
-            if isinstance(statement, CreateView | CreateSketch | CreateSynopsis | CreateUpdatable):
-                refuse_dotted(self._door, statement.name)
-            for kind, run in self._own().items():
-                if isinstance(statement, kind) and not self._is_elsewhere(statement):
-                    return run(statement)
-            if isinstance(statement, CreateTable) and not is_path(statement.name):
-                self._views.refuse_taken(statement.name)
+            self._refuse_taken(statement)
+            run = run_of(statement, (self._views, *self._kinds))
+            if run is not None and not self._is_elsewhere(statement):
+                return run(statement)
             if isinstance(statement, RefreshTable) and self._is_derived(statement.name):
-                return self._refresh(Refresh(statement.name))
+                return self._refresh(Refresh(Noun.VIEW, statement.name))
             if isinstance(statement, Write | ExplainWrite):
                 written = self._write(statement, text)
                 if written is not None:
@@ -142,6 +143,19 @@ class Lake:
             self._limits.show_consistent()
             with readable(self._door, text), created_whole(self._door, statement):
                 return self._door.sql(text)
+
+    def _refuse_taken(self, statement: Statement) -> None:
+        """Invalid if a statement creates something under a name that is taken or cannot be."""
+        match statement:
+            case CreateView() | CreateSketch() | CreateSynopsis() | CreateUpdatable():
+                refuse_dotted(self._door, statement.name)
+                name = canonical_name(self._door, statement.name)
+                view, table = is_view(self._door, name), self._door.exists(name)
+                refuse_taken_name(statement, name, self._kinds, view=view, table=table)
+            case CreateTable(name) if not is_path(name):
+                refuse_name_of_kind(name, canonical_name(self._door, name), self._kinds)
+            case _:
+                pass
 
     def _is_elsewhere(self, statement: Statement) -> bool:
         """Whether a statement of Spark's is on a table outside the lake."""
@@ -359,18 +373,6 @@ class Lake:
         at: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _own(self) -> dict[type, Callable[[Any], DataFrame]]:
-        """Belvedere's statements and what runs them."""
-        own: dict[type, Callable[[Any], DataFrame]] = {
-            Refresh: self._refresh,
-            CleanSample: self._clean,
-            Estimate: self._estimate,
-            **self._views.statements(),
-        }
-        for kind in self._kinds:
-            own |= kind.statements()
-        return own
 
     def _kind(self, name: str) -> Kind | None:
         """The kind of derivation that a name is of; None if it is a view or nothing."""

@@ -1,69 +1,74 @@
-"""The statements on views, and what runs them; refreshing is the lake's own."""
+"""The statements on views and tables, and what runs them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from belvedere.derivations.calls import Calls
 from belvedere.derivations.guard import Reader, refuse_if_needed, view_readers
-from belvedere.derivations.registry import Kind, readers, refuse_if_taken
+from belvedere.derivations.registry import Kind, readers
+from belvedere.derivations.statements import Run
 from belvedere.errors import Invalid
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables import catalog as lake_catalog
 from belvedere.samples.create import samples_of
 from belvedere.scheduling.limits import Limits
-from belvedere.sql.statements.views import (
-    AlterLimit,
-    AlterPolicy,
-    CreateView,
-    DescribeView,
-    DropTable,
-    DropView,
-    ExplainCreate,
-    ExplainView,
-    ShowViews,
-)
+from belvedere.sql.statements.derivations import Describe, Drop, Explain, ExplainCreate, Noun, Show
+from belvedere.sql.statements.spark import DropTable
+from belvedere.sql.statements.views import AlterLimit, AlterPolicy, CreateView
 from belvedere.views import create as creation
 from belvedere.views.catalog import canonical_name, is_view, stored_of, the_view
 from belvedere.views.definition import View
 from belvedere.views.describe import describe, show
 from belvedere.views.explain import Explanation, explain
-from belvedere.views.references import told
+from belvedere.views.references import explain_references
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 class ViewStatements:
-    """What is said about the views of a lake, beside what is derived of other kinds."""
+    """The statements on the views and tables of a lake.
+
+    `own` are those that the lake itself runs: a refresh and what needs one first.
+    """
+
+    word = Noun.VIEW.value
 
     def __init__(
-        self, door: SparkLake, kinds: Sequence[Kind], limits: Limits, calls: Calls
+        self,
+        door: SparkLake,
+        kinds: Sequence[Kind],
+        limits: Limits,
+        calls: Calls,
+        own: Mapping[type, Run],
     ) -> None:
         self._door = door
         self._kinds = kinds
+        self._own = own
         self._limits = limits
         self._calls = calls
 
-    def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
+    def statements(self) -> Mapping[type, Run]:
         """The statements on views and tables, and what runs them."""
         return {
+            **self._own,
             CreateView: self._create,
             ExplainCreate: self._explain_create,
-            ExplainView: self._explain,
-            ShowViews: self._show,
-            DescribeView: self._describe,
+            Explain: self._explain,
+            Show: self._show,
+            Describe: self._describe,
             AlterPolicy: self._alter,
             AlterLimit: self._limit,
-            DropView: self._drop,
+            Drop: self._drop,
             DropTable: self._drop_table,
         }
 
     def explained(self, name: str) -> Explanation:
         """A view's plan, how changes reach it, the SQL of a refresh; after one, what ran."""
         view = the_view(self._door, name)
-        keys, last = told(self._door, view), self._calls.last.get(view.stored)
+        keys, last = explain_references(self._door, view), self._calls.last.get(view.stored)
         if last is None:
             return explain(view, keys)
         ran = [("SQL that ran", sql) for sql in last.sql]
@@ -72,10 +77,6 @@ class ViewStatements:
     def readers(self, table: str) -> list[Reader]:
         """What is derived besides views and reads a table."""
         return readers(self._kinds, table)
-
-    def refuse_taken(self, name: str) -> None:
-        """Invalid if something besides a view has the name."""
-        refuse_if_taken(self._kinds, canonical_name(self._door, name), name)
 
     def _refuse_others(self, view: str) -> None:
         """Invalid if something besides views reads a view."""
@@ -92,26 +93,25 @@ class ViewStatements:
             )
 
     def _create(self, statement: CreateView) -> DataFrame:
-        self.refuse_taken(statement.name)
         if statement.replace:
             self._refuse_others(statement.name)
             self._refuse_sampled(statement.name)
-        made = creation.create_view(self._door, statement)
-        if made is not None:
+        view = creation.create_view(self._door, statement)
+        if view is not None:
             self._limits.forget(statement.name)
         return self._nothing()
 
-    def _explain_create(self, statement: ExplainCreate) -> DataFrame:
+    def _explain_create(self, statement: ExplainCreate[CreateView]) -> DataFrame:
         return self._text(explain(creation.plan_view(self._door, statement.create)))
 
-    def _explain(self, statement: ExplainView) -> DataFrame:
+    def _explain(self, statement: Explain) -> DataFrame:
         return self._text(self.explained(statement.name))
 
-    def _show(self, _: ShowViews) -> DataFrame:
+    def _show(self, _: Show) -> DataFrame:
         schema = "name string, policy string, query string, error string"
         return self._door.spark.createDataFrame(list(show(self._door)), schema)
 
-    def _describe(self, statement: DescribeView) -> DataFrame:
+    def _describe(self, statement: Describe) -> DataFrame:
         view = the_view(self._door, statement.name)
         schema = "name string, value string, kind string"
         return self._door.spark.createDataFrame(list(describe(self._door, view)), schema)
@@ -124,7 +124,7 @@ class ViewStatements:
         self._limits.alter(statement)
         return self._nothing()
 
-    def _drop(self, statement: DropView) -> DataFrame:
+    def _drop(self, statement: Drop) -> DataFrame:
         self._refuse_others(statement.name)
         samples = self._own_samples(statement.name)
         for sample in samples:

@@ -13,8 +13,9 @@ from deltalake import DeltaTable
 
 from belvedere.cli import main
 from belvedere.derivations.history import History
-from belvedere.derivations.ledger import Candidate, Ledger, Record, records
+from belvedere.derivations.ledger import Ledger, Record, records
 from belvedere.derivations.status import history, status
+from belvedere.execution.costs import Candidate
 from belvedere.lake.offline import OfflineLake
 from belvedere.lake.records.journal import LocalJournal
 from belvedere.storage import private_files

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import belvedere as bv
-from belvedere.derivations.ledger import Candidate
+from belvedere.derivations.cost_history import cost_history
 from belvedere.execution import costs, in_memory, lookups
 from belvedere.execution.strategies import Strategy
 from belvedere.views import incremental
@@ -62,10 +62,10 @@ def test_what_a_refresh_took_is_learned(lake: bv.Lake) -> None:
     newest = lake.history("auto")[0]
     lake.sql("INSERT INTO t VALUES (4, 4)")
     lake.refresh("auto")
-    took = [t for t in costs.past(lake._door, _id(lake)).own if t.strategy == "merge"]
+    took = [t for t in cost_history(lake._door, _id(lake)).own if t.strategy == "merge"]
     assert took[1].seconds == pytest.approx(newest.seconds, abs=0.05)
     with bv.connect(lake._door.directory) as again:
-        assert len(costs.past(again._door, _id(again)).own) == len(lake.history("auto"))
+        assert len(cost_history(again._door, _id(again)).own) == len(lake.history("auto"))
 
 
 def test_it_is_foreseen_whether_spark_has_to_work(
@@ -73,7 +73,7 @@ def test_it_is_foreseen_whether_spark_has_to_work(
 ) -> None:
     expected: dict[str, bool] = {}
 
-    def noted(strategy: Strategy, work: float, earlier: costs.Past) -> Candidate:
+    def noted(strategy: Strategy, work: float, earlier: costs.CostHistory) -> costs.Candidate:
         expected[strategy.value] = earlier.of_spark
         return costs.candidate(strategy, work, earlier)
 

@@ -1,31 +1,27 @@
-"""Which queries are updatable views, their join trees, and the statements on them."""
+"""The normal form of select-project-join queries, and the trees of its joins."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from benchmarks.updating.sampled_tpch import JOINS, KEYS, shape_of
 
-from belvedere.errors import Invalid, Unsupported
-from belvedere.joins.join_trees import join_tree
-from belvedere.joins.normal_form import Shape, normal_form
-from belvedere.sql.binder.bind import Relation, bind
-from belvedere.sql.statements.views import (
-    CreateUpdatable,
-    DropUpdatable,
-    ExplainUpdatable,
-    ExplainWrite,
-    Other,
-    Write,
-    WriteKind,
-    parse_statement,
+from belvedere.algebra.relations import Rel
+from belvedere.algebra.scalars import Scalar
+from belvedere.errors import Unsupported
+from belvedere.joins.equijoin_tree import equijoin_tree
+from belvedere.joins.normal_form import (
+    Acceptance,
+    Equality,
+    JoinBlock,
+    OtherCondition,
+    RangeCondition,
+    join_block,
 )
+from belvedere.sql.binder.bind import Relation, bind
 
 COLUMNS = {
-    "a": (("x", "int"), ("y", "string"), ("f", "double")),
-    "b": (("x", "bigint"), ("y", "string"), ("z", "int")),
-    "c": (("z", "int"), ("w", "date"), ("at", "timestamp")),
+    "a": (("x", "int"), ("y", "int"), ("z", "int")),
+    "b": (("x", "int"), ("y", "int")),
+    "c": (("y", "int"), ("w", "int")),
 }
 
 
@@ -34,115 +30,93 @@ class Catalog:
         return Relation(columns=COLUMNS[name], table=name)
 
 
-def shape(query: str) -> Shape:
-    return normal_form(bind(query, Catalog()))
+def operator(q: Rel) -> Unsupported:
+    return Unsupported(type(q).__name__, reason="OPERATOR")
+
+
+def computed(name: str, value: Scalar) -> Unsupported:
+    return Unsupported(f"{name} is {value}", reason="COMPUTED")
+
+
+def block(query: str, acceptance: Acceptance | None = None) -> JoinBlock:
+    bound = bind(query, Catalog())
+    return join_block(bound.plan, bound.columns, acceptance or Acceptance(operator))
+
+
+def test_conditions_belong_to_a_position_or_join_several_or_are_constant() -> None:
+    made = block(
+        "SELECT a.z AS n FROM a JOIN b ON a.x = b.x AND a.y < b.y + 2 JOIN c ON b.y <> c.y"
+        " WHERE a.z > 1 AND a.x + b.x < c.w AND 1 = 1 AND c.w + 1 = a.z AND a.x = a.y"
+    )
+    assert [p.table for p in made.positions] == ["a", "b", "c"]
+    assert [str(p.selection) for p in made.positions] == ["`z` > 1 AND `x` = `y`", "TRUE", "TRUE"]
+    assert [(type(c), c.positions) for c in made.conditions] == [
+        (Equality, (0, 1)),
+        (RangeCondition, (0, 1)),
+        (OtherCondition, (1, 2)),
+        (OtherCondition, (0, 1, 2)),
+        (Equality, (0, 2)),
+    ]
+    last = made.conditions[-1]
+    assert isinstance(last, Equality)
+    assert [str(made.refs[c]) for s in last.sides for c in s.columns] == ["(0, 'z')", "(2, 'w')"]
+    assert [str(c) for c in made.constants] == ["1 = 1"]
+    assert made.column_outputs == (("n", (0, "z")),)
+
+
+def test_subqueries_dissolve_and_a_table_listed_twice_has_two_positions() -> None:
+    made = block(
+        "SELECT t.n, b.y FROM (SELECT x + 1 AS n, y FROM b WHERE x > 0) t JOIN b ON t.n = b.x"
+    )
+    assert made.tables == ("b",)
+    assert made.at("b") == [0, 1]
+    assert str(made.positions[0].selection) == "`x` > 0"
+    assert made.used == {"b": {"x": "int", "y": "int"}}
+    [condition] = made.conditions
+    assert isinstance(condition, Equality)
+    assert [made.positions_of(s) for s in condition.sides] == [[0], [1]]
+    assert [name for name, _ in made.column_outputs] == ["y"]
+
+
+def test_columns_that_equalities_connect_are_one_class() -> None:
+    made = block(
+        "SELECT c.w FROM a, b, c WHERE a.x = b.x AND (b.x) = c.y AND a.y = b.x AND a.z = 3"
+    )
+    assert made.classes == (((0, "x"), (0, "y"), (1, "x"), (2, "y")),)
+    assert block("SELECT x FROM a WHERE x = y").classes == ()
+    assert made.output_of == {(2, "w"): "w"}
 
 
 @pytest.mark.parametrize(
-    ("query", "reason"),
+    ("query", "acceptance", "reason"),
     [
-        ("SELECT count(*) AS n FROM a", "NOT_SPJ"),
-        ("SELECT a.x FROM a LEFT JOIN b ON a.x = b.x", "NOT_SPJ"),
-        ("SELECT x FROM a UNION SELECT z FROM c", "NOT_SPJ"),
-        ("SELECT x + 1 AS n FROM a", "COMPUTED_COLUMN"),
-        ("SELECT a.x FROM a JOIN b ON a.x < b.x", "JOIN_CONDITION"),
-        ("SELECT a.x FROM a, c", "CARTESIAN_PRODUCT"),
-        ("SELECT a.x FROM a JOIN b ON a.y = b.y WHERE f > 1", "UNCOMPARABLE_TYPE"),
-        ("SELECT w FROM a JOIN c ON a.y = c.w", "JOIN_TYPES"),
-        ("SELECT z FROM c WHERE z % 7 = 3", "SELECTION"),
-        ("SELECT y FROM a WHERE upper(y) = 'AB'", "SELECTION"),
-        ("SELECT w FROM c WHERE w > '2021-01-01'", "SELECTION"),
-        ("SELECT z FROM c WHERE at > TIMESTAMP '2021-01-01 00:00:00'", "SELECTION"),
-        ("SELECT z FROM c WHERE z > 1 AND 1 = 2", "SELECTION"),
+        ("SELECT DISTINCT x FROM a", Acceptance(operator), "OPERATOR"),
+        ("SELECT a.x FROM a LEFT JOIN b ON a.x = b.x", Acceptance(operator), "OPERATOR"),
+        ("SELECT x + 1 AS n FROM a", Acceptance(operator, computed=computed), "COMPUTED"),
+        (
+            "SELECT y FROM (SELECT x + 1 AS n, y FROM a) t WHERE n > 3",
+            Acceptance(operator, computed=computed),
+            "COMPUTED",
+        ),
     ],
 )
-def test_what_is_no_spj_view_is_refused_with_a_reason(query: str, reason: str) -> None:
+def test_what_a_caller_does_not_accept_raises_its_error(
+    query: str, acceptance: Acceptance, reason: str
+) -> None:
     with pytest.raises(Unsupported) as refused:
-        shape(query)
+        block(query, acceptance)
     assert refused.value.reason == reason
 
 
-def test_conditions_that_memory_computes_are_selections_and_what_is_always_true_says_nothing() -> (
-    None
-):
-    computed = shape("SELECT z FROM c WHERE year(w) = 2020 AND w > DATE '2020-02-01' AND z <> 3")
-    assert len(computed.positions[0].selection.conjuncts) == 3
-    assert not shape("SELECT z FROM c WHERE 1 = 1").positions[0].selection.conjuncts
-    joined = shape("SELECT a.x FROM a JOIN b ON 1 = 1 WHERE a.x = b.x AND TRUE")
-    assert len(joined.classes) == 1
+def test_a_caller_may_accept_distinct() -> None:
+    assert block("SELECT DISTINCT x FROM a", Acceptance(operator, distinct=True)).tables == ("a",)
 
 
-def test_joins_on_several_columns_are_one_edge_and_filters_selections() -> None:
-    found = shape(
-        "SELECT a.x, b.z, w FROM a JOIN b ON a.x = b.x AND a.y = b.y JOIN (SELECT z, w FROM c) t USING (z)"
-        " WHERE a.y = 'k'"
-    )
-    assert [p.table for p in found.positions] == ["a", "b", "c"]
-    assert str(found.positions[0].selection) == "`y` = 'k'"
-    tree = join_tree(found, "c")
-    assert sorted((e.one, e.other, len(e.classes)) for e in tree.edges) == [(0, 1, 2), (1, 2, 1)]
+def test_a_tree_is_the_same_from_any_root_and_goes_down_from_it() -> None:
+    made = block("SELECT c.w FROM a, b, c WHERE a.x = b.x AND b.y = c.y")
+    tree = equijoin_tree(made, "c")
     assert tree.down == (2, 1, 0)
-    assert found.shown[1, "x"] == "x"
-    with pytest.raises(Invalid, match="does not read"):
-        join_tree(found, "nothing")
-
-
-def test_of_a_cyclic_join_the_join_that_says_least_is_dropped() -> None:
-    tree = join_tree(shape_of("q05 cyclic"), 0, KEYS)
-    assert [sorted({c for _, c in tree.shape.classes[k]}) for k in tree.dropped] == [
-        ["c_nationkey", "n_nationkey", "s_nationkey"]
-    ]
-    assert all(not join_tree(shape_of(n), 0, KEYS).dropped for n in JOINS if n != "q05 cyclic")
-
-
-@pytest.mark.parametrize(
-    ("text", "parsed"),
-    [
-        (
-            "create updatable view v root t candidates 5 percent as SELECT 1",
-            CreateUpdatable("v", "SELECT 1", "t", 5.0),
-        ),
-        (
-            "CREATE UPDATABLE VIEW v LOOKUPS IN tables ROOT t AS SELECT 1",
-            CreateUpdatable("v", "SELECT 1", "t", lookups="TABLES"),
-        ),
-        (
-            "CREATE UPDATABLE VIEW v LOOKUPS IN TABLES WITH SUMMARY AS SELECT 1",
-            CreateUpdatable("v", "SELECT 1", lookups="TABLES", summary=True),
-        ),
-        (
-            "CREATE UPDATABLE VIEW v CANDIDATES 3 PERCENT LOOKUPS IN TABLES WITH SUMMARY AS SELECT 1",
-            CreateUpdatable("v", "SELECT 1", percent=3.0, lookups="TABLES", summary=True),
-        ),
-        (
-            "CREATE UPDATABLE VIEW v CANDIDATES 20 AS SELECT 1",
-            CreateUpdatable("v", "SELECT 1", percent=0.0, candidates=20),
-        ),
-        (
-            "EXPLAIN CREATE UPDATABLE VIEW v AS SELECT 1",
-            ExplainUpdatable(CreateUpdatable("v", "SELECT 1")),
-        ),
-        ("DROP UPDATABLE VIEW IF EXISTS v", DropUpdatable("v", True)),
-        (
-            "explain insert into v VALUES (1)",
-            ExplainWrite(Write(WriteKind.INSERT, ("v",)), "insert into v VALUES (1)"),
-        ),
-        ("EXPLAIN SELECT 1", Other("EXPLAIN SELECT 1")),
-    ],
-)
-def test_statements_on_updatable_views(text: str, parsed: Any) -> None:
-    assert parse_statement(text) == parsed
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "CREATE UPDATABLE VIEW v SELECT 1",
-        "CREATE UPDATABLE VIEW v LOOKUPS IN CACHE AS SELECT 1",
-        "CREATE UPDATABLE VIEW v CANDIDATES 500 PERCENT AS SELECT 1",
-        "CREATE UPDATABLE VIEW v LOOKUPS IN MEMORY WITH SUMMARY AS SELECT 1",
-    ],
-)
-def test_mistakes_in_statements_on_updatable_views_are_said(text: str) -> None:
-    with pytest.raises(Invalid, match="expected"):
-        parse_statement(text)
+    assert [tree.rooted(0).child(e) for e in range(2)] == [1, 2]
+    assert tree.rooted(0).edges == tree.edges
+    assert tree.side(tree.parent_edge[1], 1) == frozenset({0, 1})
+    assert [n for n, _ in tree.directed_edges] == [0, 1, 2, 1]

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 
 from belvedere.delta.lookups import look_up
 from belvedere.lake import lookup_cache
-from belvedere.lake.lookup_cache import Looked
+from belvedere.lake.lookup_cache import LookupCache
 from belvedere.lake.tables.table import Table
 from tests.local_tables import table_in
 
@@ -45,7 +45,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def test_whatever_was_asked_before_the_rows_are_those_of_a_look_up(table: Table) -> None:
     for seed in range(30):
-        chance, known = random.Random(seed), Looked()
+        chance, known = random.Random(seed), LookupCache()
         for _ in range(8):
             asked = values(*chance.sample(range(50), chance.randint(0, 6)))
             columns, nulls = chance.sample(["K", "a", "b"], chance.randint(1, 3)), seed % 2 == 0
@@ -60,7 +60,7 @@ def test_whatever_was_asked_before_the_rows_are_those_of_a_look_up(table: Table)
 def test_fewer_values_and_columns_are_not_looked_up_again(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, known = counted(monkeypatch), Looked()
+    made, known = counted(monkeypatch), LookupCache()
 
     def rows(columns: list[str], asked: pa.Array, *, nulls: bool = False) -> pa.Table:
         found = known.rows(table, 0, columns, "k", asked, nulls=nulls, most=MOST)
@@ -80,7 +80,7 @@ def test_fewer_values_and_columns_are_not_looked_up_again(
 def test_another_version_is_another_table(
     table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, known = counted(monkeypatch), Looked()
+    made, known = counted(monkeypatch), LookupCache()
     one = values(1)
     assert known.rows(table, 0, ["a"], "k", one, nulls=False, most=MOST) is not None
     write_deltalake(str(tmp_path / "t"), pa.table({"k": one, "a": [99], "b": [""]}), mode="append")
@@ -94,7 +94,7 @@ def test_another_version_is_another_table(
 def test_what_two_threads_want_at_once_is_looked_up_once(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, known = counted(monkeypatch), Looked()
+    made, known = counted(monkeypatch), LookupCache()
     found: list[pa.Table | None] = []
 
     def ask() -> None:
@@ -112,8 +112,8 @@ def test_what_two_threads_want_at_once_is_looked_up_once(
 def test_no_more_is_held_than_there_is_room_for(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, known = counted(monkeypatch), Looked()
-    monkeypatch.setattr(lookup_cache, "HELD_BYTES", 20)
+    made, known = counted(monkeypatch), LookupCache()
+    monkeypatch.setattr(lookup_cache, "MAX_BYTES", 20)
     for asked in (values(1), values(2), values(1), values(1)):
         assert known.rows(table, 0, ["a"], "k", asked, nulls=False, most=MOST) is not None
     assert len(made) == 3

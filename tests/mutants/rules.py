@@ -379,7 +379,7 @@ def rows_are_picked_from_the_padded_side(patch: Patch) -> None:
 def a_key_that_stays_is_taken_for_new(patch: Patch) -> None:
     right = foreign_keys._Check.run
 
-    def run(check: foreign_keys._Check) -> foreign_keys._Found | None:
+    def run(check: foreign_keys._Check) -> foreign_keys._CheckResult | None:
         found = right(check)
         return found and replace(found, no_key_stays=True)
 
@@ -388,8 +388,8 @@ def a_key_that_stays_is_taken_for_new(patch: Patch) -> None:
 
 @caught_by(hunts.referring)
 def children_that_came_are_taken_for_those_that_went(patch: Patch) -> None:
-    right = foreign_keys.copies
-    patch.setattr(foreign_keys, "copies", lambda change, _, *by: right(change, 1, *by))
+    right = foreign_keys.copies_in_change
+    patch.setattr(foreign_keys, "copies_in_change", lambda change, _, *by: right(change, 1, *by))
 
 
 @caught_by(hunts.referring, start=4)

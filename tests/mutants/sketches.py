@@ -14,9 +14,9 @@ from belvedere.algebra.relations import Aggregate, Empty, Kind, Rel
 from belvedere.algebra.walks import tables
 from belvedere.analyses import stable
 from belvedere.analyses.stable import Column, Cuts, Subset, Trend, unsafe
+from belvedere.joins.partitions import Partition
 from belvedere.rules import annotate
 from belvedere.rules.annotate import FRAGMENT
-from belvedere.sketches.capture.partitions import Partition
 from belvedere.sketches.engine import measures, occurrences
 from belvedere.sketches.engine.engine import Engine
 from belvedere.sketches.engine.measures import Recapture

@@ -10,11 +10,10 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Filter, Rel
 from belvedere.algebra.scalars import Scalar, equal, every, lit
-from belvedere.execution import strategies
 from belvedere.rules.delta import Delta
 from belvedere.sql import render
 from belvedere.sql.merges import Merge
-from belvedere.views import maintenance, state
+from belvedere.views import choice, maintenance, state
 from belvedere.views.state import COUNT, Combine, Grouped
 from tests.mutants import hunts
 from tests.mutants.hunt import Mutants, Patch
@@ -108,7 +107,7 @@ def extrema_are_not_recomputed_on_deletes(patch: Patch) -> None:
 
 @caught_by(hunts.flips, start=3)
 def inserts_are_taken_to_only_insert(patch: Patch) -> None:
-    patch.setattr(strategies, "monotone", lambda q: True)
+    patch.setattr(choice, "monotone", lambda q: True)
 
 
 @caught_by(hunts.extrema, start=3)

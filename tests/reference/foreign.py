@@ -10,16 +10,19 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from belvedere.algebra.relations import At, Field, Scan
-from belvedere.execution.foreign_keys import Relied, checked
+from belvedere.execution.foreign_keys import (
+    CheckedForeignKeys,
+    KeyReference,
+    check_foreign_keys,
+)
 from belvedere.rules.lookups import LookUp
 from belvedere.sql.render import SIGN
-from belvedere.views.references import Reference
 
 Row: TypeAlias = tuple[int | None, int]
 """A key or reference, and something else."""
 Rows: TypeAlias = Counter[Row]
 
-REFERENCE = Reference("child", "c", "parent", "p", "bigint")
+REFERENCE = KeyReference("child", "c", "parent", "p", "bigint")
 COLUMNS = {"child": ("c", "x"), "parent": ("p", "x")}
 
 bags = st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 4)), st.integers(0, 1)), max_size=5)
@@ -48,7 +51,9 @@ def children_of_changed_keys_are_those_of_the_change(
             assert found == Counter({r: n for r, n in state["child"].items() if r[0] in keys})
 
 
-def relied_on(old: Mapping[str, Rows], new: Mapping[str, Rows]) -> tuple[Relied, set[int]]:
+def relied_on(
+    old: Mapping[str, Rows], new: Mapping[str, Rows]
+) -> tuple[CheckedForeignKeys, set[int]]:
     """What a refresh between two states relies on, and the keys of the parent's change."""
     moving = [t for t in old if old[t] != new[t]]
     changes = {t: _change(t, old[t], new[t]) for t in moving}
@@ -57,7 +62,7 @@ def relied_on(old: Mapping[str, Rows], new: Mapping[str, Rows]) -> tuple[Relied,
         wanted = set(asked.to_pylist())
         return pa.array([a for a, _ in new[table].elements() if a in wanted], pa.int64())
 
-    relied = checked({str(REFERENCE)}, [REFERENCE], moving, changes, values)
+    relied = check_foreign_keys({str(REFERENCE)}, [REFERENCE], moving, changes, values)
     keys = changes["parent"]["p"].to_pylist() if "parent" in changes else []
     return relied, {key for key in keys if key is not None}
 

@@ -33,7 +33,7 @@ from belvedere.analyses.keys import Declared, fewest, key
 from belvedere.analyses.sizes import Column, Sizes, Statistics
 from belvedere.analyses.spans import Spans, together
 from belvedere.analyses.types import types
-from belvedere.execution.strategies import Strategy, choose
+from belvedere.execution.strategies import Strategy
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.backward import backward
@@ -48,6 +48,7 @@ from belvedere.sql.binder.bind import Bound
 from belvedere.sql.merges import Merge
 from belvedere.sql.render import SIGN, is_signed, render
 from belvedere.views import maintenance
+from belvedere.views.choice import choose_strategy
 from belvedere.views.definition import Definition
 from belvedere.views.parts import assembled, called
 from belvedere.views.sampling import Sampling, sampled_plan
@@ -322,7 +323,7 @@ def _advance(
 def _chosen(state: State, known: Mapping[str, str], db: Database, moving: set[str]) -> Strategy:
     changes = [minus(db.new[t], db.old[t]) for t in moving]
     inserts_only = all(m > 0 for change in changes for m in change.values())
-    return choose(state, known, moving, inserts_only=inserts_only).strategy
+    return choose_strategy(state, known, moving, inserts_only=inserts_only).strategy
 
 
 def ask(texts: Mapping[str, str], known: Mapping[str, str]) -> Mapping[str, str]:

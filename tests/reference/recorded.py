@@ -27,8 +27,8 @@ from belvedere.delta import log
 from belvedere.delta.files import files
 from belvedere.delta.lookups import _with_room
 from belvedere.delta.statistics import column_facts, measured
+from belvedere.joins.partitions import Partition
 from belvedere.memory import kinds
-from belvedere.sketches.capture.partitions import Partition
 from belvedere.sketches.safety.bounds import recorded
 from belvedere.sketches.use.rewrite import _needed
 from tests.local_tables import store_in, table_in

@@ -10,11 +10,11 @@ import pyarrow as pa
 from belvedere.algebra.relations import At, Change, Empty, Rel, Scan
 from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
+from belvedere.joins.partitions import Partition
 from belvedere.memory.plans import Memory
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partitions import Partition
 from belvedere.sketches.capture.queries import capture_state
 from belvedere.sketches.engine.bloom_filters import Bloom, edges, filtered, followed
 from belvedere.sketches.engine.engine import ROOM, Engine

@@ -8,16 +8,9 @@ import pytest
 
 from belvedere.errors import Invalid
 from belvedere.sketches.costs import Costs
-from belvedere.sql.statements.sketches import (
-    ClusterSketch,
-    CreateSketch,
-    DescribeSketch,
-    DropSketch,
-    Fragments,
-    RefreshSketch,
-    ShowSketches,
-)
-from belvedere.sql.statements.views import parse_statement
+from belvedere.sql.statements.derivations import Describe, Drop, Noun, Refresh, Show
+from belvedere.sql.statements.parser import parse_statement
+from belvedere.sql.statements.sketches import ClusterSketch, CreateSketch, Fragments
 
 QUERY = "SELECT a, sum(b) OVER (PARTITION BY a) FROM t"
 
@@ -54,10 +47,10 @@ QUERY = "SELECT a, sum(b) OVER (PARTITION BY a) FROM t"
             CreateSketch("s", "SELECT kept FROM buffer kept"),
         ),
         ("CLUSTER SKETCH s", ClusterSketch("s")),
-        ("REFRESH SKETCH s FULL", RefreshSketch("s", full=True)),
-        ("DROP SKETCH IF EXISTS s", DropSketch("s", if_exists=True)),
-        ("SHOW SKETCHES", ShowSketches()),
-        ("DESC SKETCH s", DescribeSketch("s")),
+        ("REFRESH SKETCH s FULL", Refresh(Noun.SKETCH, "s", full=True)),
+        ("DROP SKETCH IF EXISTS s", Drop(Noun.SKETCH, "s", if_exists=True)),
+        ("SHOW SKETCHES", Show(Noun.SKETCH)),
+        ("DESC SKETCH s", Describe(Noun.SKETCH, "s")),
     ],
 )
 def test_a_statement_is_read(text: str, wanted: object) -> None:

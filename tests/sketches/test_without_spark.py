@@ -14,12 +14,12 @@ import pytest
 
 from belvedere.delta import lookups, small_changes
 from belvedere.errors import Unsupported
+from belvedere.joins.partitions import Partition
 from belvedere.lake import lookup_cache
 from belvedere.lake.pins import Pins
 from belvedere.lake.tables import change_feed
 from belvedere.sketches import service as services
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partitions import Partition
 from belvedere.sketches.engine.bloom_filters import Bloom
 from belvedere.sketches.live import load
 from belvedere.sketches.safety.planning import Planner

@@ -13,13 +13,13 @@ from deltalake import DeltaTable, write_deltalake
 from belvedere.algebra.relations import Change, Scan
 from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
+from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.workspace import PRECISION
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partitions import Bitmap, Partition
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine.engine import ROOM, Engine
 from belvedere.sketches.live import Live, plan_of

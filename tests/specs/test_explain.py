@@ -9,7 +9,8 @@ import pytest
 from belvedere.analyses.types import types
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.sql.binder.bind import Relation, bind
-from belvedere.sql.statements.views import CreateView, parse_statement
+from belvedere.sql.statements.parser import parse_statement
+from belvedere.sql.statements.views import CreateView
 from belvedere.views.definition import Definition, View
 from belvedere.views.explain import explain
 from tests.reference.oracle import ask

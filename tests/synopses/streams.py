@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from belvedere.joins.region import region
 from belvedere.memory import kinds
-from belvedere.synopses.plan.query_tree import Plan, plan
+from belvedere.synopses.plan.planner import plan
+from belvedere.synopses.plan.synopsis_plan import SynopsisPlan, query_block
 from belvedere.synopses.sample.reservoir import Kind
 from belvedere.synopses.sample.results import Results
 from belvedere.synopses.state import Keeper
@@ -35,8 +35,8 @@ class Case:
     keys: Mapping[str, list[list[str]]] = field(default_factory=dict)
     domain: int = 4
 
-    def plan(self, *, collapse: bool = True) -> Plan:
-        return plan(region(self.query, _Schemas(self.schemas)), self.keys, collapse=collapse)
+    def plan(self, *, collapse: bool = True) -> SynopsisPlan:
+        return plan(query_block(self.query, _Schemas(self.schemas)), self.keys, collapse=collapse)
 
     def arrow(self, table: str, rows: list[Row]) -> pa.Table:
         schema = pa.schema([(c, kinds.arrow(k)) for c, k in self.schemas[table].items()])
@@ -210,7 +210,7 @@ class Changes:
         return table, deletes, inserts
 
 
-def keeper(planned: Plan, kind: Kind, seed: int) -> Results:
+def keeper(planned: SynopsisPlan, kind: Kind, seed: int) -> Results:
     return Results(Keeper(planned, kind, seed=seed), seed)
 
 

@@ -79,7 +79,7 @@ class Scene:
             for q, d in others:
                 equal[q].append((at[q](d), p, at[p](c)))
         usable = [self._usable(tables, p) for p in range(len(at))]
-        shown = [(p, at[p](c)) for _, (p, c) in shape.outputs]
+        shown = [(p, at[p](c)) for _, (p, c) in shape.column_outputs]
         found: set[Row] = set()
 
         def extend(chosen: tuple[Row, ...]) -> None:
@@ -205,7 +205,7 @@ def _foreign(
 def rows_to_insert(scene: Scene, seed: int, view: set[Row]) -> list[Row]:
     """One or two rows that the view does not have."""
     dice, case = random.Random(seed), scene.case
-    places = [place for _, place in case.shape.outputs]
+    places = [place for _, place in case.shape.column_outputs]
     found: list[Row] = []
     for _ in range(dice.choice([1, 1, 1, 2])):
         like = dict(zip(places, found[0], strict=True)) if found and dice.random() < 0.6 else {}
@@ -235,8 +235,8 @@ def insertion(scene: Scene, tables: Tables, insert: Sequence[Row], goal: set[Row
 def _ways(scene: Scene, tables: Tables, row: Row, goal: set[Row]) -> list[New] | None:
     """The sets of new rows with which one view row is shown, that show nothing beyond the goal."""
     shape, case = scene.case.shape, scene.case
-    by_name = dict(zip((n for n, _ in shape.outputs), row, strict=True))
-    told = {place: by_name[name] for place, name in shape.shown.items()}
+    by_name = dict(zip((n for n, _ in shape.column_outputs), row, strict=True))
+    told = {place: by_name[name] for place, name in shape.output_of.items()}
     domain = _domain(case, tables, row)
     places = [x for members in shape.classes for x in members if x not in told]
     hidden = [m for m in shape.classes if m[0] in places]

@@ -10,11 +10,12 @@ from itertools import product
 
 import pyarrow as pa
 
-from belvedere.joins.join_trees import join_tree
-from belvedere.joins.normal_form import Shape, normal_form
+from belvedere.joins.equijoin_tree import equijoin_tree
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.sql.binder.bind import Relation, bind
 from belvedere.updating.summary.base_tables import Base, held_columns
 from belvedere.updating.summary.loading import load
+from belvedere.updating.updatable_block import updatable_block
 
 Row = tuple[int | None, ...]
 Tables = Mapping[str, list[Row]]
@@ -34,12 +35,12 @@ class Case:
         return Relation(columns=tuple((c, "int") for c in self.columns[name]), table=name)
 
     @cached_property
-    def shape(self) -> Shape:
-        return normal_form(bind(self.query, self))
+    def shape(self) -> JoinBlock:
+        return updatable_block(bind(self.query, self))
 
     def base(self, tables: Tables | None = None) -> Base:
         shape = self.shape
-        tree = join_tree(shape, self.root % len(shape.positions), self.keys)
+        tree = equijoin_tree(shape, self.root % len(shape.positions), self.keys)
         return load(tree, held_columns(shape, self.keys), self.arrow(tables or self.tables))
 
     def arrow(self, tables: Tables) -> dict[str, pa.Table]:
@@ -88,7 +89,7 @@ class Case:
         shape = self.shape
         return tuple(
             embedding[p][self.columns[shape.positions[p].table].index(c)]
-            for _, (p, c) in shape.outputs
+            for _, (p, c) in shape.column_outputs
         )
 
 

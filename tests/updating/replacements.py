@@ -21,7 +21,7 @@ Partial = tuple[str, tuple[tuple[str, int | None], ...]]
 def asked_of(case: Case, seed: int) -> tuple[list[Row], list[Row]]:
     """Rows of the view to delete, and rows that are like them, or not, to insert."""
     dice, view = random.Random(seed), sorted(case.view(), key=str)
-    names = [place for _, place in case.shape.outputs]
+    names = [place for _, place in case.shape.column_outputs]
     delete = dice.sample(view, min(len(view), dice.choice([1, 1, 2])))
     insert: list[Row] = []
     for _ in range(dice.choice([1, 1, 2])):
@@ -78,7 +78,7 @@ def _hidden(case: Case) -> list[tuple[tuple[int, str], ...]]:
     """The places of each value that a view row does not tell."""
     shape = case.shape
     places = [(p, c) for p, at in enumerate(shape.positions) for c, _ in at.columns]
-    loose = [x for x in places if x not in shape.shown]
+    loose = [x for x in places if x not in shape.output_of]
     groups = {shape.classes[shape.class_of[x]] if x in shape.class_of else (x,) for x in loose}
     return sorted(groups)
 
@@ -117,8 +117,8 @@ def _row(
 def _needed(case: Case, row: Row, domain: range) -> Iterator[tuple[Partial, ...]]:
     """What a view row needs of each position, with every value of what it hides."""
     shape, hidden = case.shape, _hidden(case)
-    by_name = dict(zip((n for n, _ in shape.outputs), row, strict=True))
-    told = {place: by_name[name] for place, name in shape.shown.items()}
+    by_name = dict(zip((n for n, _ in shape.column_outputs), row, strict=True))
+    told = {place: by_name[name] for place, name in shape.output_of.items()}
     for values in product(domain, repeat=len(hidden)):
         at = told | {x: v for group, v in zip(hidden, values, strict=True) for x in group}
         yield tuple(

@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from belvedere.joins.normal_form import normal_form
 from belvedere.memory import kinds
 from belvedere.sql.binder.bind import Relation, bind
 from belvedere.updating.request.view_rows import ViewRow
 from belvedere.updating.side_effects.checks import Check, Checker, Mode
 from belvedere.updating.summary.filter import make_filter
 from belvedere.updating.translate.constraints import TableRules
+from belvedere.updating.updatable_block import updatable_block
 from tests.updating.translate.listed import Listed
 
 Columns = Mapping[str, str]
@@ -45,8 +45,8 @@ class Typed:
         delete: Sequence[tuple[Any, ...]] = (),
         mode: Mode = Mode.AUTO,
     ) -> Check:
-        shape = normal_form(bind(self.query, self))
-        names = [name for name, _ in shape.outputs]
+        shape = updatable_block(bind(self.query, self))
+        names = [name for name, _ in shape.column_outputs]
         tables = {
             t: pa.table(
                 {

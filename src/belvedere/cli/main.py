@@ -151,7 +151,7 @@ def _count(text: str) -> int:
 
 
 def _sql(arguments: argparse.Namespace) -> int:
-    from belvedere.sql.statements.views import split_statements
+    from belvedere.sql.statements.parser import split_statements
 
     text = _script(arguments)
     if text is None:
@@ -265,7 +265,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     from belvedere.kinds import kinds
     from belvedere.views.catalog import canonical_name, the_view
     from belvedere.views.explain import explain
-    from belvedere.views.references import told
+    from belvedere.views.references import explain_references
 
     if arguments.text is not None:
         return _explain_text(arguments)
@@ -276,7 +276,7 @@ def _explain(arguments: argparse.Namespace) -> int:
             print_found(arguments, kind.explain(canonical))
             return OK
     view = the_view(looked, arguments.view)
-    explanation = explain(view, told(looked, view))
+    explanation = explain(view, explain_references(looked, view))
     if arguments.json:
         print_json({"view": explanation.view, "parts": dict(explanation.parts)})
     else:
@@ -285,16 +285,20 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 
 def _explain_text(arguments: argparse.Namespace) -> int:
-    from belvedere.sql.statements.views import CreateView, ExplainCreate, parse_statement
+    from belvedere.sql.statements.derivations import ExplainCreate
+    from belvedere.sql.statements.parser import parse_statement
+    from belvedere.sql.statements.views import CreateView
 
     statement = parse_statement(arguments.text)
-    if not isinstance(statement, CreateView | ExplainCreate):
+    explained = isinstance(statement, ExplainCreate)
+    create = statement.create if isinstance(statement, ExplainCreate) else statement
+    if not isinstance(create, CreateView):
         raise Invalid(
             "explain -e takes a CREATE MATERIALIZED VIEW statement",
             hint='for a query of Spark\'s: belvedere sql -e "EXPLAIN SELECT …"',
             reason="OPTIONS",
         )
-    text = arguments.text if isinstance(statement, ExplainCreate) else f"EXPLAIN {arguments.text}"
+    text = arguments.text if explained else f"EXPLAIN {arguments.text}"
     with lake_of(arguments) as lake, working("explaining"):
         plan = str(lake.sql(text).collect()[0][0])
     print_json({"plan": plan}) if arguments.json else print(plan)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from belvedere.errors import BelvedereError
-from belvedere.sql.statements.views import split_statements
+from belvedere.sql.statements.parser import split_statements
 
 PROMPT, MORE = "belvedere> ", "       ... "
 LEAVE = ("exit", "quit", "\\q")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
+from belvedere.derivations.cost_history import learn
 from belvedere.derivations.ledger import Ledger
 from belvedere.errors import Invalid
-from belvedere.execution.costs import learn
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.machine import blaming_the_machine
 from belvedere.lake.spark_lake import SparkLake

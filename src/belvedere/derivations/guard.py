@@ -11,14 +11,8 @@ from belvedere.delta import log
 from belvedere.delta.snapshots import CHANGE_FEED
 from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.names import admissible, parts, refuse_long
-from belvedere.sql.statements.views import (
-    ChangeKind,
-    CreateSchema,
-    CreateTable,
-    Statement,
-    TableChange,
-    Write,
-)
+from belvedere.sql.statements.parser import Statement
+from belvedere.sql.statements.spark import ChangeKind, CreateSchema, CreateTable, TableChange, Write
 from belvedere.views.catalog import all_views, canonical_name, is_here, is_path, is_view
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import Field, Schema
 from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType
 
+from belvedere.execution.costs import Candidate
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.journal import SCHEMA_NAME, Journal, Row
 from belvedere.lake.tables.catalog import named_journal
@@ -62,16 +63,6 @@ SCHEMA = Schema(
 )
 
 _MAPS = ("pending", "vector_before", "vector_after")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A strategy that a refresh could take: its work in rows, and what that predicted."""
-
-    strategy: str
-    work: float | None = None
-    predicted_seconds: float | None = None
-    why: str = ""
 
 
 @dataclass(frozen=True)

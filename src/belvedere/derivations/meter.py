@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from belvedere.delta.change_sizes import change_bytes, change_rows, version_bytes
 from belvedere.delta.history import Event
 from belvedere.delta.stamps import Stamp, Vector
-from belvedere.derivations.ledger import Candidate, Record
+from belvedere.derivations.ledger import Record
+from belvedere.execution.costs import Candidate
 from belvedere.lake.capabilities import reads_files
 from belvedere.lake.sessions.job_counter import counted
 from belvedere.lake.spark_lake import SparkLake

@@ -14,7 +14,7 @@ from belvedere.derivations.status import Status, Statuses, status
 from belvedere.errors import Invalid
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Saves
-from belvedere.sql.statements.views import WriteKind
+from belvedere.sql.statements.spark import WriteKind
 from belvedere.storage.private_files import Damage
 
 if TYPE_CHECKING:
@@ -116,14 +116,3 @@ def everything(lake: ReadableLake, kinds: Sequence[Kind]) -> Statuses:
     found.extend(each for kind in kinds for each in kind.status())
     found.extend(Status(each.name, each.word, error=str(each)) for each in damages(lake))
     return found
-
-
-def refuse_if_taken(kinds: Sequence[Kind], name: str, shown: str) -> None:
-    """Invalid if a derivation of one of the kinds has the name."""
-    for kind in kinds:
-        if name in kind.names():
-            raise Invalid(
-                f"{shown!r} is a {kind.word.lower()}",
-                hint=f"choose another name, or DROP {kind.word} {shown} first",
-                reason="NAME_TAKEN",
-            )

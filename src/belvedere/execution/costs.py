@@ -1,61 +1,69 @@
-"""What a refresh will take, by each strategy: from the work of its plan and what earlier ones took.
+"""Predicted cost of a refresh by each strategy: from the work of its plan and from past refreshes.
 
     seconds = factor × (fixed + work ÷ rows a second)
 
-The factor is what refreshes really took beside what the formula says. The newest three of this
-view by the same strategy and of about the same work tell it, or of any work if there are none:
-the median of n counts n times as much as what is usual in this lake, the median over all views of
-rebuilds, or of refreshes from changes, which is the machine's speed at them: at work of about the
-same size if there was any, for rows are handled faster where they are few, or slower. What a much
-smaller refresh took too long is added, not multiplied: it was not its rows.
+The factor is the ratio of measured seconds to the formula without a factor. Two medians give it:
 
-A view's creation is a rebuild before anything is warm: a part of what it took, or all but some
-seconds, counts as one refresh of a view that was never rebuilt. What is not tried is not learned,
-so of what this view did not do in its newest ten refreshes half is expected: it is tried again
-where it would not take twice as long, at most every eleventh time.
+    own     the newest three refreshes of this view by the same strategy, of similar work if there
+            are any, of any work otherwise
+    usual   the refreshes of all views in this lake: of rebuilds, or of refreshes from changes; of
+            similar work if there are any
 
-The newest are read from the ledger at once, of the lake and of the view, and those of this process
-are added as they end. Refreshes that ran no Spark job tell nothing of those that do.
+The median of n own refreshes counts n times as much as the usual one. Work within a factor of four
+is similar. A much smaller refresh that took too long adds its excess seconds instead of scaling
+them: its rows were not the cause.
+
+A creation counts as a rebuild on a cold machine: its seconds are reduced before they are used. A
+strategy that this view did not use in its newest ten refreshes is predicted at half its cost, so
+that it is tried again now and then, at most every eleventh time. Refreshes that ran no Spark job
+say nothing about refreshes that do.
+
+`derivations/cost_history.py` collects the past refreshes.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import isfinite
 from statistics import median
-from weakref import WeakKeyDictionary
 
-from belvedere.derivations.ledger import Candidate, Record, newest
 from belvedere.execution.strategies import Strategy
-from belvedere.lake.offline import ReadableLake
 
 WORTH_IT = 0.9
-"""Everything is computed again only if that is predicted to take this part of the time, or less."""
+"""A rebuild replaces a refresh from changes if it is predicted to take less than this part of it."""
+
+RECENT = 10
+"""The newest refreshes of a view, among which a strategy counts as used recently."""
+FIXED_SECONDS = {"merge": 0.4, "replace keys": 0.4, "rebuild": 0.6}
+"""Of each strategy that has a cost."""
 
 _ROWS_A_SECOND = 7e6
-_FIXED = {"merge": 0.4, "replace keys": 0.4, "rebuild": 0.6}
-_ALIKE = 4
-_TELLING = 3
-_LATELY = 10
-_OF_LAKE, _OF_VIEW = 1000, 100
-"""Refreshes that are read from the ledger: it is kept for ever."""
+_SIMILAR = 4
+_OWN_REFRESHES = 3
 _COLD, _COLD_SECONDS = 2.5, 5.0
-"""How many times as long a creation takes as a rebuild does later, and by how much at most: two to
-three times on TPC-H at scale 1, as long at scale 10."""
+"""A creation takes this many times as long as a later rebuild, but at most so many seconds longer:
+two to three times on TPC-H at scale 1, the same at scale 10."""
 _STALE = 2.0
-"""By what is divided what was not tried lately."""
+"""Divides the prediction for a strategy that was not used recently."""
 _UNTRIED = 2.0
-"""How many times the work a refresh from changes is thought to be on Spark where none is known, only
-rebuilds: two to three times on TPC-H, for the changes are read twice and netted."""
+"""Multiplies the work of a refresh from changes on Spark where only rebuilds are known: two to three
+times on TPC-H, because changes are read twice and netted."""
 
 
 @dataclass(frozen=True)
-class Took:
-    """An earlier refresh: how, how much work it was thought to be, and its seconds."""
+class Candidate:
+    """A strategy that a refresh could take: its work in rows, and the predicted seconds."""
+
+    strategy: str
+    work: float | None = None
+    predicted_seconds: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class MeasuredRefresh:
+    """A past refresh: its strategy, its predicted work in rows, and its measured seconds."""
 
     strategy: str
     work: float
@@ -65,147 +73,106 @@ class Took:
 
 
 @dataclass(frozen=True)
-class Past:
-    """What is known of earlier refreshes, newest first: the view's own, and those of all views."""
+class CostHistory:
+    """Past refreshes, newest first: the view's own, and those of all views."""
 
-    own: Sequence[Took] = ()
-    every: Sequence[Took] = ()
+    own: Sequence[MeasuredRefresh] = ()
+    every: Sequence[MeasuredRefresh] = ()
     of_spark: bool = False
     surely: bool = False
 
-    def on_spark(self, *, surely: bool = True) -> Past:
-        """To be told by the refreshes that ran Spark jobs alone.
+    def on_spark(self, *, surely: bool = True) -> CostHistory:
+        """The history for a refresh that runs Spark jobs: refreshes in memory do not count.
 
-        Unless that is sure, those of the view itself and of the same work tell, too: Spark may
-        have been expected of them as well, and had nothing to do.
+        Unless `surely`, the view's own refreshes of similar work count wherever they ran: Spark
+        may have been expected then, too, and had nothing to do.
         """
         return replace(self, of_spark=True, surely=surely)
 
-    def telling(self, some: Sequence[Took]) -> list[Took]:
-        """Those of some refreshes that tell something."""
-        return [t for t in some if not (self.of_spark and t.in_memory)]
+    def relevant(self, refreshes: Sequence[MeasuredRefresh]) -> list[MeasuredRefresh]:
+        """Those that ran where the next refresh will run."""
+        return [r for r in refreshes if not (self.of_spark and r.in_memory)]
 
-    def alike(self, some: Sequence[Took], work: float) -> list[Took]:
-        """Those of the view's own refreshes that tell most: of about the same work, if there are any."""
-        near = _near(some, work)
-        return (self.telling(near) if self.surely else near) or self.telling(some)
+    def most_similar(
+        self, refreshes: Sequence[MeasuredRefresh], work: float
+    ) -> list[MeasuredRefresh]:
+        """The view's refreshes of similar work, or of any work if there are none."""
+        similar = _similar(refreshes, work)
+        return (self.relevant(similar) if self.surely else similar) or self.relevant(refreshes)
 
-    def knows(self, strategy: str) -> bool:
-        """Whether there is more to go by than rebuilds, if Spark is to refresh from changes."""
-        again = Strategy.REBUILD.value
-        told = strategy == again or any(t.strategy != again for t in self.telling(self.every))
-        return told or not self.of_spark
+    def covers(self, strategy: str) -> bool:
+        """Whether a prediction for Spark can rely on more than rebuilds."""
+        rebuild = Strategy.REBUILD.value
+        if strategy == rebuild or not self.of_spark:
+            return True
+        return any(r.strategy != rebuild for r in self.relevant(self.every))
 
-    def lately(self, strategy: str) -> bool:
-        """Whether the view did so in one of its newest refreshes."""
-        return any(t.strategy == strategy for t in self.own[:_LATELY])
-
-
-_learned: WeakKeyDictionary[ReadableLake, dict[str, list[Took]]] = WeakKeyDictionary()
-_learning = threading.Lock()
-
-
-def past(lake: ReadableLake, view_id: str) -> Past:
-    """The earlier refreshes that tell something about the next one of a view."""
-    with _learning:
-        known = _learned.setdefault(lake, {})
-        if view_id not in known:
-            some = (*newest(lake, _OF_LAKE), *newest(lake, _OF_VIEW, view_id))
-            recorded = {(r.view_id, r.refresh): r for r in some if r.view_id not in known}
-            for record in sorted(recorded.values(), key=lambda r: r.started, reverse=True):
-                known.setdefault(record.view_id, []).extend(_told(record))
-            known.update({view: _kept(took) for view, took in known.items()})
-        every = [took for view in known.values() for took in view[:_LATELY]]
-        return Past(known.setdefault(view_id, []), every)
+    def used_recently(self, strategy: str) -> bool:
+        """Whether one of the view's newest refreshes used a strategy."""
+        return any(r.strategy == strategy for r in self.own[:RECENT])
 
 
-def learn(lake: ReadableLake, record: Record | None) -> None:
-    """Take note of a refresh that ended."""
-    if record is not None:
-        with _learning:
-            known = _learned.setdefault(lake, {})
-            if record.view_id in known:
-                known[record.view_id] = _kept([*_told(record), *known[record.view_id]])
+def candidate(strategy: Strategy, work: float, history: CostHistory) -> Candidate:
+    """A strategy with its predicted seconds; without a prediction if its work is not known.
 
-
-def candidate(strategy: Strategy, work: float, past: Past) -> Candidate:
-    """A strategy with what is predicted of it; nothing where its work is not known.
-
-    >>> candidate(Strategy.MERGE, 4.2e6, Past()).predicted_seconds
+    >>> candidate(Strategy.MERGE, 4.2e6, CostHistory()).predicted_seconds
     1.0
-    >>> elsewhere = Took("merge", 4.2e6, 2.0)
-    >>> candidate(Strategy.MERGE, 4.2e6, Past(every=[elsewhere])).predicted_seconds
+    >>> elsewhere = MeasuredRefresh("merge", 4.2e6, 2.0)
+    >>> candidate(Strategy.MERGE, 4.2e6, CostHistory(every=[elsewhere])).predicted_seconds
     2.0
     """
     if not isfinite(work):
         return Candidate(strategy.value)
-    expected = work if past.knows(strategy.value) else work * _UNTRIED
-    seconds = _formula(strategy.value, expected) * _factor(strategy.value, work, past)
+    expected = work if history.covers(strategy.value) else work * _UNTRIED
+    seconds = _formula(strategy.value, expected) * _factor(strategy.value, work, history)
     return Candidate(strategy.value, work, seconds)
 
 
 def cheaper(one: Candidate, other: Candidate) -> bool:
-    """Whether one is predicted to take so much less than the other that it is worth it."""
-    known = one.predicted_seconds is not None and other.predicted_seconds is not None
-    return known and (one.predicted_seconds or 0) < WORTH_IT * (other.predicted_seconds or 0)
+    """Whether the first is predicted to take less than `WORTH_IT` of the seconds of the second."""
+    if one.predicted_seconds is None or other.predicted_seconds is None:
+        return False
+    return one.predicted_seconds < WORTH_IT * other.predicted_seconds
 
 
 def _formula(strategy: str, work: float) -> float:
-    return _FIXED[strategy] + work / _ROWS_A_SECOND
+    return FIXED_SECONDS[strategy] + work / _ROWS_A_SECOND
 
 
-def _factor(strategy: str, work: float, past: Past) -> float:
-    ours = [t for t in past.own if t.strategy == strategy]
-    usual = _usual(strategy, work, past.telling(past.every))
-    alike = past.alike([t for t in ours if not t.created], work) or past.telling(ours)
-    if not alike:
+def _factor(strategy: str, work: float, history: CostHistory) -> float:
+    own = [r for r in history.own if r.strategy == strategy]
+    usual = _usual_ratio(strategy, work, history.relevant(history.every))
+    similar = history.most_similar([r for r in own if not r.created], work)
+    newest = (similar or history.relevant(own))[:_OWN_REFRESHES]
+    if not newest:
         return usual
-    told, count = median(_ratio(t, work) for t in alike[:_TELLING]), len(alike[:_TELLING])
-    factor = float((usual * told**count) ** (1 / (count + 1)))
-    return factor if past.lately(strategy) else factor / _STALE
+    count = len(newest)
+    ratio = median(_ratio(r, work) for r in newest)
+    factor = float((usual * ratio**count) ** (1 / (count + 1)))
+    return factor if history.used_recently(strategy) else factor / _STALE
 
 
-def _usual(strategy: str, work: float, every: Sequence[Took]) -> float:
-    again = Strategy.REBUILD.value
-    alike = [t for t in every if (t.strategy == again) is (strategy == again)]
-    done = [t for t in alike if not t.created]
-    some = _near(done, work) or _near(alike, work) or done or alike or every
-    return median(_ratio(t, work) for t in some) if some else 1.0
+def _usual_ratio(strategy: str, work: float, every: Sequence[MeasuredRefresh]) -> float:
+    rebuild = Strategy.REBUILD.value
+    same_way = [r for r in every if (r.strategy == rebuild) is (strategy == rebuild)]
+    warm = [r for r in same_way if not r.created]
+    best = _similar(warm, work) or _similar(same_way, work) or warm or same_way or every
+    return median(_ratio(r, work) for r in best) if best else 1.0
 
 
-def _near(some: Sequence[Took], work: float) -> list[Took]:
-    """Those of about the same work."""
-    return [t for t in some if work / _ALIKE <= t.work <= work * _ALIKE]
+def _similar(refreshes: Sequence[MeasuredRefresh], work: float) -> list[MeasuredRefresh]:
+    return [r for r in refreshes if work / _SIMILAR <= r.work <= work * _SIMILAR]
 
 
-def _ratio(took: Took, work: float) -> float:
-    """What an earlier refresh says of one of some work, beside the formula."""
-    seconds, formula = _warm(took), _formula(took.strategy, took.work)
-    if seconds > formula and took.work * _ALIKE < work:
-        return 1 + (seconds - formula) / _formula(took.strategy, work)
+def _ratio(past: MeasuredRefresh, work: float) -> float:
+    """The factor that a past refresh suggests for a refresh of some work."""
+    seconds, formula = _warm_seconds(past), _formula(past.strategy, past.work)
+    if seconds > formula and past.work * _SIMILAR < work:
+        return 1 + (seconds - formula) / _formula(past.strategy, work)
     return seconds / formula
 
 
-def _warm(took: Took) -> float:
-    """Seconds, of a creation what a rebuild will take."""
-    cold = max(took.seconds / _COLD, took.seconds - _COLD_SECONDS)
-    return cold if took.created else took.seconds
-
-
-def _kept(view: Sequence[Took]) -> list[Took]:
-    """A view's newest refreshes, and the newest by each strategy in memory and on Spark."""
-    seen: Counter[tuple[str, bool]] = Counter()
-    kept = []
-    for place, took in enumerate(view):
-        seen[took.strategy, took.in_memory] += 1
-        if place < _LATELY or seen[took.strategy, took.in_memory] <= _LATELY:
-            kept.append(took)
-    return kept
-
-
-def _told(record: Record) -> list[Took]:
-    how = Strategy.REBUILD.value if record.strategy == "create" else record.strategy
-    works = [c.work for c in record.candidates if c.strategy == how and c.work is not None]
-    told = partial(Took, seconds=record.seconds, in_memory=record.jobs == 0)
-    created = how != record.strategy
-    return [told(how, work, created=created) for work in works if how in _FIXED]
+def _warm_seconds(past: MeasuredRefresh) -> float:
+    """The seconds of a refresh; of a creation, those that a later rebuild would take."""
+    warm = max(past.seconds / _COLD, past.seconds - _COLD_SECONDS)
+    return warm if past.created else past.seconds

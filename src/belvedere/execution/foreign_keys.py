@@ -7,15 +7,15 @@ the keys of ΔP,
     F1  C₁ has those that C⁺ has     a child of a new key is new; a gone key has none
     F2  C₀ has those that C⁻ has     a child of a gone key is gone; a new key had none
 
-so that C is not read for them, and the term is empty if C did not change. That it holds before is
-in the stamp; that it holds after is found by looking up what the changes ask of it:
+so that C is not read for them, and the term is empty if C did not change. The stamp says that the
+foreign key holds before. Two look-ups show that it holds after:
 
-    children that came have a parent; keys that are gone have no child left
+    new children have a parent; keys that are gone have no child left
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -30,24 +30,35 @@ from belvedere.lake.sessions.workspace import Workspace
 from belvedere.rules.lookups import LookUp
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
-from belvedere.views.definition import View
-from belvedere.views.references import Reference, references
 
 _EXAMPLES = 3
 
 
-def verified(
-    work: Workspace, pins: Pins, view: View, versions: Mapping[str, int]
+@dataclass(frozen=True)
+class KeyReference:
+    """A declared foreign key of one column, between two tables of a plan."""
+
+    child: str
+    column: str
+    parent: str
+    key: str
+    kind: str
+    """The type of both columns."""
+
+    def __str__(self) -> str:
+        return f"{self.child}.{self.column} -> {self.parent}.{self.key}"
+
+
+def verify_foreign_keys(
+    work: Workspace, pins: Pins, declared: Iterable[KeyReference], versions: Mapping[str, int]
 ) -> frozenset[str]:
-    """The references that hold between some versions: every row is looked at."""
+    """The foreign keys that hold at some versions, by a Spark query over all rows for each."""
     return frozenset(
-        str(r)
-        for r in references(work.door, view, pins.table)
-        if not work.query(_orphans(work, pins, r, versions)).take(1)
+        str(r) for r in declared if not work.query(_orphans(work, pins, r, versions)).take(1)
     )
 
 
-def _orphans(work: Workspace, pins: Pins, r: Reference, versions: Mapping[str, int]) -> str:
+def _orphans(work: Workspace, pins: Pins, r: KeyReference, versions: Mapping[str, int]) -> str:
     child, parent = (quote(pins.opened(work, t, versions[t])) for t in (r.child, r.parent))
     return (
         f"SELECT 1 FROM {child} AS c LEFT ANTI JOIN {parent} AS p"
@@ -55,17 +66,18 @@ def _orphans(work: Workspace, pins: Pins, r: Reference, versions: Mapping[str, i
     )
 
 
-@dataclass
-class Relied:
-    """The references of one refresh: which hold after it, which it relies on, and why not."""
+@dataclass(frozen=True)
+class CheckedForeignKeys:
+    """The foreign keys of one refresh: which hold after it, and which look-ups may use."""
 
     holding: frozenset[str] = frozenset()
-    notes: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+    """Why others cannot be used."""
     _changes: Mapping[str, pa.Table] = field(default_factory=dict)
-    _on: set[Reference] = field(default_factory=set)
+    _usable: frozenset[KeyReference] = frozenset()
 
     def answers(self, wanted: LookUp) -> bool:
-        """Whether the rows that are asked for are those of a change."""
+        """Whether the rows of a look-up are those of a change."""
         return (
             not wanted.nulls
             and bool(wanted.sources)
@@ -73,7 +85,7 @@ class Relied:
                 any(
                     (r.child, r.column) == (wanted.leaf.table, wanted.column)
                     and (r.parent, r.key) == source
-                    for r in self._on
+                    for r in self._usable
                 )
                 for source in wanted.sources
             )
@@ -84,100 +96,101 @@ class Relied:
         change = self._changes.get(leaf.table)
         if change is None:
             return pa.table({})
-        rows = copies(change, 1 if leaf.at is At.NEW else -1, column, values)
+        rows = copies_in_change(change, 1 if leaf.at is At.NEW else -1, column, values)
         return rows.select([f.source for f in leaf.fields])
 
 
-def copies(change: pa.Table, sign: int, column: str, values: pa.Array) -> pa.Table:
-    """The rows that came (1) or went (-1) with one of the values in a column, as often as they did."""
+def copies_in_change(change: pa.Table, sign: int, column: str, values: pa.Array) -> pa.Table:
+    """The inserted (1) or deleted (-1) rows with one of the values in a column, each as often."""
     counts = pc.multiply(change[SIGN], sign)
-    some = change.filter(pc.and_(pc.greater(counts, 0), pc.is_in(change[column], values)))
-    times = np.abs(some[SIGN].to_numpy())
-    return some.take(np.repeat(np.arange(len(times)), times))
+    rows = change.filter(pc.and_(pc.greater(counts, 0), pc.is_in(change[column], values)))
+    times = np.abs(rows[SIGN].to_numpy())
+    return rows.take(np.repeat(np.arange(len(times)), times))
 
 
-Values: TypeAlias = Callable[[str, str, pa.Array], pa.Array | None]
-"""The values of a table's column, after the refresh, that are among some: as often as they are.
+NewValues: TypeAlias = Callable[[str, str, pa.Array], pa.Array | None]
+"""Those of some values that a table's column has in the new state, as often as it has them.
 
-None if that cannot be found out at little cost.
+None if reading them needs Spark.
 """
 
 
-def checked(
-    known: Collection[str],
-    possible: Collection[Reference],
+def check_foreign_keys(
+    held_before: Collection[str],
+    declared: Collection[KeyReference],
     moving: Collection[str],
     changes: Mapping[str, pa.Table],
-    values: Values,
-) -> Relied:
-    """What holds after a refresh if what is known held before, and what can be relied on."""
-    relied = Relied(_changes=changes)
-    holding = set()
-    for reference in possible:
+    new_values: NewValues,
+) -> CheckedForeignKeys:
+    """Check the foreign keys that held before a refresh against its changes."""
+    holding, usable, notes = set[str](), set[KeyReference](), list[str]()
+    for reference in declared:
         tables = {reference.child, reference.parent}.intersection(moving)
-        if str(reference) not in known or not tables <= changes.keys():
+        if str(reference) not in held_before or not tables <= changes.keys():
             continue
-        found = _Check(reference, changes, values).run() if tables else _UNTOUCHED
-        if found is None:
+        result = _Check(reference, changes, new_values).run() if tables else _UNTOUCHED
+        if result is None:
             continue
-        relied.notes += [f"{reference} is not relied on: {what}" for what in found.broken]
-        if not found.broken:
+        notes += [f"{reference} is not relied on: {violation}" for violation in result.violations]
+        if not result.violations:
             holding.add(str(reference))
-            if found.no_key_stays:
-                relied._on.add(reference)
-    relied.holding = frozenset(holding)
-    return relied
+            if result.no_key_stays:
+                usable.add(reference)
+    return CheckedForeignKeys(frozenset(holding), tuple(notes), changes, frozenset(usable))
 
 
 @dataclass(frozen=True)
-class _Found:
-    broken: list[str]
+class _CheckResult:
+    violations: list[str]
     no_key_stays: bool
 
 
-_UNTOUCHED = _Found([], no_key_stays=False)
+_UNTOUCHED = _CheckResult([], no_key_stays=False)
 
 
 @dataclass(frozen=True)
 class _Check:
-    reference: Reference
+    reference: KeyReference
     changes: Mapping[str, pa.Table]
-    values: Values
+    new_values: NewValues
 
-    def run(self) -> _Found | None:
-        """What the changes do to a reference; None if that cannot be found out at little cost."""
+    def run(self) -> _CheckResult | None:
+        """What the changes do to a foreign key; None if finding that out needs Spark."""
         r = self.reference
-        came, keys = self._came(), self._keys()
-        there = self._after(r.parent, r.key, pa.concat_arrays([came, _one(keys["key"])]))
-        if there is None:
+        new_references, keys = self._new_references(), self._changed_keys()
+        parents = self._after(
+            r.parent, r.key, pa.concat_arrays([new_references, _one_chunk(keys["key"])])
+        )
+        if parents is None:
             return None
-        counted = pc.value_counts(there)
+        counted = pc.value_counts(parents)
         after = pa.table({"key": counted.field("values"), "after": counted.field("counts")})
         keys = keys.join(after, "key")
         rows = pc.fill_null(keys["after"], 0)
-        left = self._after(r.child, r.column, _one(keys.filter(pc.equal(rows, 0))["key"]))
-        if left is None:
+        gone = _one_chunk(keys.filter(pc.equal(rows, 0))["key"])
+        orphaned = self._after(r.child, r.column, gone)
+        if orphaned is None:
             return None
-        orphans = came.filter(pc.invert(pc.is_in(came, there)))
-        broken = [
-            *_said(orphans, f"rows of {r.child} came that refer to none of {r.parent}"),
-            *_said(pc.unique(left), f"rows of {r.parent} went that {r.child} refers to"),
+        dangling = new_references.filter(pc.invert(pc.is_in(new_references, parents)))
+        violations = [
+            *_violation(dangling, f"rows of {r.child} came that refer to none of {r.parent}"),
+            *_violation(pc.unique(orphaned), f"rows of {r.parent} went that {r.child} refers to"),
         ]
         stays = pc.and_(pc.greater(rows, 0), pc.not_equal(rows, keys["net"]))
-        return _Found(broken, no_key_stays=not pc.any(stays).as_py())
+        return _CheckResult(violations, no_key_stays=not pc.any(stays).as_py())
 
     def _after(self, table: str, column: str, values: pa.Array) -> pa.Array | None:
-        return self.values(table, column, pc.unique(values)) if len(values) else values
+        return self.new_values(table, column, pc.unique(values)) if len(values) else values
 
-    def _came(self) -> pa.Array:
-        """The references that came."""
+    def _new_references(self) -> pa.Array:
+        """The values of inserted children."""
         change = self.changes.get(self.reference.child)
         if change is None:
             return pa.array([], self._kind)
-        some = change.filter(pc.greater(change[SIGN], 0))
-        return pc.unique(_one(some[self.reference.column]).drop_null())
+        inserted = change.filter(pc.greater(change[SIGN], 0))
+        return pc.unique(_one_chunk(inserted[self.reference.column]).drop_null())
 
-    def _keys(self) -> pa.Table:
+    def _changed_keys(self) -> pa.Table:
         """Each changed key of the parent, and by how many rows."""
         change = self.changes.get(self.reference.parent)
         if change is None:
@@ -191,11 +204,11 @@ class _Check:
         return arrow_schema({"key": self.reference.kind}).field(0).type
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _said(values: pa.Array, what: str) -> Iterator[str]:
+def _violation(values: pa.Array, description: str) -> Iterator[str]:
     if len(values):
-        some = ", ".join(map(str, values[:_EXAMPLES].to_pylist()))
-        yield f"{what} ({some}{', …' if len(values) > _EXAMPLES else ''})"
+        examples = ", ".join(map(str, values[:_EXAMPLES].to_pylist()))
+        yield f"{description} ({examples}{', …' if len(values) > _EXAMPLES else ''})"

@@ -25,7 +25,7 @@ from belvedere.analyses.effort import effort
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.values import Sources
 from belvedere.delta.lookups import can_look_up, look_up
-from belvedere.execution.foreign_keys import Relied
+from belvedere.execution.foreign_keys import CheckedForeignKeys
 from belvedere.execution.in_memory import MOST, Held, leaves_below, with_result
 from belvedere.lake.sessions.workspace import Workspace
 from belvedere.memory.declined import Declined
@@ -53,7 +53,7 @@ class LookUps:
     work: Workspace
     held: Held
     ran: list[str]
-    relied: Relied = field(default_factory=Relied)
+    relied: CheckedForeignKeys = field(default_factory=CheckedForeignKeys)
     """Foreign keys by which some rows are those of changes."""
     _values: dict[Sources, pa.Array] = field(default_factory=dict)
     _in_vain: set[LookUp] = field(default_factory=set)
@@ -166,7 +166,7 @@ class LookUps:
             self.ran.append(f"-- {before.num_rows} rows of {of}, by {by}: back by its change")
             return before
         columns = [f.source for f in group.leaf.fields]
-        rows = self.held.tables.pins.looked.rows(
+        rows = self.held.tables.pins.lookup_cache.rows(
             table, version, columns, group.column, values, nulls=group.nulls, most=MOST
         )
         if rows is not None:

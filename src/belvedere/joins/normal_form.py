@@ -1,60 +1,128 @@
-"""SPJ views in normal form: π_A(σ_P(R₁ ⋈ … ⋈ Rₙ)), from the plan that the binder makes of SQL.
+"""The normal form of select-project-join queries: π(σ(R₁ ⋈ … ⋈ Rₙ)), from the binder's plan.
 
-A *position* is a relation of the FROM clause: a table listed twice has two. Columns that the view
-equates are a *join class*; what it says of one position alone is that position's selection. The
-view is a set of rows, whether it says DISTINCT or not: an update through it asks for a row to be
-there or not, never for a number of copies.
+A *position* is one occurrence of a table in FROM: a table listed twice has two positions. Subqueries
+and views of the same operators dissolve into their positions. Each conjunct of WHERE and ON belongs
+to one position, joins several positions, or is on no column:
+
+    one position      R.x > 3, R.x = R.y                 the position's own conjuncts
+    Equality          R.x = S.y, R.x + 1 = S.y           two positions, a scalar of each
+    RangeCondition    R.x < S.y, abs(R.x - 2 * S.y) < 5  two positions, a column of each
+    OtherCondition    R.x + S.y < T.z, R.x <> S.y        anything else
+    constant          1 = 1
+
+A caller says which operators it accepts and what it raises for the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
-import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.algebra.relations import Distinct, Filter, Join, Kind, Project, Rel, Scan
+from belvedere.algebra.relations import Distinct, Field, Filter, Join, Kind, Project, Rel, Scan
 from belvedere.algebra.scalars import Scalar, col, every
-from belvedere.errors import Unsupported
-from belvedere.memory import kinds
-from belvedere.memory.declined import Declined
-from belvedere.memory.scalars import true
-from belvedere.sql.binder.bind import Bound
+from belvedere.joins.linear import LinearRange, linear_range
+from belvedere.sql.binder.expressions import bare
 
-Place = tuple[int, str]
+ColumnRef: TypeAlias = tuple[int, str]
 """A column of a position: the position's number and the column's name in its table."""
 
 
 @dataclass(frozen=True)
-class Position:
-    """A relation of the view: its table, the columns that are used, its selection over them."""
+class TableOccurrence:
+    """A table at a position: the columns that the query reads, and the conjuncts on them alone."""
 
     table: str
-    columns: tuple[tuple[str, str], ...]
-    selection: Scalar
+    fields: tuple[Field, ...]
+    conjuncts: tuple[Scalar, ...] = ()
+    """Conditions on this position alone, over the plan's names."""
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The plan's names of the columns."""
+        return frozenset(f.name for f in self.fields)
+
+    @cached_property
+    def filter(self) -> Scalar | None:
+        """The conjuncts as one condition over the plan's names; None if there are none."""
+        return every(self.conjuncts) if self.conjuncts else None
+
+    @cached_property
+    def selection(self) -> Scalar:
+        """The conjuncts as one condition over the table's own names."""
+        sources = {f.name: f.source for f in self.fields}
+        return every(c.rename(sources) for c in self.conjuncts)
+
+    @cached_property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """The columns by the table's own names, with their types."""
+        return tuple((f.source, f.type) for f in self.fields)
 
     @cached_property
     def types(self) -> dict[str, str]:
-        """The types of the used columns."""
+        """The type of each column, by the table's own name."""
         return dict(self.columns)
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A view in normal form."""
+class Equality:
+    """A scalar of one position equals a scalar of another."""
 
-    positions: tuple[Position, ...]
-    classes: tuple[tuple[Place, ...], ...]
-    """Columns that the view equates, of two or more positions."""
-    outputs: tuple[tuple[str, Place], ...]
-    """The view's columns and where their values come from."""
+    scalar: Scalar
+    positions: tuple[int, int]
+    """In ascending order."""
+    sides: tuple[Scalar, Scalar]
+    """The compared scalars, in the order of the positions."""
+
+
+@dataclass(frozen=True)
+class RangeCondition:
+    """A linear combination of a column of one position and one of another lies within bounds."""
+
+    scalar: Scalar
+    positions: tuple[int, int]
+    range: LinearRange
+
+
+@dataclass(frozen=True)
+class OtherCondition:
+    """A condition on several positions that is neither an equality nor a range."""
+
+    scalar: Scalar
+    positions: tuple[int, ...]
+
+
+JoinCondition: TypeAlias = Equality | RangeCondition | OtherCondition
+
+
+@dataclass(frozen=True)
+class JoinBlock:
+    """A select-project-join query in normal form."""
+
+    positions: tuple[TableOccurrence, ...]
+    conditions: tuple[JoinCondition, ...]
+    """The conditions on several positions, as they are written from left to right."""
+    constants: tuple[Scalar, ...]
+    """The conditions on no column."""
+    outputs: tuple[tuple[str, Scalar], ...]
+    """The names that the query shows, and their values over the plan's names."""
 
     @cached_property
-    def class_of(self) -> dict[Place, int]:
-        """The join class of each column that is in one."""
-        return {place: k for k, members in enumerate(self.classes) for place in members}
+    def types(self) -> dict[str, str]:
+        """The type of each column, by the plan's name, in Spark's words."""
+        return {f.name: f.type for p in self.positions for f in p.fields}
+
+    @cached_property
+    def refs(self) -> dict[str, ColumnRef]:
+        """The position and the table's own name of each column, by the plan's name."""
+        return {f.name: (p, f.source) for p, at in enumerate(self.positions) for f in at.fields}
+
+    def positions_of(self, scalar: Scalar) -> list[int]:
+        """The positions whose columns a scalar reads, in ascending order."""
+        return sorted({self.refs[c][0] for c in scalar.columns})
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
@@ -63,223 +131,168 @@ class Shape:
 
     @cached_property
     def used(self) -> dict[str, dict[str, str]]:
-        """Of each table, the columns that any of its positions uses, with their types."""
-        found: dict[str, dict[str, str]] = {t: {} for t in self.tables}
+        """For each table the columns that any of its positions reads, with their types."""
+        columns: dict[str, dict[str, str]] = {t: {} for t in self.tables}
         for position in self.positions:
-            found[position.table].update(position.columns)
-        return found
+            columns[position.table].update(position.columns)
+        return columns
 
     def at(self, table: str) -> list[int]:
         """The positions of a table."""
         return [p for p, position in enumerate(self.positions) if position.table == table]
 
     @cached_property
-    def shown(self) -> dict[Place, str]:
-        """The columns whose values a view row tells, and the view's column that does."""
-        told = {place: name for name, place in reversed(self.outputs)}
-        by_class = {self.class_of[p]: n for p, n in told.items() if p in self.class_of}
+    def column_outputs(self) -> tuple[tuple[str, ColumnRef], ...]:
+        """The outputs that are columns as they are, and which columns."""
+        return tuple((name, self.refs[s.column]) for name, s in self.outputs if s.column)
+
+    @cached_property
+    def equal_columns(self) -> tuple[frozenset[ColumnRef], ...]:
+        """Sets of columns that equalities connect, each of two columns or more."""
+        own = (c for position in self.positions for c in position.conjuncts)
+        pairs = map(equated_columns, (*own, *(c.scalar for c in self.conditions)))
+        refs = [(self.refs[p[0]], self.refs[p[1]]) for p in pairs if p is not None]
+        return tuple(frozenset(g) for g in _connected(refs) if len(g) > 1)
+
+    @cached_property
+    def classes(self) -> tuple[tuple[ColumnRef, ...], ...]:
+        """The join classes: columns of two positions or more that the query equates."""
+        several = (c for c in self.equal_columns if len({p for p, _ in c}) > 1)
+        return tuple(sorted(tuple(sorted(c)) for c in several))
+
+    @cached_property
+    def class_of(self) -> dict[ColumnRef, int]:
+        """The join class of each column that is in one."""
+        return {ref: k for k, members in enumerate(self.classes) for ref in members}
+
+    @cached_property
+    def output_of(self) -> dict[ColumnRef, str]:
+        """For each column whose value a result row shows, itself or an equal one, the output that shows it."""
+        names = {ref: name for name, ref in reversed(self.column_outputs)}
+        by_class = {self.class_of[ref]: n for ref, n in names.items() if ref in self.class_of}
         for k, name in by_class.items():
-            told.update((place, told.get(place, name)) for place in self.classes[k])
-        return told
+            names.update((ref, names.get(ref, name)) for ref in self.classes[k])
+        return names
 
 
-def normal_form(bound: Bound) -> Shape:
-    """The normal form of a view; `Unsupported` with a reason for anything that has none."""
-    walk = _Walk()
-    columns = walk.relation(bound.plan)
-    outputs = tuple((shown, _bare(columns[plan], shown)) for shown, plan in bound.columns)
-    groups = _equal_groups(walk.equalities)
-    classes, within = [], []
-    for group in groups:
-        spans = {p for p, _ in group}
-        within += [_same_position(group, p) for p in spans]
-        if len(spans) > 1:
-            classes.append(tuple(sorted(group)))
-    selections = [*walk.selections, *(w for some in within for w in some)]
-    positions = tuple(
-        _position(scan, [s for p, s in selections if p == number])
-        for number, scan in enumerate(walk.scans)
+@dataclass(frozen=True)
+class Acceptance:
+    """Which operators a caller accepts in a block, and the errors that it raises for the others."""
+
+    refusal: Callable[[Rel], Exception]
+    """The error for an operator."""
+    distinct: bool = False
+    """Whether DISTINCT is accepted, and ignored."""
+    computed: Callable[[str, Scalar], Exception] | None = None
+    """The error for a computed column in a condition or an output; None if it is accepted."""
+
+
+def join_block(plan: Rel, columns: Iterable[tuple[str, str]], acceptance: Acceptance) -> JoinBlock:
+    """The normal form of a plan; `columns` are the names to show and the plan's columns for them."""
+    walk = _Walk(acceptance)
+    values = walk.values_of(plan)
+    own: list[list[Scalar]] = [[] for _ in walk.scans]
+    conditions: list[JoinCondition] = []
+    constants: list[Scalar] = []
+    owner = {f.name: p for p, scan in enumerate(walk.scans) for f in scan.fields}
+    for conjunct in walk.conjuncts:
+        positions = tuple(sorted({owner[c] for c in conjunct.columns}))
+        if not positions:
+            constants.append(conjunct)
+        elif len(positions) == 1:
+            own[positions[0]].append(conjunct)
+        else:
+            conditions.append(_join_condition(conjunct, positions, owner))
+    return JoinBlock(
+        tuple(
+            TableOccurrence(s.table, s.fields, tuple(c))
+            for s, c in zip(walk.scans, own, strict=True)
+        ),
+        tuple(conditions),
+        tuple(constants),
+        tuple((name, walk.accepted(name, values[column])) for name, column in columns),
     )
-    shape = Shape(positions, tuple(sorted(classes)), outputs)
-    _check(shape)
-    return shape
 
 
 class _Walk:
-    """Gathers positions, equalities and selections of a plan."""
+    """Collects the scans and conjuncts of a plan, from left to right."""
 
-    def __init__(self) -> None:
+    def __init__(self, acceptance: Acceptance) -> None:
+        self.acceptance = acceptance
         self.scans: list[Scan] = []
-        self.equalities: list[tuple[Place, Place]] = []
-        self.selections: list[tuple[int, Scalar]] = []
+        self.conjuncts: list[Scalar] = []
 
-    def relation(self, q: Rel) -> dict[str, Scalar | Place]:
-        """The columns of a plan: places, or values that are computed."""
+    def values_of(self, q: Rel) -> dict[str, Scalar]:
+        """The columns of a plan as scalars over the columns of its scans."""
         match q:
             case Scan():
                 self.scans.append(q)
-                number = len(self.scans) - 1
-                return {f.name: (number, f.source) for f in q.fields}
-            case Distinct():
-                return self.relation(q.child)
+                return {c: col(c) for c in q.columns}
+            case Distinct() if self.acceptance.distinct:
+                return self.values_of(q.child)
             case Filter():
-                columns = self.relation(q.child)
-                self._condition(q.predicate, columns)
-                return columns
+                values = self.values_of(q.child)
+                self._add(q.predicate, values)
+                return values
             case Project():
-                columns = self.relation(q.child)
-                return {o.name: _value(o.value, columns) for o in q.outputs}
+                values = self.values_of(q.child)
+                return {o.name: o.value.substitute(values) for o in q.outputs}
             case Join(kind=Kind.INNER):
-                columns = {**self.relation(q.left), **self.relation(q.right)}
-                self._condition(q.on, columns)
-                return columns
+                values = {**self.values_of(q.left), **self.values_of(q.right)}
+                self._add(q.on, values)
+                return values
             case _:
-                raise _not_spj(type(q).__name__)
+                raise self.acceptance.refusal(q)
 
-    def _condition(self, condition: Scalar, columns: dict[str, Scalar | Place]) -> None:
-        for part in condition.conjuncts:
-            places = [_bare(columns[c], c) for c in sorted(part.columns)]
-            positions = {p for p, _ in places}
-            pair = _equated(part)
-            if pair is not None:
-                one, other = (_bare(columns[c], c) for c in pair)
-                self.equalities.append((one, other))
-            elif not positions:
-                _require_truth(part)
-            elif len(positions) == 1:
-                named = {c: _bare(columns[c], c)[1] for c in part.columns}
-                self.selections.append((positions.pop(), part.rename(named)))
-            else:
-                raise Unsupported(
-                    f"the condition {part} of an updatable view",
-                    hint="conditions compare columns of two tables by =, or speak of one table",
-                    reason="JOIN_CONDITION",
-                )
+    def _add(self, condition: Scalar, values: Mapping[str, Scalar]) -> None:
+        for conjunct in condition.conjuncts:
+            for column in sorted(conjunct.columns):
+                self.accepted(column, values[column])
+            self.conjuncts.append(conjunct.substitute(values))
+
+    def accepted(self, name: str, value: Scalar) -> Scalar:
+        """A column's value; the caller's error if it is computed and that is not accepted."""
+        if value.column is None and self.acceptance.computed is not None:
+            raise self.acceptance.computed(name, value)
+        return value
 
 
-def _value(scalar: Scalar, columns: dict[str, Scalar | Place]) -> Scalar | Place:
-    return columns[scalar.column] if scalar.column is not None else scalar
+def _join_condition(
+    conjunct: Scalar, positions: tuple[int, ...], owner: Mapping[str, int]
+) -> JoinCondition:
+    """The class of a condition on several positions."""
+    if len(positions) > 2:
+        return OtherCondition(conjunct, positions)
+    pair = positions[0], positions[1]
+    if isinstance(conjunct.expr, exp.EQ):
+        sides = [Scalar(bare(s)) for s in (conjunct.expr.this, conjunct.expr.expression)]
+        owners = [{owner[c] for c in s.columns} for s in sides]
+        if owners == [{pair[1]}, {pair[0]}]:
+            sides.reverse()
+        elif owners != [{pair[0]}, {pair[1]}]:
+            return OtherCondition(conjunct, pair)
+        return Equality(conjunct, pair, (sides[0], sides[1]))
+    bounds = linear_range(conjunct.expr)
+    if bounds is None or {owner[bounds.x], owner[bounds.y]} != set(pair):
+        return OtherCondition(conjunct, pair)
+    return RangeCondition(conjunct, pair, bounds)
 
 
-def _bare(value: Scalar | Place, shown: str) -> Place:
-    if isinstance(value, Scalar):
-        raise Unsupported(
-            f"column {shown!r} of an updatable view is computed: {value}",
-            hint="an updatable view shows columns of its tables as they are",
-            reason="COMPUTED_COLUMN",
-        )
-    return value
+def equated_columns(conjunct: Scalar) -> tuple[str, str] | None:
+    """The two columns, by the plan's names, that a conjunct equates."""
+    if not isinstance(conjunct.expr, exp.EQ):
+        return None
+    sides = bare(conjunct.expr.this), bare(conjunct.expr.expression)
+    if not all(isinstance(s, exp.Column) for s in sides):
+        return None
+    return sides[0].name, sides[1].name
 
 
-def _require_truth(part: Scalar) -> None:
-    """Refuse a condition without columns, unless it is always true."""
-    try:
-        holds = true(part, pa.table({"one": [1]}), {})[0].as_py()
-    except (Declined, pa.ArrowInvalid) as why:
-        raise uncomputed("the view", part, str(why)) from why
-    if not holds:
-        raise Unsupported(
-            f"an updatable view that has no rows: {part} is never true",
-            hint="leave the condition out",
-            reason="SELECTION",
-        )
-
-
-def uncomputed(table: str, selection: Scalar, why: str) -> Unsupported:
-    """The error for a condition that only Spark computes."""
-    return Unsupported(
-        f"the condition {selection} on {table} in an updatable view is not computed in memory",
-        detail=why,
-        hint="compare columns with constants of their own types (DATE '2021-01-01'), without functions",
-        reason="SELECTION",
-    )
-
-
-def _computed(at: Position) -> None:
-    """Refuse a selection that memory does not compute, before there are rows."""
-    none = pa.table({c: pa.array([], kinds.arrow(kind)) for c, kind in at.columns})
-    for part in at.selection.conjuncts:
-        try:
-            true(part, none, at.types)
-        except (Declined, pa.ArrowInvalid) as why:
-            raise uncomputed(repr(at.table), part, str(why)) from why
-
-
-def _equated(part: Scalar) -> tuple[str, str] | None:
-    match part.expr:
-        case exp.EQ(this=exp.Column() as one, expression=exp.Column() as other):
-            return one.name, other.name
-        case _:
-            return None
-
-
-def _not_spj(what: str) -> Unsupported:
-    return Unsupported(
-        f"an updatable view with {what}",
-        hint="an updatable view selects, projects and joins (inner joins) tables",
-        reason="NOT_SPJ",
-    )
-
-
-def _equal_groups(pairs: Iterable[tuple[Place, Place]]) -> list[set[Place]]:
-    """Sets of columns that equalities connect."""
-    groups: list[set[Place]] = []
+def _connected(pairs: Iterable[tuple[ColumnRef, ColumnRef]]) -> list[set[ColumnRef]]:
+    """The sets of columns that pairs connect."""
+    groups: list[set[ColumnRef]] = []
     for pair in pairs:
         touching = [g for g in groups if g & set(pair)]
         groups = [g for g in groups if not g & set(pair)]
         groups.append(set(pair).union(*touching))
     return groups
-
-
-def _same_position(group: set[Place], position: int) -> list[tuple[int, Scalar]]:
-    """Columns of one position that are equated are a selection."""
-    names = sorted(c for p, c in group if p == position)
-    return [
-        (position, Scalar(exp.EQ(this=col(names[0]).expr, expression=col(other).expr)))
-        for other in names[1:]
-    ]
-
-
-def _position(scan: Scan, selections: list[Scalar]) -> Position:
-    columns = tuple((f.source, f.type) for f in scan.fields)
-    return Position(scan.table, columns, every(selections))
-
-
-def _check(shape: Shape) -> None:
-    for position in shape.positions:
-        for column, kind in position.columns:
-            if not kinds.is_exact(kind) or kind in ("float", "double"):
-                raise Unsupported(
-                    f"column {column!r} of {position.table!r} has type {kind}",
-                    hint="rows of an updatable view are compared: leave it out",
-                    reason="UNCOMPARABLE_TYPE",
-                )
-        _computed(position)
-    for members in shape.classes:
-        types = {shape.positions[p].types[c] for p, c in members}
-        if len(types) > 1 and not all(map(kinds.is_integer, types)):
-            (_, c), (_, d), *_ = members
-            raise Unsupported(
-                f"{c!r} and {d!r} are joined but have types {' and '.join(sorted(types))}",
-                hint="give both columns one type",
-                reason="JOIN_TYPES",
-            )
-    if len(shape.positions) > 1 and len(set(_reached(shape, 0))) < len(shape.positions):
-        raise Unsupported(
-            "an updatable view that does not join all its tables",
-            hint="join every table to another by =",
-            reason="CARTESIAN_PRODUCT",
-        )
-
-
-def _reached(shape: Shape, start: int) -> Iterator[int]:
-    """The positions that joins connect with one."""
-    seen, todo = {start}, [start]
-    while todo:
-        p = todo.pop()
-        yield p
-        for members in shape.classes:
-            if any(q == p for q, _ in members):
-                new = {q for q, _ in members} - seen
-                seen |= new
-                todo += sorted(new)

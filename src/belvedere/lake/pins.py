@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from types import TracebackType
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.sizes import Statistics
 from belvedere.delta.lookups import read_whole
 from belvedere.delta.statistics import Measured, measured
-from belvedere.lake.lookup_cache import Looked
+from belvedere.lake.lookup_cache import LookupCache
 from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.change_feed import Changes, Feed
@@ -28,15 +29,24 @@ from belvedere.lake.tables.frames import open_version
 from belvedere.lake.tables.table import Table
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
-from belvedere.views.definition import View
+
+
+class TableReader(Protocol):
+    """What reads tables, such as a view."""
+
+    def needs(self, table: str) -> Mapping[str, str]:
+        """The columns that it reads of a table, with their types."""
 
 
 class Pins:
-    """What a call has looked at, opened and read so far; safe for threads."""
+    """What a call has looked at, opened and read so far; safe for threads.
 
-    def __init__(self, door: SparkLake, views: Collection[View] = ()) -> None:
+    A change is read once, with the columns that any of the readers needs.
+    """
+
+    def __init__(self, door: SparkLake, readers: Collection[TableReader] = ()) -> None:
         self._door = door
-        self._views = views
+        self._readers = readers
         self._tables: dict[str, Table] = {}
         self._works: dict[tuple[tuple[str, str], ...], Workspace] = {}
         self._opened: dict[tuple[Workspace, str, int], str] = {}
@@ -44,7 +54,7 @@ class Pins:
         self._feeds: dict[tuple[str, int, int, str | None, int], Feed] = {}
         self._changes: dict[tuple[Workspace, Feed, tuple[str, ...]], Changes] = {}
         self._wholes: dict[tuple[str, int, tuple[str, ...]], pa.Table | None] = {}
-        self.looked = Looked()
+        self.lookup_cache = LookupCache()
         self._busy = threading.RLock()
         self._end = ExitStack()
 
@@ -154,7 +164,7 @@ class Pins:
         if key not in self._feeds:
             table = self.table(name)
             there = table.types
-            used = (item for v in self._views for item in v.needs(name).items())
+            used = (item for r in self._readers for item in r.needs(name).items())
             wanted = [c for c, kind in used if there.get(c.lower()) == kind]
             every = tuple(dict.fromkeys([*columns, *wanted]))
             self._feeds[key] = Feed(table, old, new, every, where, times)

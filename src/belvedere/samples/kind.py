@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from belvedere.derivations.status import Status
 from belvedere.errors import Internal
 from belvedere.lake.offline import ReadableLake
-from belvedere.sql.statements.samples import CreateSample, DropSample
+from belvedere.sql.statements.derivations import Drop
+from belvedere.sql.statements.samples import CreateSample
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +44,7 @@ class Samples:
         return []
 
     def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
-        return {CreateSample: self._create, DropSample: self._drop}
+        return {CreateSample: self._create, Drop: self._drop}
 
     def close(self) -> None:
         """Nothing is held."""
@@ -53,10 +54,10 @@ class Samples:
 
         return self._said([v.name for v in create_sample(self._door, statement)], "created")
 
-    def _drop(self, statement: DropSample) -> DataFrame:
+    def _drop(self, statement: Drop) -> DataFrame:
         from belvedere.samples.create import drop_sample
 
-        dropped = drop_sample(self._door, statement.view, if_exists=statement.if_exists)
+        dropped = drop_sample(self._door, statement.name, if_exists=statement.if_exists)
         return self._said(dropped, "dropped")
 
     @property

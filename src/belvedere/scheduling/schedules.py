@@ -10,7 +10,7 @@ from typing import Any
 
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid, Unsupported
-from belvedere.execution.strategies import REASONS, blocked
+from belvedere.execution.strategies import REASONS
 from belvedere.lake.offline import ReadableLake
 from belvedere.listing import table
 from belvedere.scheduling.calibrate.fitting import (
@@ -38,6 +38,7 @@ from belvedere.scheduling.serve.deadlines import refuse_too_tight
 from belvedere.sql.statements.views import Policy
 from belvedere.storage.private_files import Damage
 from belvedere.views.catalog import canonical_name, shown_name, the_view
+from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import View
 
 KIND = "schedule"
@@ -210,7 +211,7 @@ def refuse_without_plan(lake: ReadableLake, view: View) -> None:
             reason="VIEW_OVER_VIEW",
         )
     reason = "POLICY_FULL" if Policy(view.definition.policy) is Policy.FULL else ""
-    reason = reason or blocked(view.state, view.definition.types, view.tables)
+    reason = reason or rebuild_reason(view.state, view.definition.types, view.tables)
     if reason:
         raise Unsupported(
             f"{view.name!r} has no incremental plan to schedule: {REASONS[reason]}",

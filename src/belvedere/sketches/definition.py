@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from belvedere.delta.stamps import Vector, vector_of, vector_record
-from belvedere.sketches.capture.partitions import Bitmap, Partition
+from belvedere.joins.partitions import Bitmap, Partition
 
 KIND = "sketches"
 """Under which word they are saved."""

@@ -12,14 +12,8 @@ from belvedere.errors import BelvedereError, Internal
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Corrupt
 from belvedere.sketches.definition import KIND, Definition
-from belvedere.sql.statements.sketches import (
-    ClusterSketch,
-    CreateSketch,
-    DescribeSketch,
-    DropSketch,
-    RefreshSketch,
-    ShowSketches,
-)
+from belvedere.sql.statements.derivations import Describe, Drop, Refresh, Show
+from belvedere.sql.statements.sketches import ClusterSketch, CreateSketch
 from belvedere.views.catalog import canonical_name
 
 if TYPE_CHECKING:
@@ -89,10 +83,10 @@ class Sketches:
         """The statements on sketches, and what runs them."""
         return {
             CreateSketch: self._create,
-            RefreshSketch: self._refresh,
-            DropSketch: self._drop,
-            ShowSketches: self._show,
-            DescribeSketch: self._describe,
+            Refresh: self._refresh,
+            Drop: self._drop,
+            Show: self._show,
+            Describe: self._describe,
             ClusterSketch: self._cluster,
         }
 
@@ -147,7 +141,7 @@ class Sketches:
         )
         return self._spark.createDataFrame([(text,)], "result string")
 
-    def _refresh(self, statement: RefreshSketch) -> DataFrame:
+    def _refresh(self, statement: Refresh) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
         done = self.service.brought(name, full=statement.full)
         row = (done.sketch, done.strategy, done.reason, done.rows, done.seconds, done.kept)
@@ -156,21 +150,21 @@ class Sketches:
         )
         return self._spark.createDataFrame([row], schema)
 
-    def _drop(self, statement: DropSketch) -> DataFrame:
+    def _drop(self, statement: Drop) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
         if not (statement.if_exists and name not in self.names()):
             self.service.refuse_unknown(name)
             self.service.drop(name)
         return self._spark.createDataFrame([], "result string")
 
-    def _show(self, _: ShowSketches) -> DataFrame:
+    def _show(self, _: Show) -> DataFrame:
         rows = [
-            (n, "; ".join(p.told for p in d.partitions), d.query)
+            (n, "; ".join(str(p) for p in d.partitions), d.query)
             for n, d in ((n, self._definition(n)) for n in self.names())
         ]
         return self._spark.createDataFrame(rows, "name string, cut string, query string")
 
-    def _describe(self, statement: DescribeSketch) -> DataFrame:
+    def _describe(self, statement: Describe) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
         return self._spark.createDataFrame(self.service.describe(name), "name string, value string")
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from belvedere.algebra.relations import Rel
 from belvedere.delta.stamps import Vector
+from belvedere.joins.partitions import Bitmap
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Saves
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partitions import Bitmap
 from belvedere.sketches.definition import KIND, Definition, Version
 from belvedere.sketches.engine.bloom_filters import Bloom
 from belvedere.sketches.engine.engine import Engine

@@ -136,20 +136,8 @@ class Service:
     def create(self, statement: CreateSketch, *, automatic: bool = False) -> Live | None:
         """Plan and capture a sketch, then save it; None if it exists and that was allowed."""
         name = canonical_name(self.door, statement.name)
-        if name in self.names() and not statement.replace:
-            if statement.if_not_exists:
-                return None
-            raise Invalid(
-                f"sketch {statement.name!r} exists already",
-                hint="CREATE OR REPLACE SKETCH, or DROP SKETCH first",
-                reason="NAME_TAKEN",
-            )
-        if self.door.exists(name):
-            raise Invalid(
-                f"{statement.name!r} exists already and is not a sketch",
-                hint="choose another name",
-                reason="NAME_TAKEN",
-            )
+        if statement.if_not_exists and name in self.names():
+            return None
         with self._busy, Pins(self.door) as pins:
             definition = Planner(self.door, pins, statement).plan()
             upkeep = Upkeep(self.door, pins)

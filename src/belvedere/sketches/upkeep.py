@@ -23,6 +23,7 @@ from belvedere.execution.in_memory import Held
 from belvedere.execution.lookups import LookUps
 from belvedere.execution.sources import Versions
 from belvedere.execution.steps import Steps
+from belvedere.joins.partitions import Bitmap
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import Gone
 from belvedere.lake.sessions.workspace import Workspace
@@ -32,7 +33,6 @@ from belvedere.memory.declined import Declined
 from belvedere.memory.kinds import is_exact
 from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.delta import delta
-from belvedere.sketches.capture.partitions import Bitmap
 from belvedere.sketches.capture.queries import Run, capture_bitmap, capture_state
 from belvedere.sketches.costs import Costs, weighed
 from belvedere.sketches.definition import Definition, Watched

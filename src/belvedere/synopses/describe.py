@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from belvedere.synopses.graph.weighted_graph import Graph
-from belvedere.synopses.plan.query_tree import Plan
+from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
 from belvedere.synopses.refresh import Live
 from belvedere.synopses.sample.on_spark import Drawn
 
@@ -19,9 +19,9 @@ def told(live: Live) -> str:
     return "\n".join(lines)
 
 
-def tree(plan: Plan) -> list[str]:
+def tree(plan: SynopsisPlan) -> list[str]:
     """Nodes, references, edges and filters, a line each."""
-    names = [p.table for p in plan.region.positions]
+    names = [p.table for p in plan.block.positions]
     lines = []
     for number, root in enumerate(plan.roots):
         lines.append(f"node {number}: {names[root]}")
@@ -31,15 +31,15 @@ def tree(plan: Plan) -> list[str]:
                 lines.append(
                     f"  {names[reference.child]} refers to {names[reference.parent]} by {key}"
                 )
-    for edge, meeting in zip(plan.shape.edges, plan.meetings, strict=True):
-        parts = [f"{a.scalar} = {b.scalar}" for a, b in meeting.equal]
-        if meeting.within and edge.band:
-            a, b = meeting.within
+    for edge, terms in zip(plan.tree.edges, plan.edge_terms, strict=True):
+        parts = [f"{a.scalar} = {b.scalar}" for a, b in terms.equal]
+        if terms.band and edge.band:
+            a, b = terms.band
             parts.append(f"{a.scalar} against {b.scalar} in [{edge.band.low}, {edge.band.high}]")
         lines.append(f"edge {edge.left} - {edge.right}: {' and '.join(parts)}")
-    lines += [f"filtered before: {f}" for f in plan.filters if f is not None]
-    lines += [f"filtered within a node: {c}" for cs in plan.inner for c in cs]
-    lines += [f"filtered after: {f}" for f in plan.after]
+    lines += [f"filtered before: {f}" for p in plan.block.positions if (f := p.filter) is not None]
+    lines += [f"filtered within a node: {c}" for cs in plan.node_filters for c in cs]
+    lines += [f"filtered after: {f}" for f in plan.sample_filters]
     return lines + list(plan.notes)
 
 

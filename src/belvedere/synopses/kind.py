@@ -16,15 +16,9 @@ from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Head, Saves
 from belvedere.sql.binder.naming import did_you_mean
-from belvedere.sql.statements.synopses import (
-    CreateSynopsis,
-    DescribeSynopsis,
-    DropSynopsis,
-    ExplainSynopsis,
-    RefreshSynopsis,
-    ShowSynopses,
-)
-from belvedere.views.catalog import canonical_name, is_view, shown_name
+from belvedere.sql.statements.derivations import Describe, Drop, Explain, Refresh, Show
+from belvedere.sql.statements.synopses import CreateSynopsis
+from belvedere.views.catalog import canonical_name, shown_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -133,11 +127,11 @@ class Synopses:
         """See `Kind`."""
         return {
             CreateSynopsis: self._create,
-            RefreshSynopsis: self._refreshed,
-            ExplainSynopsis: self._explained,
-            DescribeSynopsis: self._described,
-            ShowSynopses: self._shown,
-            DropSynopsis: self._dropped,
+            Refresh: self._refreshed,
+            Explain: self._explained,
+            Describe: self._described,
+            Show: self._shown,
+            Drop: self._dropped,
         }
 
     def close(self) -> None:
@@ -149,20 +143,8 @@ class Synopses:
         from belvedere.synopses.sample.reservoir import Kind as Sample
 
         name = canonical_name(self._door, statement.name)
-        if name in self.names():
-            if statement.if_not_exists:
-                return self._rows([], "result string")
-            if not statement.replace:
-                raise Invalid(
-                    f"synopsis {statement.name!r} exists",
-                    hint="CREATE OR REPLACE SYNOPSIS, or DROP SYNOPSIS first",
-                    reason="NAME_TAKEN",
-                )
-        elif self._door.exists(name) or is_view(self._door, name):
-            raise Invalid(
-                f"{statement.name!r} is a table or view", hint="choose another name",
-                reason="NAME_TAKEN",
-            )  # fmt: skip
+        if statement.if_not_exists and name in self.names():
+            return self._rows([], "result string")
         sample = Sample(statement.rows, statement.rate, statement.replacement)
         with self._bringer(name) as bringer:
             definition, planned = declared(
@@ -171,29 +153,29 @@ class Synopses:
             self._live[name] = bringer.create(definition, planned)
         return self._rows([], "result string")
 
-    def _refreshed(self, statement: RefreshSynopsis) -> DataFrame:
+    def _refreshed(self, statement: Refresh) -> DataFrame:
         done = self.refresh(self._named(statement.name), full=statement.full)
         row = (done.name, done.strategy, done.reason, done.rows_changed, round(done.seconds, 3))
         schema = "name string, strategy string, reason string, rows_changed bigint, seconds double"
         return self._rows([row], schema)
 
-    def _explained(self, statement: ExplainSynopsis) -> DataFrame:
+    def _explained(self, statement: Explain) -> DataFrame:
         return self._rows([(self.explain(self._named(statement.name)),)], "plan string")
 
-    def _described(self, statement: DescribeSynopsis) -> DataFrame:
+    def _described(self, statement: Describe) -> DataFrame:
         from belvedere.synopses.describe import facts
 
         found = facts(self.live(self._named(statement.name)))
         return self._rows(found, "name string, value string")
 
-    def _shown(self, _: ShowSynopses) -> DataFrame:
+    def _shown(self, _: Show) -> DataFrame:
         rows = []
         for name in self.names():
             made = self._head(name).definition
             rows.append((made["shown"], sample_text(made["sample"]), made["query"]))
         return self._rows(rows, "name string, sample string, query string")
 
-    def _dropped(self, statement: DropSynopsis) -> DataFrame:
+    def _dropped(self, statement: Drop) -> DataFrame:
         if statement.if_exists and canonical_name(self._lake, statement.name) not in self.names():
             return self._rows([], "result string")
         name = self._named(statement.name)

@@ -21,8 +21,8 @@ from belvedere.delta.stamps import Position, Vector
 from belvedere.delta.statistics import measured
 from belvedere.errors import Invalid, Unsupported
 from belvedere.execution.strategies import REASONS
-from belvedere.joins.region import Region, region
-from belvedere.joins.selectivity import Known, as_number
+from belvedere.joins.normal_form import JoinBlock
+from belvedere.joins.selectivity import TableSizes, integer_bound
 from belvedere.lake.pins import Pins
 from belvedere.lake.records.saved_state import Corrupt
 from belvedere.lake.tables import declared_keys as lake_keys
@@ -32,7 +32,8 @@ from belvedere.reasons import SYNOPSES
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
 from belvedere.synopses.graph.row_store import NO_SUCH_ROW
-from belvedere.synopses.plan.query_tree import Plan, plan
+from belvedere.synopses.plan.planner import plan
+from belvedere.synopses.plan.synopsis_plan import SynopsisPlan, query_block
 from belvedere.synopses.sample.on_spark import Drawn, added, can_draw, draw, steps
 from belvedere.synopses.sample.reservoir import Kind
 from belvedere.synopses.sample.results import Results
@@ -73,7 +74,7 @@ class Definition:
     """The tables with the columns that it uses, and their types."""
     sources: Mapping[str, Columns] = field(default_factory=dict)
     """All columns that the tables had: what `SELECT *` means."""
-    known: Known = field(default_factory=Known)
+    known: TableSizes = field(default_factory=TableSizes)
     """What was known of the tables, for their sizes say where a cycle is cut."""
 
     def record(self) -> dict[str, Any]:
@@ -97,7 +98,7 @@ class Definition:
             record["shown"], record["query"], Kind(*record["sample"]), record["seed"],
             record["keys"], record["reads"],
             {t: tuple((n, k) for n, k in columns) for t, columns in record["sources"].items()},
-            Known.of(record.get("known")),
+            TableSizes.of(record.get("known")),
         )  # fmt: skip
 
 
@@ -129,14 +130,14 @@ class Brought:
 
 def declared(
     door: SparkLake, shown: str, query: str, kind: Kind, lead: str
-) -> tuple[Definition, Plan]:
+) -> tuple[Definition, SynopsisPlan]:
     """The definition that a statement makes, checked; nothing is built."""
     names = Names(door)
     with as_not_read(door, query):
-        found = region(lead + query, names)
+        found = query_block(lead + query, names)
     keys = _keys(door, found)
     known = _known(door, found)
-    planned = plan(found, {t: [columns] for t, columns in keys.items()}, known=known)
+    planned = plan(found, {t: [columns] for t, columns in keys.items()}, sizes=known)
     reads: dict[str, dict[str, str]] = {}
     for position in found.positions:
         reads.setdefault(position.table, {}).update({f.source: f.type for f in position.fields})
@@ -146,7 +147,7 @@ def declared(
     return Definition(shown, query, kind, seed, keys, reads, dict(names.seen), known), planned
 
 
-def _known(door: SparkLake, found: Region) -> Known:
+def _known(door: SparkLake, found: JoinBlock) -> TableSizes:
     """What the logs say of the columns that are read."""
     rows: dict[str, int] = {}
     bounds: dict[tuple[str, str], tuple[int, int]] = {}
@@ -158,26 +159,26 @@ def _known(door: SparkLake, found: Region) -> Known:
             for f in position.fields:
                 if f.source in seen.bounds:
                     low, high = seen.bounds[f.source]
-                    bounds[table, f.source] = as_number(low), as_number(high)
-    return Known(rows, bounds)
+                    bounds[table, f.source] = integer_bound(low), integer_bound(high)
+    return TableSizes(rows, bounds)
 
 
-def planned_of(door: Any, definition: Definition) -> Plan:
+def planned_of(door: Any, definition: Definition) -> SynopsisPlan:
     """The plan of a definition as it was made."""
     keys = {t: [columns] for t, columns in definition.keys.items()}
-    return plan(_region(door, definition), keys, known=definition.known)
+    return plan(_block(door, definition), keys, sizes=definition.known)
 
 
-def plain_plan(door: Any, definition: Definition) -> Plan:
+def plain_plan(door: Any, definition: Definition) -> SynopsisPlan:
     """The plan that collapses nothing: Spark draws from it."""
-    return plan(_region(door, definition), {}, collapse=False, known=definition.known)
+    return plan(_block(door, definition), {}, collapse=False, sizes=definition.known)
 
 
-def _region(door: Any, definition: Definition) -> Region:
-    return region(definition.query, Names(door, recorded=definition.sources))
+def _block(door: Any, definition: Definition) -> JoinBlock:
+    return query_block(definition.query, Names(door, recorded=definition.sources))
 
 
-def _keys(door: SparkLake, found: Region) -> dict[str, Sequence[str]]:
+def _keys(door: SparkLake, found: JoinBlock) -> dict[str, Sequence[str]]:
     keys = {p.table: lake_keys.key_of(door.table(p.table)) for p in found.positions}
     return {t: k for t, k in keys.items() if k is not None}
 
@@ -201,7 +202,7 @@ class Bringer:
         self.door, self.saves, self.name, self.pins = door, saves, name, pins
         self.started = time.perf_counter()
 
-    def create(self, definition: Definition, planned: Plan) -> Live:
+    def create(self, definition: Definition, planned: SynopsisPlan) -> Live:
         """Build a synopsis for the first time and save it."""
         vector = {t: self.pins.table(t).position for t in definition.reads}
         live = self._built(definition, planned, vector)
@@ -266,7 +267,7 @@ class Bringer:
         self.save(live)
         return live, self._done("rebuild", reason, None, target)
 
-    def _built(self, definition: Definition, planned: Plan, vector: Vector) -> Live:
+    def _built(self, definition: Definition, planned: SynopsisPlan, vector: Vector) -> Live:
         if not self._fits(definition):
             return Live(definition, self._drawn(definition, vector), vector)
         results = Results(Keeper(planned, definition.kind, seed=definition.seed), definition.seed)
@@ -362,7 +363,7 @@ class Bringer:
         if came:
             old = {t: self.pins.opened(work, t, p.version) for t, p in live.vector.items()}
             new = {t: self.pins.opened(work, t, target[t].version) for t in came}
-            found = steps([p.table for p in drawn.plan.region.positions], old, new, came)
+            found = steps([p.table for p in drawn.plan.block.positions], old, new, came)
             random = np.random.default_rng([drawn.seed, *(p.version for p in target.values())])
             again = added(work, drawn, found, random)
             if again is None:
@@ -424,12 +425,12 @@ def _written(rows: pa.Table) -> Any:
     return np.frombuffer(sink.getvalue(), dtype=np.uint8)
 
 
-def _parents_first(planned: Plan) -> list[str]:
+def _parents_first(planned: SynopsisPlan) -> list[str]:
     """The tables of a plan, those that others refer to first, so that few rows wait."""
-    tables = list(dict.fromkeys(p.table for p in planned.region.positions))
+    tables = list(dict.fromkeys(p.table for p in planned.block.positions))
     depth = dict.fromkeys(tables, 0)
     for reference in planned.references:
-        table = planned.region.positions[reference.parent].table
+        table = planned.block.positions[reference.parent].table
         depth[table] = max(depth[table], 1)
     return sorted(tables, key=lambda t: -depth[t])
 

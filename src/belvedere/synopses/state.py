@@ -30,8 +30,8 @@ from belvedere.synopses.graph.plain_graph import PlainGraph
 from belvedere.synopses.graph.references import not_unique
 from belvedere.synopses.graph.row_store import Store
 from belvedere.synopses.graph.weighted_graph import Graph
-from belvedere.synopses.plan.query_tree import Plan
-from belvedere.synopses.plan.value_codes import Family
+from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
+from belvedere.synopses.plan.value_codes import EqualityCode
 from belvedere.synopses.sample.reservoir import Bernoulli, Kind, reservoir
 
 MOST_ROWS = 50_000_000
@@ -44,22 +44,22 @@ TIDY = 4096
 class Keeper:
     """Tables, references, graph and sample of one query."""
 
-    def __init__(self, plan: Plan, kind: Kind, *, seed: int, most: int = MOST_ROWS) -> None:
+    def __init__(self, plan: SynopsisPlan, kind: Kind, *, seed: int, most: int = MOST_ROWS) -> None:
         self.plan = plan
         self.kind = kind
         self.stores = _stores(plan)
-        self.places = [Place(plan, n) for n in range(len(plan.region.positions))]
+        self.places = [Place(plan, n) for n in range(len(plan.block.positions))]
         self.references = referring(plan)
-        self.edges = [EdgeKeys(plan, n) for n in range(len(plan.shape.edges))]
-        self.graph: Graph | PlainGraph = Graph(plan.shape)
-        self.sample = reservoir(kind, plan.shape.nodes, seed, most)
+        self.edges = [EdgeKeys(plan, n) for n in range(len(plan.tree.edges))]
+        self.graph: Graph | PlainGraph = Graph(plan.tree)
+        self.sample = reservoir(kind, plan.tree.nodes, seed, most)
         self.waits = [np.zeros(64, dtype=np.int8) for _ in plan.roots]
         """For each node and row of its root one more than the reference that it waits for, or 0."""
         self.changes = 0
         self._positions: dict[str, list[int]] = {}
-        for number, position in enumerate(plan.region.positions):
+        for number, position in enumerate(plan.block.positions):
             self._positions.setdefault(position.table, []).append(number)
-        self._order = [self._downward(node) for node in range(plan.shape.nodes)]
+        self._order = [self._downward(node) for node in range(plan.tree.nodes)]
         """For each node its references, each after the one that leads to its child."""
         self._entered = np.empty(0, dtype=np.int32)
         self._refused: Invalid | None = None
@@ -80,16 +80,16 @@ class Keeper:
         if table not in self._accepting:
             self._accepting[table] = table in self.stores and not (
                 isinstance(self.sample, Bernoulli)
-                or self.plan.after
-                or any(self.plan.inner)
+                or self.plan.sample_filters
+                or any(self.plan.node_filters)
                 or any(
-                    self.plan.region.positions[r.parent].table == table
-                    for r in self.plan.references
+                    self.plan.block.positions[r.parent].table == table for r in self.plan.references
                 )
                 or any(
                     self.places[n].filter is not None
                     or not all(
-                        t.scalar.column and isinstance(t.how, Family) for t in self.places[n].terms
+                        t.scalar.column and isinstance(t.code, EqualityCode)
+                        for t in self.places[n].terms
                     )
                     for n in self.positions(table)
                 )
@@ -226,7 +226,7 @@ class Keeper:
             rows = at.of(ids)
             place.keep(rows, store.bound)
             node = self.plan.node_of[number]
-            for n in self.plan.shape.sides[node]:
+            for n in self.plan.tree.around[node]:
                 number_at_home(place, self.edges[n], node, rows, at, store.bound)
             for n, reference in enumerate(self.plan.references):
                 if reference.child == number:
@@ -243,7 +243,7 @@ class Keeper:
         if not len(rows):
             return
         at = {self.plan.roots[node]: rows}
-        bound = self.stores[self.plan.region.positions[self.plan.roots[node]].table].bound
+        bound = self.stores[self.plan.block.positions[self.plan.roots[node]].table].bound
         self.waits[node] = grown(self.waits[node], bound)
         for number in self._order[node]:
             reference, work = self.plan.references[number], self.references[number]
@@ -257,26 +257,26 @@ class Keeper:
                 parents = parents[there]
             at[reference.parent] = parents
         mark(self.waits[node], at[self.plan.roots[node]], 0)
-        if self.plan.inner[node]:
+        if self.plan.node_filters[node]:
             at = self._agreeing(node, at)
         rows = at[self.plan.roots[node]]
         if len(rows):
             parts = [
-                part_of(self.places, self.edges[n], node, at) for n in self.plan.shape.sides[node]
+                part_of(self.places, self.edges[n], node, at) for n in self.plan.tree.around[node]
             ]
             self._add(node, rows, parts, bound)
 
     def _agreeing(self, node: int, at: dict[int, Any]) -> dict[int, Any]:
         """The rows of a node that fulfil the conditions between its positions."""
-        predicate = every(self.plan.inner[node])
-        keep = true(predicate, self.gather(at, predicate.columns), self.plan.region.types)
+        predicate = every(self.plan.node_filters[node])
+        keep = true(predicate, self.gather(at, predicate.columns), self.plan.block.types)
         return {p: rows[keep] for p, rows in at.items()}
 
     def gather(self, at: Mapping[int, Any], columns: Collection[str] | None = None) -> pa.Table:
         """Rows of positions, side by side, under the plan's names of their columns."""
         found: dict[str, Any] = {}
         for number, rows in at.items():
-            position = self.plan.region.positions[number]
+            position = self.plan.block.positions[number]
             fields = [f for f in position.fields if columns is None or f.name in columns]
             if fields:
                 taken = self.stores[position.table].take(rows, [f.source for f in fields])
@@ -329,9 +329,9 @@ class Keeper:
 
     def _widen(self, node: int, without: Any) -> None:
         """Weights have outgrown 64 bits: the graph again, without some rows, in Python's integers."""
-        inside = [self._inside(n) for n in range(self.plan.shape.nodes)]
+        inside = [self._inside(n) for n in range(self.plan.tree.nodes)]
         inside[node] = np.setdiff1d(inside[node], without)
-        self.graph = self._filled(PlainGraph(self.plan.shape), inside)
+        self.graph = self._filled(PlainGraph(self.plan.tree), inside)
 
     def recount(self) -> None:
         """The graph in Python's integers, of all rows that do not wait."""
@@ -339,7 +339,7 @@ class Keeper:
         for node, root in enumerate(self.plan.roots):
             rows = np.flatnonzero(self.places[root].part).astype(np.int32)
             inside.append(rows[self.waits[node][rows] == 0])
-        self.graph = self._filled(PlainGraph(self.plan.shape), inside)
+        self.graph = self._filled(PlainGraph(self.plan.tree), inside)
 
     def _inside(self, node: int) -> Any:
         """The rows of a node's root that are in the graph."""
@@ -352,8 +352,8 @@ class Keeper:
             if not len(rows):
                 continue
             at = self.rows_at(node, rows)
-            bound = self.stores[self.plan.region.positions[self.plan.roots[node]].table].bound
-            sides = self.plan.shape.sides[node]
+            bound = self.stores[self.plan.block.positions[self.plan.roots[node]].table].bound
+            sides = self.plan.tree.around[node]
             parts = [part_of(self.places, self.edges[e], node, at) for e in sides]
             graph.add(node, rows, graph.weigh(node, rows, parts, bound))
         return graph
@@ -363,8 +363,8 @@ class Keeper:
         if isinstance(self.graph, Graph) and any(
             empty > TIDY and empty > 2 * held for held, empty in self.graph.vertices
         ):
-            inside = [self._inside(n) for n in range(self.plan.shape.nodes)]
-            self.graph = self._filled(Graph(self.plan.shape), inside)
+            inside = [self._inside(n) for n in range(self.plan.tree.nodes)]
+            self.graph = self._filled(Graph(self.plan.tree), inside)
 
     def rows_at(self, node: int, rows: Any) -> dict[int, Any]:
         """For rows of a node that are in the graph, their rows at each position."""
@@ -376,7 +376,7 @@ class Keeper:
 
     def span(self, column: str) -> tuple[float, float] | None:
         """The least and greatest value of a column of the plan; None if it has no numbers."""
-        for position in self.plan.region.positions:
+        for position in self.plan.block.positions:
             for field in position.fields:
                 if field.name == column:
                     return self.stores[position.table].span(field.source)
@@ -385,7 +385,7 @@ class Keeper:
     def lost(self, results: Any, nodes: Iterable[int] | None = None) -> Any:
         """Which join results have a row, of some nodes or of any, that is not in the graph any more."""
         found = np.zeros(len(results), dtype=bool)
-        for node in range(self.plan.shape.nodes) if nodes is None else nodes:
+        for node in range(self.plan.tree.nodes) if nodes is None else nodes:
             if isinstance(self.graph, Graph):
                 gone(results[:, node], self.graph.nodes[node].rows.vertex, found)
             else:
@@ -393,10 +393,10 @@ class Keeper:
         return found
 
 
-def _stores(plan: Plan) -> dict[str, Store]:
+def _stores(plan: SynopsisPlan) -> dict[str, Store]:
     """One store per table, of the columns that any of its positions reads."""
     types: dict[str, dict[str, str]] = {}
-    for position in plan.region.positions:
+    for position in plan.block.positions:
         types.setdefault(position.table, {}).update({f.source: f.type for f in position.fields})
     return {table: Store(table, columns) for table, columns in types.items()}
 

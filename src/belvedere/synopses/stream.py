@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from belvedere.errors import Invalid
-from belvedere.joins.region import region
 from belvedere.memory import kinds
 from belvedere.sql.binder.bind import Relation
 from belvedere.sql.binder.naming import did_you_mean
-from belvedere.synopses.plan.query_tree import plan
+from belvedere.synopses.plan.planner import plan
+from belvedere.synopses.plan.synopsis_plan import query_block
 from belvedere.synopses.sample.reservoir import Kind
 from belvedere.synopses.sample.results import Results
 from belvedere.synopses.state import MOST_ROWS, Keeper
@@ -49,7 +49,7 @@ class Synopsis:
         kind = Kind(rows, rate, replacement)
         types = {name: _types(schema) for name, schema in schemas.items()}
         unique = {t: _key(t, list(columns), types) for t, columns in (keys or {}).items()}
-        planned = plan(region(query, _Schemas(types)), unique, collapse=collapse)
+        planned = plan(query_block(query, _Schemas(types)), unique, collapse=collapse)
         seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
         self._results = Results(Keeper(planned, kind, seed=seed, most=most_rows), seed)
 

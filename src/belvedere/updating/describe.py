@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from belvedere.joins.join_trees import Tree
+from belvedere.joins.equijoin_tree import EquijoinTree
 from belvedere.updating.state import Held
 from belvedere.updating.summary.filter import Filter
 from belvedere.updating.summary.in_tables.build import Built
@@ -42,7 +42,7 @@ def _first(held: Held) -> str:
     return f"Updatable view {held.definition['name']}: {held.definition['query'].strip()}"
 
 
-def described(tree: Tree, found: Built) -> str:
+def described(tree: EquijoinTree, found: Built) -> str:
     """What a summary would be, as text."""
     lines = ["Join tree:"]
     for p in tree.down:
@@ -50,7 +50,7 @@ def described(tree: Tree, found: Built) -> str:
         names, own = found.names[p], int((found.names[p] < 0).sum())
         candidates = f", {own} of them candidates" if own else ""
         rows = f"{int(found.sizes[p].sum())} extended dangling in {len(names)} classes{candidates}"
-        lines.append(f"  {tree.shape.positions[p].table}: {', '.join([*counts, rows])}")
+        lines.append(f"  {tree.block.positions[p].table}: {', '.join([*counts, rows])}")
     if tree.dropped:
         lines.append(CYCLIC)
     without = "" if any((some < 0).any() for some in found.names) else " without candidates"

@@ -13,19 +13,16 @@ from sqlglot import exp
 from belvedere.algebra.relations import Change, Distinct, Output, Project, Scan
 from belvedere.algebra.scalars import col
 from belvedere.derivations.registry import the_saves
+from belvedere.derivations.statements import name_taken
 from belvedere.derivations.status import Pending, Status
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.joins.join_trees import join_tree
+from belvedere.joins.equijoin_tree import equijoin_tree
 from belvedere.lake.offline import ReadableLake
 from belvedere.sql.names import parts, quote
 from belvedere.sql.render import render
-from belvedere.sql.statements.updatable_views import (
-    CreateUpdatable,
-    DropUpdatable,
-    ExplainUpdatable,
-    side_effects_allowed,
-)
-from belvedere.sql.statements.views import WriteKind
+from belvedere.sql.statements.derivations import Drop, ExplainCreate
+from belvedere.sql.statements.spark import WriteKind
+from belvedere.sql.statements.updatable_views import CreateUpdatable, side_effects_allowed
 from belvedere.updating.apply.base_changes import Applying, HalfMade
 from belvedere.updating.apply.updates import done_through
 from belvedere.updating.describe import described, in_memory, in_tables
@@ -51,7 +48,7 @@ from belvedere.updating.state import (
 from belvedere.updating.summary.in_tables.creation import noted, take_away
 from belvedere.updating.summary.in_tables.parts import belongs, candidate_tables
 from belvedere.updating.summary.roots import best_root
-from belvedere.views.catalog import canonical_name, is_view
+from belvedere.views.catalog import canonical_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -151,8 +148,8 @@ class UpdatableViews:
         """The statements on updatable views."""
         return {
             CreateUpdatable: self._create,
-            ExplainUpdatable: self._explain_create,
-            DropUpdatable: self._drop,
+            ExplainCreate: self._explain_create,
+            Drop: self._drop,
         }
 
     def close(self) -> None:
@@ -220,12 +217,8 @@ class UpdatableViews:
         # Of two that create one name at once, the second finds it taken.
         with the_saves(self._lake).locked(KIND, name):
             self._settle(name)
-            if name in self.names() or is_view(self._lake, name) or self._door.exists(name):
-                raise Invalid(
-                    f"{statement.name!r} exists already",
-                    hint="choose another name",
-                    reason="NAME_TAKEN",
-                )
+            if name in self.names():
+                raise name_taken(statement)
             self._make(name, statement)
         return self._nothing()
 
@@ -245,7 +238,7 @@ class UpdatableViews:
         with noted(self._lake, name, tables) if statement.summary else nullcontext():
             self._keep(name, built(self._lake, definition))
 
-    def _explain_create(self, statement: ExplainUpdatable) -> DataFrame:
+    def _explain_create(self, statement: ExplainCreate[CreateUpdatable]) -> DataFrame:
         """What the summary of a view would be, by aggregations on Spark; no rows come here."""
         create = statement.create
         _, shape = compiled(self._lake, create.lead + create.query, create.name)
@@ -253,12 +246,12 @@ class UpdatableViews:
         root: int | str = best_root(shape, keys)
         if create.root is not None:
             root = canonical_name(self._lake, create.root)
-        tree = join_tree(shape, root, keys)
+        tree = equijoin_tree(shape, root, keys)
         vector = {t: self._lake.table(t).position for t in shape.tables}
         told = described(tree, built_on(self._lake, tree, keys, vector))
         return self._door.spark.createDataFrame([(told,)], "plan string")
 
-    def _drop(self, statement: DropUpdatable) -> DataFrame:
+    def _drop(self, statement: Drop) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
         if name not in self.names() and not self._applying.is_pending(name):
             if statement.if_exists:

@@ -16,7 +16,7 @@ from belvedere.delta.small_changes import arrow_schema, is_small, net_arrow, sig
 from belvedere.delta.stamps import Vector
 from belvedere.delta.statistics import bounds_of_all
 from belvedere.errors import Unsupported
-from belvedere.joins.normal_form import Shape
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import key_of
@@ -85,7 +85,7 @@ def row_count(table: Table) -> int | None:
 class LakeFinder:
     """Rows of a view's tables by value, at the versions of a vector: in their files, or by Spark."""
 
-    def __init__(self, lake: ReadableLake, shape: Shape, vector: Vector) -> None:
+    def __init__(self, lake: ReadableLake, shape: JoinBlock, vector: Vector) -> None:
         self._lake, self._used, self._vector = lake, shape.used, vector
         self._tables = {t: lake.table(t) for t in shape.tables}
 

@@ -10,8 +10,8 @@ from typing import Any
 from belvedere.delta.stamps import Vector
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid, Unsupported
-from belvedere.joins.join_trees import Keys, Tree, join_tree
-from belvedere.joins.normal_form import Shape, normal_form
+from belvedere.joins.equijoin_tree import EquijoinTree, Keys, equijoin_tree
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Corrupt
@@ -30,6 +30,7 @@ from belvedere.updating.summary.in_tables.summary import Tabled
 from belvedere.updating.summary.insertion_sample import sampled_root
 from belvedere.updating.summary.roots import Choice, best_root
 from belvedere.updating.summary.saved_arrays import domain_groups, from_arrays, to_arrays
+from belvedere.updating.updatable_block import updatable_block
 from belvedere.views.catalog import Names, as_not_read
 
 KIND = "updating"
@@ -55,7 +56,7 @@ class Held:
 
     definition: Mapping[str, Any]
     bound: Bound
-    tree: Tree
+    tree: EquijoinTree
     keys: Keys
     vector: Vector
     rows: Filter | None = None
@@ -65,9 +66,9 @@ class Held:
     """Its summary, if that is kept in tables."""
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> JoinBlock:
         """The view in normal form."""
-        return self.tree.shape
+        return self.tree.block
 
     @property
     def filter(self) -> Filter:
@@ -91,7 +92,7 @@ class Brought:
         return f"{self.view}: {self.strategy}{why}, {self.rows_changed} changed rows"
 
 
-def compiled(lake: ReadableLake, query: str, name: str) -> tuple[Bound, Shape]:
+def compiled(lake: ReadableLake, query: str, name: str) -> tuple[Bound, JoinBlock]:
     """A view's query in normal form; `Unsupported` if it reads a view."""
     names = Names(lake, (name,))
     with as_not_read(lake, query):
@@ -102,16 +103,16 @@ def compiled(lake: ReadableLake, query: str, name: str) -> tuple[Bound, Shape]:
             hint="name the tables that the view reads",
             reason="OVER_A_VIEW",
         )
-    return bound, normal_form(bound)
+    return bound, updatable_block(bound)
 
 
-def declared_keys(lake: ReadableLake, shape: Shape) -> dict[str, tuple[str, ...]]:
+def declared_keys(lake: ReadableLake, shape: JoinBlock) -> dict[str, tuple[str, ...]]:
     """The declared keys of a view's tables."""
     found = {t: key_of(lake.table(t)) for t in shape.tables}
     return {t: key for t, key in found.items() if key is not None}
 
 
-def usual_lookups(lake: ReadableLake, shape: Shape) -> Where:
+def usual_lookups(lake: ReadableLake, shape: JoinBlock) -> Where:
     """Where rows are looked up unless a user says so: large tables stay where they are."""
     counts = [row_count(lake.table(t)) for t in shape.tables]
     few = None not in counts and sum(n for n in counts if n is not None) <= MOST_HELD
@@ -132,7 +133,7 @@ def _in_tables(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:
             reason="HIDDEN_KEYS",
         )
     asked = definition.get("root")
-    tree = join_tree(shape, best_root(shape, keys) if asked is None else asked, keys)
+    tree = equijoin_tree(shape, best_root(shape, keys) if asked is None else asked, keys)
     vector = {t: lake.table(t).position for t in shape.tables}
     found = Held(definition, bound, tree, keys, vector)
     return replace(found, tabled=_tabled(lake, found))
@@ -259,7 +260,7 @@ def load(lake: ReadableLake, name: str) -> Held:
     keys = declared_keys(lake, shape)
     if _as_saved(keys) != definition["keys"]:
         return built(lake, definition)
-    tree = join_tree(shape, int(definition["rooted"]), keys)
+    tree = equijoin_tree(shape, int(definition["rooted"]), keys)
     made = from_arrays(saved.arrays, tree, held_columns(shape, keys), definition["groups"], keys)
     held = Held(definition, bound, tree, keys, dict(saved.head.vector), made, 0)
     tables = {t: lake.table(t) for t in shape.tables}

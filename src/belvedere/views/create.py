@@ -19,10 +19,9 @@ from belvedere.derivations.history import note
 from belvedere.derivations.ledger import Ledger, Record
 from belvedere.derivations.meter import Meter
 from belvedere.errors import Invalid, Unsupported
-from belvedere.execution.costs import Past, candidate
-from belvedere.execution.foreign_keys import verified
+from belvedere.execution.costs import CostHistory, candidate
 from belvedere.execution.sources import Versions, reference
-from belvedere.execution.strategies import REASONS, Strategy, blocked
+from belvedere.execution.strategies import REASONS, Strategy
 from belvedere.lake.offline import VIEW_PROPERTY
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import computing
@@ -41,9 +40,11 @@ from belvedere.views.catalog import (
     stored_of,
     the_view,
 )
+from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import Definition, View
 from belvedere.views.maintenance import fill, rebuilding, telling_key
 from belvedere.views.parts import assembled, chosen, part_of
+from belvedere.views.references import holding_references
 from belvedere.views.state import Bag
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
@@ -111,23 +112,14 @@ def _with_parts(door: SparkLake, view: View) -> View:
 
 
 def create_view(door: SparkLake, statement: CreateView) -> View | None:
-    """Create a view and fill it; None if it exists and that was allowed."""
+    """Create a view and fill it; None if it exists and that was allowed.
+
+    The name is free, or that of a view which may exist or is replaced.
+    """
     name = canonical_name(door, statement.name)
     existing = is_view(door, name)
     if existing and statement.if_not_exists:
         return None
-    if not existing and door.exists(name):
-        raise Invalid(
-            f"{statement.name!r} exists already and is not a materialized view",
-            hint="choose another name",
-            reason="NAME_TAKEN",
-        )
-    if existing and not statement.replace:
-        raise Invalid(
-            f"materialized view {statement.name!r} exists already",
-            hint="CREATE OR REPLACE MATERIALIZED VIEW, or DROP MATERIALIZED VIEW first",
-            reason="NAME_TAKEN",
-        )
     view = plan_view(door, statement)
     if existing:
         # What reads it was compiled against the columns and the state it has now.
@@ -210,9 +202,9 @@ def _filled(door: SparkLake, view: View, pins: Pins) -> Record | None:
     declared = {t: table.declared for t, table in tables.items()}
     query = fill(view.state, versions, declared).sql(dialect="spark")
     known = pins.statistics(view.tables, {}, {})
-    meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), Past()),)
+    meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), CostHistory()),)
     with meter.counting(door, view):
-        stamp = replace(stamp, holding=verified(work, pins, view, newest))
+        stamp = replace(stamp, holding=holding_references(work, pins, view, newest))
         near = telling_key(view.state, view.definition.types, known)
         make = commits.replace if door.exists(view.stored) else commits.create
         make(work, view.stored, query, stamp, view.properties, near)
@@ -294,7 +286,11 @@ def _refuse_if_strict(view: View) -> None:
         return
     reason = next(
         filter(
-            None, (blocked(v.state, v.definition.types, v.tables) for v in (*view.every_part, view))
+            None,
+            (
+                rebuild_reason(v.state, v.definition.types, v.tables)
+                for v in (*view.every_part, view)
+            ),
         ),
         "",
     )

@@ -15,9 +15,10 @@ from belvedere.algebra.printing import line, tree
 from belvedere.algebra.relations import At, Change, Rel, Scan
 from belvedere.algebra.walks import children
 from belvedere.analyses.families import Family, passage
-from belvedere.execution.strategies import REASONS, Choice, Strategy, blocked, choose
+from belvedere.execution.strategies import REASONS, Strategy, StrategyChoice
 from belvedere.rules.delta import delta
 from belvedere.rules.sample import placed
+from belvedere.views.choice import choose_strategy, rebuild_reason
 from belvedere.views.definition import View
 from belvedere.views.maintenance import move
 from belvedere.views.state import Bag, Combine, Grouped
@@ -140,12 +141,13 @@ def _verdict(view: View) -> str:
     """For each table, what a change of it leads to."""
     lines = []
     for table in view.tables:
-        reason = blocked(view.state, _types(view), [table])
+        reason = rebuild_reason(view.state, _types(view), [table])
         if reason:
             lines.append(f"{table}: no, rebuild ({reason}: {REASONS[reason]})")
             continue
         choices = {
-            i: choose(view.state, _types(view), [table], inserts_only=i) for i in (True, False)
+            i: choose_strategy(view.state, _types(view), [table], inserts_only=i)
+            for i in (True, False)
         }
         inserts, others = choices[True], choices[False]
         text = f"{table}: yes, {inserts.strategy.value}"
@@ -173,17 +175,17 @@ def _types(view: View) -> dict[str, str]:
     return dict(view.definition.types)
 
 
-def _strategies(view: View) -> list[Choice]:
+def _strategies(view: View) -> list[StrategyChoice]:
     """The incremental strategies a refresh may take when every table changes."""
     found = {}
     for inserts_only in (True, False):
-        choice = choose(view.state, _types(view), view.tables, inserts_only=inserts_only)
+        choice = choose_strategy(view.state, _types(view), view.tables, inserts_only=inserts_only)
         if choice.strategy is not Strategy.REBUILD:
             found[choice.strategy] = choice
     return list(found.values())
 
 
-def _sql(view: View, choice: Choice) -> str:
+def _sql(view: View, choice: StrategyChoice) -> str:
     way = move(view.state, choice.strategy, view.tables, _types(view))
     return way.query(_symbolic, exp.to_table(view.stored)).sql(dialect="spark", pretty=True)
 

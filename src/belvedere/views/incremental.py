@@ -16,14 +16,16 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Empty
 from belvedere.analyses.sizes import Statistics
-from belvedere.execution.costs import Past, candidate, cheaper, past
-from belvedere.execution.foreign_keys import checked
+from belvedere.derivations.cost_history import cost_history
+from belvedere.execution.costs import candidate, cheaper
+from belvedere.execution.foreign_keys import check_foreign_keys
 from belvedere.execution.in_memory import WHOLE, Held
 from belvedere.execution.lookups import LookUps
 from belvedere.execution.steps import Steps
-from belvedere.execution.strategies import Choice, Strategy, choose
+from belvedere.execution.strategies import Strategy, StrategyChoice
 from belvedere.lake.writes import commits
 from belvedere.sql.statements.views import Policy
+from belvedere.views.choice import choose_strategy
 from belvedere.views.copies import copies_to_write
 from belvedere.views.extrema import Next, kept, values_that_move
 from belvedere.views.maintenance import Move, move, overwriting, rebuilding
@@ -37,7 +39,7 @@ def apply(step: ViewStep) -> ViewWrite | Rebuild:
     """What to write so that a view's rows have the target state, or why it is to be rebuilt."""
     pending = read_changes(step)
     state, types = step.view.state, step.view.definition.types
-    choice = choose(state, types, pending.moving, inserts_only=pending.inserts_only)
+    choice = choose_strategy(state, types, pending.moving, inserts_only=pending.inserts_only)
     if choice.strategy is Strategy.REBUILD:
         return Rebuild(choice.reason)
     if choice.strategy is Strategy.NOTHING:
@@ -71,7 +73,7 @@ def _with_kept_extrema(step: ViewStep, pending: PendingChanges, state: Grouped) 
     if _costs_more(step, Strategy.MERGE, effort, pending.statistics, on_spark=on_spark):
         return None
     holding = _check_foreign_keys(step, pending, look_ups)
-    choice = Choice(Strategy.MERGE)
+    choice = StrategyChoice(Strategy.MERGE)
     plan = look_ups.made(way).plan
     if isinstance(plan, Empty):
         return _write(step, pending, choice, holding)
@@ -122,7 +124,7 @@ def _in_memory(step: ViewStep, way: Move, held: Held, version: int) -> pa.Table 
 def _write(
     step: ViewStep,
     pending: PendingChanges,
-    choice: Choice,
+    choice: StrategyChoice,
     holding: frozenset[str],
     rows: RowsToMerge | None = None,
 ) -> ViewWrite:
@@ -134,7 +136,7 @@ def _check_foreign_keys(
 ) -> frozenset[str]:
     """The foreign keys that still hold, which look-ups may then rely on."""
     possible = references(step.door, step.view, step.pins.table)
-    relied = checked(
+    relied = check_foreign_keys(
         step.holding, possible, pending.moving, pending.in_memory, look_ups.values_after
     )
     look_ups.relied = relied
@@ -152,11 +154,11 @@ def _costs_more(
     step: ViewStep, strategy: Strategy, effort: float, known: Statistics, *, on_spark: bool
 ) -> bool:
     """Whether policy AUTO prefers a rebuild; the candidates are noted."""
-    earlier = past(step.door, step.view.definition.id)
+    earlier = cost_history(step.door, step.view.definition.id)
     # A change that Spark must read is not computed in memory. Other large tables may turn out
     # not to be read.
     surely = bool(known.passed)
-    like_it: Past = earlier.on_spark(surely=surely) if surely or on_spark else earlier
+    like_it = earlier.on_spark(surely=surely) if surely or on_spark else earlier
     ours = candidate(strategy, effort, like_it)
     work = rebuilding(step.view.state, known)
     rebuild = candidate(Strategy.REBUILD, work, earlier.on_spark())

@@ -21,10 +21,10 @@ from belvedere.algebra.scalars import col
 from belvedere.algebra.walks import children, each_once, nodes, tables, with_children
 from belvedere.analyses.sizes import Sizes
 from belvedere.errors import Invalid
-from belvedere.execution.strategies import blocked
 from belvedere.sql.binder.bind import Bound
 from belvedere.sql.binder.freshen import rename
 from belvedere.sql.names import part_name, parts, quote, whole_name
+from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import Definition, View
 from belvedere.views.sampling import sampled_plan
 from belvedere.views.state import Bag, state_of
@@ -47,7 +47,7 @@ def chosen(view: View, sizes: Sizes) -> tuple[tuple[int, str], ...]:
         if isinstance(node, Aggregate)
         and LARGE <= sizes.rows(node.child) < inf
         and REDUCES * sizes.groups(node) <= sizes.rows(node.child)
-        and not blocked(state_of(node, types), types, tables(node))
+        and not rebuild_reason(state_of(node, types), types, tables(node))
     ]
     return tuple((at, called(order[at])) for at in sorted(found, reverse=True))
 

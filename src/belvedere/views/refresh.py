@@ -15,10 +15,9 @@ from belvedere.derivations.history import BEHIND, note
 from belvedere.derivations.ledger import Record
 from belvedere.derivations.meter import Meter
 from belvedere.errors import Internal, Invalid, Unsupported
-from belvedere.execution.costs import Past, candidate
-from belvedere.execution.foreign_keys import verified
+from belvedere.execution.costs import CostHistory, candidate
 from belvedere.execution.sources import Versions
-from belvedere.execution.strategies import REASONS, Choice, Strategy
+from belvedere.execution.strategies import REASONS, Strategy, StrategyChoice
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import Gone, StateMismatch, computing, reading
 from belvedere.lake.spark_lake import SparkLake
@@ -33,6 +32,7 @@ from belvedere.views.incremental import apply
 from belvedere.views.maintenance import fill, rebuilding
 from belvedere.views.parts import whole
 from belvedere.views.pending_changes import ViewStep
+from belvedere.views.references import holding_references
 from belvedere.views.retype import retyped
 from belvedere.views.state import ROW, physical
 from belvedere.views.writes import Rebuild
@@ -114,7 +114,7 @@ class _Refresh:
         reason = "REQUESTED" if self.full else found.reason or self._redefined(found.stamp)
         target = self._target(before, everything=not found.stamp)
         if not reason and all(target[t] == before.get(t) for t in self.view.inputs):
-            return self._done(Choice(Strategy.NOTHING), 0, before, before)
+            return self._done(StrategyChoice(Strategy.NOTHING), 0, before, before)
         reason = reason or self._policy() or self._put_back(before, target)
         problem = self._unreadable(before, target, self.view.inputs) if found.stamp else ""
         if problem in _OLD_STATE_GONE and self.to is None:
@@ -127,7 +127,7 @@ class _Refresh:
         moving = [t for t in self.view.tables if target[t] != before.get(t)]
         holding = found.stamp.holding if found.stamp else frozenset[str]()
         stamp = Stamp(self.view.definition.id, found.next, target, holding=holding)
-        choice, rows = Choice(Strategy.REBUILD, reason), None
+        choice, rows = StrategyChoice(Strategy.REBUILD, reason), None
         with self.meter.counting(self.door, self.view):
             if not reason:
                 choice, rows = self._advance_or_not(before, stamp, moving)
@@ -246,7 +246,7 @@ class _Refresh:
     def _rebuild(self, stamp: Stamp) -> None:
         view = retyped(self.door, self.view)
         known = self.pins.statistics(view.tables, {}, {})
-        again = candidate(Strategy.REBUILD, rebuilding(view.state, known), Past())
+        again = candidate(Strategy.REBUILD, rebuilding(view.state, known), CostHistory())
         self.meter.candidates = self.meter.candidates or (again,)
         work = self.pins.work(view.definition.settings)
         with reading(view.name):
@@ -257,7 +257,7 @@ class _Refresh:
             self.ran.append(query)
             # What is computed again because that is cheaper is not to wait for more.
             cheaper_so = stamp.note.get("reason") == "CHEAPER"
-            holding = frozenset() if cheaper_so else verified(work, self.pins, view, versions.new)
+            holding = frozenset() if cheaper_so else holding_references(work, self.pins, view, new)
             stamp = replace(stamp, holding=holding)
             if view is self.view and self._has_its_columns():
                 commits.overwrite(work, view.stored, query, stamp)
@@ -276,7 +276,7 @@ class _Refresh:
 
     def _advance_or_not(
         self, before: Vector, stamp: Stamp, moving: list[str]
-    ) -> tuple[Choice, int | None]:
+    ) -> tuple[StrategyChoice, int | None]:
         step = ViewStep(
             self.door,
             self.pins,
@@ -293,16 +293,16 @@ class _Refresh:
             with reading(self.view.name):
                 write = apply(step)
                 if isinstance(write, Rebuild):
-                    return Choice(Strategy.REBUILD, write.reason), None
+                    return StrategyChoice(Strategy.REBUILD, write.reason), None
                 stamp = replace(self._noted(stamp, write.choice), holding=write.holding)
                 return write.choice, write.commit(stamp)
         except Gone:
             # Cleaned away since it was looked for.
-            return Choice(Strategy.REBUILD, "VERSION_GONE"), None
+            return StrategyChoice(Strategy.REBUILD, "VERSION_GONE"), None
         except StateMismatch as mismatch:
-            return Choice(Strategy.REBUILD, mismatch.reason), None
+            return StrategyChoice(Strategy.REBUILD, mismatch.reason), None
 
-    def _noted(self, stamp: Stamp, choice: Choice) -> Stamp:
+    def _noted(self, stamp: Stamp, choice: StrategyChoice) -> Stamp:
         how = note(choice.strategy.value, choice.reason, self.meter.began)
         newest = {t: self.pins.table(t) for t in self.view.inputs}
         at = {t: (p.id, p.version) for t, p in stamp.vector.items()}
@@ -315,7 +315,9 @@ class _Refresh:
         stamp = replace(stamp, vector=new)
         return self.meter.record(self.door, self.view, stamp, old, rows, self.pins.table)
 
-    def _done(self, choice: Choice, rows: int | None, before: Vector, after: Vector) -> Refreshed:
+    def _done(
+        self, choice: StrategyChoice, rows: int | None, before: Vector, after: Vector
+    ) -> Refreshed:
         self.pins.forget(self.view.stored)
         return Refreshed(
             view=self.view.name,

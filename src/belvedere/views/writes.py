@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from belvedere.delta.stamps import Stamp
-from belvedere.execution.strategies import Choice
+from belvedere.execution.strategies import StrategyChoice
 from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.writes import commits
 from belvedere.sql.merges import Merge
@@ -33,7 +33,7 @@ class RowsToMerge:
 class ViewWrite:
     """What a refresh writes; without rows only the vector moves."""
 
-    choice: Choice
+    choice: StrategyChoice
     work: Workspace
     stored: str
     holding: frozenset[str]

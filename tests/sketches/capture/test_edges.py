@@ -19,10 +19,10 @@ from deltalake import DeltaTable, write_deltalake
 from belvedere.api import Lake
 from belvedere.delta.small_writes import writer_properties
 from belvedere.delta.statistics import misleads_spark
+from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.lake.spark_lake import open_directory
 from belvedere.lake.tables.frames import open_version
 from belvedere.memory import kinds
-from belvedere.sketches.capture.partitions import Bitmap, Partition
 from belvedere.sketches.use.rewrite import _needed
 from tests.local_tables import table_in
 from tests.reference import recorded

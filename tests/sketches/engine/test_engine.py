@@ -14,7 +14,7 @@ from belvedere.algebra.relations import Agg, Aggregate, Filter, Kind, Rel, Union
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.algebra.walks import tables
 from belvedere.errors import Unsupported
-from belvedere.sketches.capture.partitions import Partition
+from belvedere.joins.partitions import Partition
 from belvedere.sketches.engine.engine import Engine
 from belvedere.sketches.engine.measures import Recapture
 from belvedere.sql.binder.bind import bind

@@ -13,8 +13,8 @@ from belvedere.algebra.relations import Except, Field, Join, Kind, Rel, Scan, To
 from belvedere.algebra.walks import nodes, tables
 from belvedere.analyses.stable import Cuts, unsafe
 from belvedere.errors import Unsupported
+from belvedere.joins.partitions import Partition
 from belvedere.rules.annotate import FRAGMENT, Cut, annotate, sketch
-from belvedere.sketches.capture.partitions import Partition
 from tests.reference.engine import Engine
 from tests.reference.interpreter import Bag, Database
 from tests.reference.plans import TABLES, databases, plans, rooted

@@ -14,8 +14,8 @@ from belvedere.algebra.relations import Rel
 from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.intervals import ANYTHING, Interval, interval
 from belvedere.analyses.stable import Cuts, unsafe
+from belvedere.joins.partitions import Partition
 from belvedere.rules.annotate import Cut, sketch
-from belvedere.sketches.capture.partitions import Partition
 from belvedere.sql.binder.bind import bind
 from tests.reference.interpreter import Database, Row
 from tests.sql.shop import Shop

@@ -14,8 +14,8 @@ from sqlglot import parse_one
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.stable import Cuts, unsafe
+from belvedere.joins.partitions import Partition
 from belvedere.rules.annotate import Cut, sketch
-from belvedere.sketches.capture.partitions import Partition
 from belvedere.sketches.use.query_shapes import implies, shape
 from belvedere.sketches.use.reuse import refusal
 from belvedere.sql.binder.bind import bind

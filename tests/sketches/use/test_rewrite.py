@@ -19,11 +19,11 @@ from belvedere.algebra.walks import nodes
 from belvedere.analyses.intervals import Interval
 from belvedere.delta.stamps import Position
 from belvedere.errors import Unsupported
+from belvedere.joins.partitions import Partition
 from belvedere.lake.offline import OfflineLake
 from belvedere.sketches.capture import clustering
 from belvedere.sketches.capture.clustering import offered
 from belvedere.sketches.capture.partition_choice import best
-from belvedere.sketches.capture.partitions import Partition
 from belvedere.sketches.definition import Definition, Version, Watched
 from belvedere.sketches.safety.bounds import declared, recorded
 from belvedere.sketches.safety.evidence import Evidence

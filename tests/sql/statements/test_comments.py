@@ -17,8 +17,8 @@ from belvedere.errors import BelvedereError, Invalid
 from belvedere.sql.parse import parse_query
 from belvedere.sql.places import place
 from belvedere.sql.statements.cursor import tokenize, without_comments
-from belvedere.sql.statements.updatable_views import side_effects_allowed
-from belvedere.sql.statements.views import ExplainWrite, parse_statement, split_statements
+from belvedere.sql.statements.parser import parse_statement, split_statements
+from belvedere.sql.statements.updatable_views import ExplainWrite, side_effects_allowed
 
 QUERY = "SELECT a , {s} AS {n} FROM t WHERE b = {s} AND {n} > 1"
 STATEMENTS = [

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from belvedere.errors import Invalid
-from belvedere.sql.statements.samples import CleanSample, CreateSample, DropSample, Estimate, Index
-from belvedere.sql.statements.views import Statement, parse_statement
+from belvedere.sql.statements.derivations import Drop, Noun
+from belvedere.sql.statements.parser import Statement, parse_statement
+from belvedere.sql.statements.samples import CleanSample, CreateSample, Estimate, Index
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ from belvedere.sql.statements.views import Statement, parse_statement
             CreateSample("v", 0.01, outliers=Index("AUTO", 100)),
         ),
         ("CLEAN SAMPLE ON v", CleanSample("v")),
-        ("DROP SAMPLE IF EXISTS ON v", DropSample("v", True)),
+        ("DROP SAMPLE IF EXISTS ON v", Drop(Noun.SAMPLE, "v", True)),
         ("ESTIMATE SELECT sum(x) FROM v", Estimate("SELECT sum(x) FROM v")),
         (
             "ESTIMATE CONFIDENCE 99 PERCENT METHOD corr WITHOUT CLEANING SELECT 1",

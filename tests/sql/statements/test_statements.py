@@ -7,33 +7,29 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.sql.statements.views import (
-    AlterLimit,
-    AlterPolicy,
+from belvedere.sql.statements.cursor import dotted, name_parts
+from belvedere.sql.statements.derivations import (
+    Describe,
+    Drop,
+    Explain,
+    ExplainCreate,
+    Noun,
+    Refresh,
+    Show,
+)
+from belvedere.sql.statements.parser import Other, Statement, parse_statement, split_statements
+from belvedere.sql.statements.spark import (
     ChangeKind,
     CreateSchema,
     CreateTable,
-    CreateView,
-    DescribeView,
     DropSchema,
     DropTable,
-    DropView,
-    ExplainCreate,
-    ExplainView,
-    Other,
-    Policy,
-    Refresh,
     RefreshTable,
-    ShowViews,
-    Statement,
     TableChange,
     Write,
     WriteKind,
-    dotted,
-    name_parts,
-    parse_statement,
-    split_statements,
 )
+from belvedere.sql.statements.views import AlterLimit, AlterPolicy, CreateView, Policy
 
 PROPERTY = ("delta.enableChangeDataFeed", "false")
 
@@ -65,19 +61,19 @@ OURS: list[tuple[str, Statement]] = [
         "CREATE MATERIALIZED VIEW v AS WITH x AS (SELECT 1) SELECT * FROM x",
         CreateView("v", "WITH x AS (SELECT 1) SELECT * FROM x"),
     ),
-    ("REFRESH MATERIALIZED VIEW v", Refresh("v")),
-    ("REFRESH MATERIALIZED VIEW v FULL ;", Refresh("v", full=True)),
+    ("REFRESH MATERIALIZED VIEW v", Refresh(Noun.VIEW, "v")),
+    ("REFRESH MATERIALIZED VIEW v FULL ;", Refresh(Noun.VIEW, "v", full=True)),
     ("EXPLAIN CREATE MATERIALIZED VIEW v AS TABLE t", ExplainCreate(CreateView("v", "TABLE t"))),
     (
         "EXPLAIN CREATE OR REPLACE MATERIALIZED VIEW v AS TABLE t",
         ExplainCreate(CreateView("v", "TABLE t", replace=True)),
     ),
-    ("EXPLAIN MATERIALIZED VIEW v", ExplainView("v")),
-    ("SHOW MATERIALIZED VIEWS", ShowViews()),
-    ("DESCRIBE MATERIALIZED VIEW v", DescribeView("v")),
-    ("desc Materialized View v", DescribeView("v")),
-    ("DROP MATERIALIZED VIEW v", DropView("v")),
-    ("DROP MATERIALIZED VIEW IF EXISTS v", DropView("v", if_exists=True)),
+    ("EXPLAIN MATERIALIZED VIEW v", Explain(Noun.VIEW, "v")),
+    ("SHOW MATERIALIZED VIEWS", Show(Noun.VIEW)),
+    ("DESCRIBE MATERIALIZED VIEW v", Describe(Noun.VIEW, "v")),
+    ("desc Materialized View v", Describe(Noun.VIEW, "v")),
+    ("DROP MATERIALIZED VIEW v", Drop(Noun.VIEW, "v")),
+    ("DROP MATERIALIZED VIEW IF EXISTS v", Drop(Noun.VIEW, "v", if_exists=True)),
     (
         "ALTER MATERIALIZED VIEW v SET REFRESH POLICY INCREMENTAL",
         AlterPolicy("v", Policy.INCREMENTAL),
@@ -222,7 +218,7 @@ def test_the_query_is_kept_to_the_letter() -> None:
 def test_names_may_be_dotted_quoted_and_unicode(written: str, parts: tuple[str, ...]) -> None:
     assert name_parts(written) == parts
     parsed = parse_statement(f"REFRESH MATERIALIZED VIEW {written} FULL")
-    assert parsed == Refresh(dotted(parts), full=True)
+    assert parsed == Refresh(Noun.VIEW, dotted(parts), full=True)
 
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=4))

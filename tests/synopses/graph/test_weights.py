@@ -7,28 +7,30 @@ import pytest
 
 from belvedere.synopses.graph.plain_graph import PlainGraph
 from belvedere.synopses.graph.weighted_graph import Graph
-from belvedere.synopses.plan.tree_shape import Band, Edge, Shape
+from belvedere.synopses.plan.query_tree import Band, QueryEdge, QueryTree, query_tree
 from belvedere.synopses.sample.reservoir import Kind
 from tests.synopses.streams import CASES, Case, Changes, applied, ids, keeper
 
 SHAPES = (
-    Shape(1, ()),
-    Shape(2, (Edge(0, 1),)),
-    Shape(4, (Edge(0, 1), Edge(1, 2), Edge(1, 3))),
-    Shape(3, (Edge(0, 1, Band(-2, 2)), Edge(1, 2, Band(-1, 3)))),
-    Shape(4, (Edge(0, 1, Band(-(2**62), -1)), Edge(1, 2), Edge(2, 3, Band(-1, 2)))),
+    query_tree(1, ()),
+    query_tree(2, (QueryEdge(0, 1),)),
+    query_tree(4, (QueryEdge(0, 1), QueryEdge(1, 2), QueryEdge(1, 3))),
+    query_tree(3, (QueryEdge(0, 1, Band(-2, 2)), QueryEdge(1, 2, Band(-1, 3)))),
+    query_tree(
+        4, (QueryEdge(0, 1, Band(-(2**62), -1)), QueryEdge(1, 2), QueryEdge(2, 3, Band(-1, 2)))
+    ),
 )
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("tree", SHAPES, ids=str)
 @pytest.mark.parametrize("seed", range(2))
-def test_weights_are_those_of_the_definition(shape: Shape, seed: int) -> None:
+def test_weights_are_those_of_the_definition(tree: QueryTree, seed: int) -> None:
     random = np.random.default_rng(seed)
-    flat, plain = Graph(shape), PlainGraph(shape)
-    living: list[set[int]] = [set() for _ in range(shape.nodes)]
+    flat, plain = Graph(tree), PlainGraph(tree)
+    living: list[set[int]] = [set() for _ in range(tree.nodes)]
     drawn = 0
     for step in range(40):
-        node = int(random.integers(shape.nodes))
+        node = int(random.integers(tree.nodes))
         if random.random() < 0.35 and living[node]:
             count = int(random.integers(1, len(living[node]) + 1))
             gone = random.permutation(sorted(living[node]))[:count].astype(np.int32)
@@ -37,8 +39,8 @@ def test_weights_are_those_of_the_definition(shape: Shape, seed: int) -> None:
         else:
             rows = np.arange(10 * step, 10 * step + random.integers(1, 8), dtype=np.int32)
             parts = []
-            for edge in shape.sides[node]:
-                band = shape.edges[edge].band
+            for edge in tree.around[node]:
+                band = tree.edges[edge].band
                 key = random.integers(0, 2 if band else 5, len(rows)).astype(np.int32)
                 parts.append((key, random.integers(0, 9, len(rows)) if band else None))
             one = flat.weigh(node, rows, parts, 400)
@@ -66,7 +68,7 @@ def test_a_sample_larger_than_the_join_is_the_join(case: Case, collapse: bool) -
         applied(results, case, changes.batch())
         join = case.join(changes.database)
         assert sorted(ids(results)) == sorted(join)
-        assert results.keeper.plan.after or results.keeper.size == len(join)
+        assert results.keeper.plan.sample_filters or results.keeper.size == len(join)
         largest = max(largest, len(join))
     assert largest > 20
 

@@ -81,7 +81,7 @@ def test_a_sample_of_everything_is_the_join(case: Case) -> None:
     join = case.join(changes.database)
     found = drawn(case, changes, Kind(rows=5000), 1)
     assert sorted(ids(found)) == sorted(join) != []
-    assert found.plan.after or found.join_size == len(join)
+    assert found.plan.sample_filters or found.join_size == len(join)
     some = drawn(case, changes, Kind(rows=7), 1)
     assert len(set(ids(some))) == 7
     assert set(ids(some)) <= join
@@ -111,7 +111,7 @@ def grown(case: Case, kind: Kind, seed: int, batches: list[tuple[str, list[Any]]
         came[table] = [*came.get(table, []), *rows]
     new = {t: work.register(t, Frame(case.arrow(t, database[t] + came[t]))) for t in came}
     views = {t: work.register(t, Frame(case.arrow(t, rows))) for t, rows in came.items()}
-    path = steps([p.table for p in plan.region.positions], old, new, views)
+    path = steps([p.table for p in plan.block.positions], old, new, views)
     again = added(work, found, path, np.random.default_rng([seed, 1]))  # type: ignore[arg-type]
     assert again is not None
     return again
@@ -131,7 +131,7 @@ def test_a_sample_of_everything_stays_the_join_when_rows_come(case: Case) -> Non
     join = case.join(changes.database)
     found = grown(case, Kind(rows=5000), 1, batches)
     assert sorted(ids(found)) == sorted(join)
-    assert found.plan.after or found.join_size == len(join)
+    assert found.plan.sample_filters or found.join_size == len(join)
 
 
 def test_what_rows_that_come_bring_is_as_likely_as_the_rest() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.sql.statements.views import WriteKind
+from belvedere.sql.statements.spark import WriteKind
 from belvedere.updating.request.statement_rows import requested
 from belvedere.updating.request.view_updates import Update
 

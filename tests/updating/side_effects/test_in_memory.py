@@ -95,7 +95,7 @@ def new_row(base: Base, case: Case, table: str, row: Row) -> NewRow:
 
 
 def signature(base: Base, case: Case, row: Row) -> Signature:
-    at = dict(zip((place for _, place in base.shape.outputs), row, strict=True))
+    at = dict(zip((place for _, place in base.shape.column_outputs), row, strict=True))
     codes = []
     for p, c in told(base):
         code = base.domains[base.shape.positions[p].table, c].code(at[p, c])

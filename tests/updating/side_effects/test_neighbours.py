@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.joins.join_trees import join_tree
+from belvedere.joins.equijoin_tree import equijoin_tree
 from belvedere.lake.offline import OfflineLake
 from belvedere.updating import reading, state
 from belvedere.updating.request.view_updates import Update
@@ -49,7 +49,7 @@ class Found:
 
 def beside(case: Case, delete: list[Row], insert: list[Row]) -> Lookups:
     shape = case.shape
-    tree = join_tree(shape, case.root % len(shape.positions), case.keys)
+    tree = equijoin_tree(shape, case.root % len(shape.positions), case.keys)
     told = [[view_row(case, r) for r in some] for some in (delete, insert)]
     return near(tree, held_columns(shape, case.keys), case.keys, Found(case), *told)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.joins.join_trees import Tree
+from belvedere.joins.equijoin_tree import EquijoinTree
 from belvedere.updating.summary import classes
 from belvedere.updating.summary.base_tables import Base
 from belvedere.updating.summary.classes import Candidates, Summary
@@ -86,7 +86,7 @@ class Sql:
         return [(n, rows.row(n)) for n in range(rows.size)]
 
 
-def in_words(tree: Tree, built: Built) -> tuple[Any, Any]:
+def in_words(tree: EquijoinTree, built: Built) -> tuple[Any, Any]:
     """Sizes and links by what stands for classes."""
     names = {(p, i): (p, int(n)) for p, some in enumerate(built.names) for i, n in enumerate(some)}
     sizes = {names[p, i]: int(n) for p, some in enumerate(built.sizes) for i, n in enumerate(some)}

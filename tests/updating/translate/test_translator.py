@@ -44,7 +44,7 @@ def request(
 
 
 def view_row(case: Case, row: Row) -> ViewRow:
-    return ViewRow(dict(zip((n for n, _ in case.shape.outputs), row, strict=True)))
+    return ViewRow(dict(zip((n for n, _ in case.shape.column_outputs), row, strict=True)))
 
 
 def applied(case: Case, asked: Request, translation: Translation) -> Tables:
@@ -128,7 +128,7 @@ def test_an_insertion_is_the_smallest_there_is_or_impossible(seed: int) -> None:
         1000 + seed, positions=2, rows=3, values=2, project=seed % 3 > 0, twice=seed % 5 == 0
     )
     dice = random.Random(seed)
-    view, outputs = case.view(), case.shape.outputs
+    view, outputs = case.view(), case.shape.column_outputs
     for _ in range(2):
         row = tuple(dice.randrange(2) for _ in outputs)
         found = insertion(case, row)

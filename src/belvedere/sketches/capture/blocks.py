@@ -30,7 +30,7 @@ from belvedere.algebra.relations import (
 )
 from belvedere.algebra.scalars import Scalar, col, lit
 from belvedere.errors import Unsupported
-from belvedere.sketches.capture.partitions import Partition
+from belvedere.joins.partitions import Partition
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from belvedere.delta.files import files
+from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.lake.pins import Pins
 from belvedere.lake.tables.table import Table
-from belvedere.sketches.capture.partitions import Bitmap, Partition
 from belvedere.sketches.live import Live
 from belvedere.sketches.use.rewrite import Skipped, share, skipped
 from belvedere.sql.names import quote

@@ -15,8 +15,8 @@ import pyarrow as pa
 from belvedere.algebra.relations import Aggregate, Rel
 from belvedere.algebra.walks import nodes
 from belvedere.analyses.origins import origin
+from belvedere.joins.partitions import equi_depth
 from belvedere.memory.equality import grouped
-from belvedere.sketches.capture.partitions import equi_depth
 
 _RANGES = 50
 

@@ -18,10 +18,10 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Agg, Aggregate, Filter, Output, Project, Rel, TopK, Window
 from belvedere.algebra.scalars import Scalar, call, col
+from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.memory.kinds import is_decimal, is_integer
 from belvedere.rules.annotate import Cut, not_behind, sketch
 from belvedere.sketches.capture.blocks import Block, argument_name, cut_name, key_name
-from belvedere.sketches.capture.partitions import Bitmap, Partition
 from belvedere.sketches.engine.engine import Engine
 from belvedere.sketches.engine.measures import as_array
 

@@ -19,8 +19,8 @@ from belvedere.algebra.relations import Join, Kind, Rel, Scan
 from belvedere.algebra.walks import nodes
 from belvedere.analyses.equalities import equalities
 from belvedere.analyses.origins import origin
+from belvedere.joins.value_words import fits, nulls, words
 from belvedere.kernels.hashes.bloom import Bits, add_words, may_have
-from belvedere.sketches.engine.value_codes import fits, nulls, words
 from belvedere.sql.render import SIGN
 
 BITS_PER_KEY = 16

@@ -25,12 +25,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.errors import Unsupported
+from belvedere.joins.partitions import Bitmap, Partition
+from belvedere.joins.value_words import Flags, decimals, fits, nulls, values_of, words
 from belvedere.kernels.grouping import Doubles, Words, add, touch
 from belvedere.memory import kinds as kind_of
 from belvedere.memory.plans import Rows
 from belvedere.memory.scalars import Value, as_kind, divided
 from belvedere.sketches.capture.blocks import Block, Measure, argument_name, cut_name, key_name
-from belvedere.sketches.capture.partitions import Bitmap, Partition
 from belvedere.sketches.engine.groups import Groups
 from belvedere.sketches.engine.measures import (
     FILLS,
@@ -43,7 +44,6 @@ from belvedere.sketches.engine.measures import (
 )
 from belvedere.sketches.engine.occurrences import Occurrences
 from belvedere.sketches.engine.top_groups import Column, First, Having, not_after, sort_keys
-from belvedere.sketches.engine.value_codes import Flags, decimals, fits, nulls, values_of, words
 
 ROOM = 16
 """How many least values of a group are held, unless it is said otherwise."""

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from belvedere.joins.value_words import Flags, fits, nulls, values_of, words
 from belvedere.kernels.grouping import Slots, Words, enter, place
-from belvedere.sketches.engine.value_codes import Flags, fits, nulls, values_of, words
 
 Arrays = dict[str, npt.NDArray[Any]]
 

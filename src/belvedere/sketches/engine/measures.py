@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from belvedere.errors import BelvedereError
+from belvedere.joins.value_words import Flags
 from belvedere.kernels.grouping import Doubles, Words, add, add_doubles
 from belvedere.kernels.least import hold
-from belvedere.sketches.engine.value_codes import Flags
 
 Arrays = dict[str, npt.NDArray[Any]]
 _EPSILON = float(np.finfo(np.float64).eps)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from belvedere.joins.value_words import Flags
 from belvedere.kernels.grouping import Slots, Words
 from belvedere.kernels.pairs import count_pairs, enter_pairs, flip, merge
-from belvedere.sketches.engine.value_codes import Flags
 
 Arrays = dict[str, npt.NDArray[Any]]
 

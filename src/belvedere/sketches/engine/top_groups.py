@@ -18,10 +18,10 @@ from sqlglot import exp
 from belvedere.algebra.relations import Order
 from belvedere.algebra.scalars import Scalar
 from belvedere.errors import Unsupported
+from belvedere.joins.value_words import Flags, has_order, in_order, nulls
 from belvedere.kernels.grouping import Doubles, Words
 from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import true
-from belvedere.sketches.engine.value_codes import Flags, has_order, in_order, nulls
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,13 @@ from belvedere.algebra.walks import nodes, tables
 from belvedere.analyses.stable import Cuts, unsafe
 from belvedere.analyses.types import types
 from belvedere.errors import Internal, Invalid, Unsupported
+from belvedere.joins.partitions import (
+    Partition,
+    equi_depth,
+    equi_width,
+    given,
+    orderable,
+)
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.workspace import PRECISION, Workspace
 from belvedere.lake.spark_lake import SparkLake
@@ -22,13 +29,6 @@ from belvedere.memory.kinds import is_exact
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.sketches.capture.blocks import block
 from belvedere.sketches.capture.partition_choice import best
-from belvedere.sketches.capture.partitions import (
-    Partition,
-    equi_depth,
-    equi_width,
-    given,
-    orderable,
-)
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine.engine import ROOM, Engine
 from belvedere.sketches.safety.bounds import declared, recorded

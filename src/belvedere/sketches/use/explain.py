@@ -20,7 +20,7 @@ def described(live: Live, table: Callable[[str], Table]) -> list[tuple[str, str]
     offers = [offered(table(p.table), p, b) for p, b in both]
     facts = {
         "query": d.query,
-        "cut": "; ".join(p.told for p in d.partitions),
+        "cut": "; ".join(str(p) for p in d.partitions),
         "fragments kept": f"{live.kept} of {live.fragments}",
         "at": ", ".join(f"{t} {p.version}" for t, p in live.vector.items()),
         "kept by": f"captured anew: {d.kept}" if d.kept else "the changes, in memory",

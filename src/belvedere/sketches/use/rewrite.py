@@ -16,9 +16,9 @@ from sqlglot import exp
 from belvedere.delta.files import File, files
 from belvedere.delta.statistics import column_facts
 from belvedere.errors import Unsupported
+from belvedere.joins.partitions import Bitmap, Partition, coarser
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.table import Table
-from belvedere.sketches.capture.partitions import Bitmap, Partition, coarser
 from belvedere.sketches.definition import Version
 from belvedere.sql.names import parts, quote
 from belvedere.sql.parse import parse_query

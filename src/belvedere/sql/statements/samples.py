@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from belvedere.sql.statements.cursor import Cursor, dotted
+from belvedere.sql.statements.derivations import Noun, Verb, only_name, verbs
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,6 @@ class CleanSample:
 
 
 @dataclass(frozen=True)
-class DropSample:
-    """DROP SAMPLE."""
-
-    view: str
-    if_exists: bool = False
-
-
-@dataclass(frozen=True)
 class Estimate:
     """ESTIMATE."""
 
@@ -73,7 +66,7 @@ class Estimate:
     clean: bool = True
 
 
-SampleStatement = CreateSample | CleanSample | DropSample | Estimate
+SampleStatement = CreateSample | CleanSample | Estimate | Verb
 
 AUTO_ROWS = 100
 """How many of a view's own rows are outliers by themselves."""
@@ -130,17 +123,7 @@ def _index(c: Cursor) -> Index:
 
 def _clean(c: Cursor) -> CleanSample:
     c.expect("ON")
-    view = c.name("a view's name")
-    c.end()
-    return CleanSample(view)
-
-
-def _drop(c: Cursor) -> DropSample:
-    if_exists = c.take("IF EXISTS")
-    c.expect("ON")
-    view = c.name("a view's name")
-    c.end()
-    return DropSample(view, if_exists)
+    return CleanSample(only_name(c, "a view's name"))
 
 
 def _estimate(c: Cursor) -> Estimate:
@@ -150,10 +133,9 @@ def _estimate(c: Cursor) -> Estimate:
             confidence = c.number("a percentage") / 100
             c.expect("PERCENT")
         elif c.take("METHOD"):
-            found = next((m for m in ("AUTO", "AQP", "CORR") if c.take(m)), None)
-            if found is None:
+            method = next((m for m in ("AUTO", "AQP", "CORR") if c.take(m)), "")
+            if not method:
                 raise c.wrong("expected a method", hint="the methods are AUTO, AQP and CORR")
-            method = found
         elif c.take("WITHOUT CLEANING"):
             clean = False
         else:
@@ -166,6 +148,6 @@ SAMPLES: dict[str, Callable[[Cursor], SampleStatement]] = {
     "CREATE SAMPLE": _create,
     "CREATE OR REPLACE SAMPLE": partial(_create, replace=True),
     "CLEAN SAMPLE": _clean,
-    "DROP SAMPLE": _drop,
+    **verbs(Noun.SAMPLE),
     "ESTIMATE": _estimate,
 }

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 from belvedere.sql.statements.cursor import Cursor
-from belvedere.sql.statements.derivations import creation, dropped, lead, only_name, refreshed
+from belvedere.sql.statements.derivations import Noun, Verb, creation, lead, only_name, verbs
 
 MOST_HELD = 4096
 """How many values of a group a buffer may be asked to hold."""
@@ -36,8 +37,9 @@ class Fragments:
 
 @dataclass(frozen=True)
 class CreateSketch:
-    """CREATE SKETCH; before its query, `lead` is as much blank space as text was."""
+    """CREATE SKETCH; `lead` is blank space as long as the text before its query."""
 
+    noun: ClassVar[Noun] = Noun.SKETCH
     name: str
     query: str
     fragments: tuple[Fragments, ...] = ()
@@ -48,33 +50,10 @@ class CreateSketch:
     loose: bool = False
     lead: str = field(default="", compare=False, repr=False)
 
-
-@dataclass(frozen=True)
-class RefreshSketch:
-    """REFRESH SKETCH."""
-
-    name: str
-    full: bool = False
-
-
-@dataclass(frozen=True)
-class DropSketch:
-    """DROP SKETCH."""
-
-    name: str
-    if_exists: bool = False
-
-
-@dataclass(frozen=True)
-class ShowSketches:
-    """SHOW SKETCHES."""
-
-
-@dataclass(frozen=True)
-class DescribeSketch:
-    """DESCRIBE SKETCH."""
-
-    name: str
+    @property
+    def may_exist(self) -> bool:
+        """Whether a derivation of the noun may have the name already."""
+        return self.replace or self.if_not_exists
 
 
 @dataclass(frozen=True)
@@ -84,10 +63,7 @@ class ClusterSketch:
     name: str
 
 
-SketchStatement = (
-    CreateSketch | RefreshSketch | DropSketch | ShowSketches | DescribeSketch | ClusterSketch
-)
-_NAME = "a sketch's name"
+SketchStatement = CreateSketch | ClusterSketch | Verb
 
 
 def _create(c: Cursor, replace: bool = False) -> CreateSketch:
@@ -159,14 +135,14 @@ def _whole(c: Cursor, missing: str, hint: str) -> int:
 
 def _bounds(c: Cursor) -> tuple[str, ...]:
     c.expect("(")
-    found = []
+    bounds = []
     while not c.take(")"):
-        found.append(_bound(c))
+        bounds.append(_bound(c))
         if not c.take(",") and c.word() != ")":
             raise c.wrong("expected , or ) after a bound")
-    if not found:
+    if not bounds:
         raise c.wrong("expected bounds", hint="as in AT (100, 200) or AT ('2026-01-01')")
-    return tuple(found)
+    return tuple(bounds)
 
 
 def _bound(c: Cursor) -> str:
@@ -183,19 +159,10 @@ def _bound(c: Cursor) -> str:
     return sign + word
 
 
-def _show(c: Cursor) -> ShowSketches:
-    c.end()
-    return ShowSketches()
-
-
 SKETCHES: dict[str, Callable[[Cursor], SketchStatement]] = {
     "CREATE SKETCH": _create,
     "CREATE OR REPLACE SKETCH": partial(_create, replace=True),
-    "REFRESH SKETCH": lambda c: RefreshSketch(*refreshed(c, _NAME)),
-    "DROP SKETCH": lambda c: DropSketch(*dropped(c, _NAME)),
-    "SHOW SKETCHES": _show,
-    "DESCRIBE SKETCH": lambda c: DescribeSketch(only_name(c, _NAME)),
-    "DESC SKETCH": lambda c: DescribeSketch(only_name(c, _NAME)),
-    "CLUSTER SKETCH": lambda c: ClusterSketch(only_name(c, _NAME)),
+    **verbs(Noun.SKETCH),
+    "CLUSTER SKETCH": lambda c: ClusterSketch(only_name(c, "a sketch's name")),
 }
-"""Behind which words each begins, and what reads it."""
+"""The leading keywords of each statement, and its parser."""

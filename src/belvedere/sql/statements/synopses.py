@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 from belvedere.sql.statements.cursor import Cursor
-from belvedere.sql.statements.derivations import creation, dropped, lead, only_name, refreshed
+from belvedere.sql.statements.derivations import Noun, Verb, creation, lead, verbs
 
-_NAME = "a synopsis' name"
 _SAMPLE = "write SAMPLE 10000 ROWS, SAMPLE 10000 ROWS WITH REPLACEMENT or SAMPLE 0.1 PERCENT"
 
 
@@ -17,6 +17,7 @@ _SAMPLE = "write SAMPLE 10000 ROWS, SAMPLE 10000 ROWS WITH REPLACEMENT or SAMPLE
 class CreateSynopsis:
     """CREATE SYNOPSIS … SAMPLE … AS SELECT …; a sample of rows or of a share of the join."""
 
+    noun: ClassVar[Noun] = Noun.SYNOPSIS
     name: str
     query: str
     rows: int | None = None
@@ -26,50 +27,13 @@ class CreateSynopsis:
     if_not_exists: bool = False
     lead: str = field(default="", compare=False, repr=False)
 
-
-@dataclass(frozen=True)
-class RefreshSynopsis:
-    """REFRESH SYNOPSIS."""
-
-    name: str
-    full: bool = False
+    @property
+    def may_exist(self) -> bool:
+        """Whether a derivation of the noun may have the name already."""
+        return self.replace or self.if_not_exists
 
 
-@dataclass(frozen=True)
-class ExplainSynopsis:
-    """EXPLAIN SYNOPSIS."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class DescribeSynopsis:
-    """DESCRIBE SYNOPSIS."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class ShowSynopses:
-    """SHOW SYNOPSES."""
-
-
-@dataclass(frozen=True)
-class DropSynopsis:
-    """DROP SYNOPSIS."""
-
-    name: str
-    if_exists: bool = False
-
-
-SynopsisStatement = (
-    CreateSynopsis
-    | RefreshSynopsis
-    | ExplainSynopsis
-    | DescribeSynopsis
-    | ShowSynopses
-    | DropSynopsis
-)
+SynopsisStatement = CreateSynopsis | Verb
 
 
 def _create(c: Cursor, replace: bool = False) -> CreateSynopsis:
@@ -102,18 +66,8 @@ def _number(c: Cursor) -> float:
     return number
 
 
-def _show(c: Cursor) -> ShowSynopses:
-    c.end()
-    return ShowSynopses()
-
-
 SYNOPSES: dict[str, Callable[[Cursor], SynopsisStatement]] = {
     "CREATE SYNOPSIS": _create,
     "CREATE OR REPLACE SYNOPSIS": partial(_create, replace=True),
-    "REFRESH SYNOPSIS": lambda c: RefreshSynopsis(*refreshed(c, _NAME)),
-    "EXPLAIN SYNOPSIS": lambda c: ExplainSynopsis(only_name(c, _NAME)),
-    "DESCRIBE SYNOPSIS": lambda c: DescribeSynopsis(only_name(c, _NAME)),
-    "DESC SYNOPSIS": lambda c: DescribeSynopsis(only_name(c, _NAME)),
-    "SHOW SYNOPSES": _show,
-    "DROP SYNOPSIS": lambda c: DropSynopsis(*dropped(c, _NAME)),
+    **verbs(Noun.SYNOPSIS),
 }

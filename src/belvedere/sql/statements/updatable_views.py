@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 from belvedere.sql.statements.cursor import Cursor
-from belvedere.sql.statements.derivations import lead
+from belvedere.sql.statements.derivations import ExplainCreate, Noun, Verb, lead, verbs
 from belvedere.sql.statements.spark import Write, WriteKind
 
 
 @dataclass(frozen=True)
 class CreateUpdatable:
-    """CREATE UPDATABLE VIEW; before its query, `lead` is as much blank space as text was."""
+    """CREATE UPDATABLE VIEW; `lead` is blank space as long as the text before its query."""
 
+    noun: ClassVar[Noun] = Noun.UPDATABLE_VIEW
     name: str
     query: str
     root: str | None = None
@@ -27,20 +29,10 @@ class CreateUpdatable:
     """Whether the summary is kept in tables too, where rows are looked up there."""
     lead: str = field(default="", compare=False, repr=False)
 
-
-@dataclass(frozen=True)
-class ExplainUpdatable:
-    """EXPLAIN of an updatable view that does not exist yet."""
-
-    create: CreateUpdatable
-
-
-@dataclass(frozen=True)
-class DropUpdatable:
-    """DROP UPDATABLE VIEW."""
-
-    name: str
-    if_exists: bool = False
+    @property
+    def may_exist(self) -> bool:
+        """Whether a derivation of the noun may have the name already."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -49,6 +41,9 @@ class ExplainWrite:
 
     write: Write
     text: str
+
+
+UpdatableViewStatement = CreateUpdatable | ExplainCreate[CreateUpdatable] | Verb
 
 
 def _create(c: Cursor) -> CreateUpdatable:
@@ -76,32 +71,25 @@ def _create(c: Cursor) -> CreateUpdatable:
     return CreateUpdatable(name, query, root, percent, count, lookups, summary, space)
 
 
-def _explain_create(c: Cursor) -> ExplainUpdatable:
-    return ExplainUpdatable(_create(c))
+def _explain_create(c: Cursor) -> ExplainCreate[CreateUpdatable]:
+    return ExplainCreate(_create(c))
 
 
 def _candidates(c: Cursor) -> tuple[float, int | None]:
     """A share of the rows in percent, or a number of partial view rows."""
     word = c.word()
     try:
-        found = float(word)
+        number = float(word)
     except ValueError:
         raise c.wrong("expected a number of candidates, or of percent") from None
     c.skip()
     if c.take("PERCENT"):
-        if not 0 <= found <= 100:
+        if not 0 <= number <= 100:
             raise c.wrong("expected a number from 0 to 100 before PERCENT")
-        return found, None
-    if found < 0 or found != int(found):
+        return number, None
+    if number < 0 or number != int(number):
         raise c.wrong("expected a whole number of candidates, or PERCENT")
-    return 0.0, int(found)
-
-
-def _drop(c: Cursor) -> DropUpdatable:
-    if_exists = c.take("IF EXISTS")
-    name = c.name("a view's name")
-    c.end()
-    return DropUpdatable(name, if_exists)
+    return 0.0, int(number)
 
 
 def _explain(c: Cursor, kind: WriteKind) -> ExplainWrite:
@@ -122,10 +110,10 @@ def side_effects_allowed(text: str) -> tuple[str, bool]:
     return c.statement(), allowed
 
 
-UPDATING: dict[str, Callable[[Cursor], CreateUpdatable | ExplainUpdatable | DropUpdatable]] = {
+UPDATING: dict[str, Callable[[Cursor], UpdatableViewStatement]] = {
     "CREATE UPDATABLE VIEW": _create,
     "EXPLAIN CREATE UPDATABLE VIEW": _explain_create,
-    "DROP UPDATABLE VIEW": _drop,
+    **verbs(Noun.UPDATABLE_VIEW),
 }
 
 EXPLAINED: dict[str, Callable[[Cursor], ExplainWrite]] = {

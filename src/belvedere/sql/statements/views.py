@@ -1,11 +1,4 @@
-"""Belvedere's own statements, and Spark's that a view must be asked about first.
-
-`parse_statement` looks a statement's leading keywords up in two tables. In `_OURS`, whatever
-follows must be right, or the error says where and what was expected. In `SPARKS`, the names are
-read and the rest is Spark's to judge. Everything else is `Other` and goes to Spark untouched.
-
-A new statement is a dataclass, a function of the cursor behind its keywords, and a line in `_OURS`.
-"""
+"""Statements on materialized views."""
 
 from __future__ import annotations
 
@@ -13,73 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
+from typing import ClassVar
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.sql.statements.cursor import (
-    Cursor,
-    Properties,
-    dotted,
-    name_parts,
-    nearest,
-    tokenize,
-)
-from belvedere.sql.statements.derivations import lead
-from belvedere.sql.statements.samples import SAMPLES, SampleStatement
-from belvedere.sql.statements.sketches import SKETCHES, SketchStatement
-from belvedere.sql.statements.spark import (
-    SPARKS,
-    ChangeKind,
-    CreateSchema,
-    CreateTable,
-    DropSchema,
-    DropTable,
-    RefreshTable,
-    SparkStatement,
-    TableChange,
-    Write,
-    WriteKind,
-)
-from belvedere.sql.statements.synopses import SYNOPSES, SynopsisStatement
-from belvedere.sql.statements.updatable_views import (
-    EXPLAINED,
-    UPDATING,
-    CreateUpdatable,
-    DropUpdatable,
-    ExplainUpdatable,
-    ExplainWrite,
-)
-
-__all__ = [
-    "AlterLimit",
-    "AlterPolicy",
-    "ChangeKind",
-    "CreateSchema",
-    "CreateTable",
-    "CreateUpdatable",
-    "CreateView",
-    "DescribeView",
-    "DropSchema",
-    "DropTable",
-    "DropUpdatable",
-    "DropView",
-    "ExplainCreate",
-    "ExplainUpdatable",
-    "ExplainView",
-    "ExplainWrite",
-    "Other",
-    "Policy",
-    "Refresh",
-    "RefreshTable",
-    "ShowViews",
-    "Statement",
-    "TableChange",
-    "Write",
-    "WriteKind",
-    "dotted",
-    "name_parts",
-    "parse_statement",
-    "split_statements",
-]
+from belvedere.sql.statements.cursor import Cursor, Properties, nearest
+from belvedere.sql.statements.derivations import ExplainCreate, Noun, Verb, lead, verbs
 
 
 class Policy(Enum):
@@ -93,8 +24,9 @@ class Policy(Enum):
 
 @dataclass(frozen=True)
 class CreateView:
-    """CREATE MATERIALIZED VIEW; before its query, `lead` is as much blank space as text was."""
+    """CREATE MATERIALIZED VIEW; `lead` is blank space as long as the text before its query."""
 
+    noun: ClassVar[Noun] = Noun.VIEW
     name: str
     query: str
     policy: Policy = Policy.AUTO
@@ -104,47 +36,10 @@ class CreateView:
     properties: Properties = ()
     lead: str = field(default="", compare=False, repr=False)
 
-
-@dataclass(frozen=True)
-class Refresh:
-    """REFRESH MATERIALIZED VIEW."""
-
-    name: str
-    full: bool = False
-
-
-@dataclass(frozen=True)
-class ExplainCreate:
-    """EXPLAIN of a view that does not exist yet."""
-
-    create: CreateView
-
-
-@dataclass(frozen=True)
-class ExplainView:
-    """EXPLAIN of an existing view."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class ShowViews:
-    """SHOW MATERIALIZED VIEWS."""
-
-
-@dataclass(frozen=True)
-class DescribeView:
-    """DESCRIBE MATERIALIZED VIEW."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class DropView:
-    """DROP MATERIALIZED VIEW."""
-
-    name: str
-    if_exists: bool = False
+    @property
+    def may_exist(self) -> bool:
+        """Whether a derivation of the noun may have the name already."""
+        return self.replace or self.if_not_exists
 
 
 @dataclass(frozen=True)
@@ -163,78 +58,7 @@ class AlterLimit:
     seconds: float | None
 
 
-@dataclass(frozen=True)
-class Other:
-    """Anything else, for Spark."""
-
-    text: str
-
-
-Statement = (
-    CreateView
-    | Refresh
-    | ExplainCreate
-    | ExplainView
-    | ShowViews
-    | DescribeView
-    | DropView
-    | AlterPolicy
-    | SampleStatement
-    | SketchStatement
-    | AlterLimit
-    | SynopsisStatement
-    | CreateUpdatable
-    | DropUpdatable
-    | ExplainUpdatable
-    | ExplainWrite
-    | SparkStatement
-    | Other
-)
-
-
-def parse_statement(text: str) -> Statement:
-    """The statement that `text` is; a mistake in one of our own is Invalid, with its position.
-
-    >>> parse_statement("refresh materialized view visits full")
-    Refresh(name='visits', full=True)
-    >>> parse_statement("SELECT 1")
-    Other(text='SELECT 1')
-    """
-    cursor = Cursor(text)
-    for phrase, parse in _OURS.items():
-        if cursor.take(phrase):
-            return parse(cursor)
-    for phrase, read in (SPARKS | EXPLAINED).items():
-        if cursor.take(phrase):
-            statement = _if_understood(read, cursor)
-            break
-    else:
-        statement = Other(text)
-    if isinstance(statement, Other):
-        _refuse_near_miss(Cursor(text))
-    return statement
-
-
-def split_statements(text: str) -> list[str]:
-    """The statements of a script, split at semicolons outside quotes, comments and BEGIN … END.
-
-    >>> split_statements("SELECT ';'; -- one; two\\nSHOW TABLES;")
-    ["SELECT ';'", '-- one; two\\nSHOW TABLES']
-    """
-    tokens, readable = tokenize(text)
-    if not readable:
-        Cursor(text).single()
-    pieces, start, depth, words = [], 0, 0, list[str]()
-    for token in tokens:
-        word = text[token.start : token.end + 1].upper()
-        if word == ";" and depth == 0:
-            pieces.append((start, token.start, words))
-            start, words = token.end + 1, []
-        else:
-            words.append(word)
-            depth += _block_step(words)
-    pieces.append((start, len(text), words))
-    return [text[begin:end].strip() for begin, end, words in pieces if words]
+ViewStatement = CreateView | ExplainCreate[CreateView] | AlterPolicy | AlterLimit | Verb
 
 
 def _create_view(c: Cursor, replace: bool = False) -> CreateView:
@@ -289,39 +113,8 @@ def _policy(c: Cursor) -> Policy:
     raise c.wrong("expected a refresh policy", hint)
 
 
-def _refresh(c: Cursor) -> Refresh:
-    name = c.name("a view's name")
-    full = c.take("FULL")
-    c.end()
-    return Refresh(name, full)
-
-
-def _explain_create(c: Cursor, replace: bool = False) -> ExplainCreate:
+def _explain_create(c: Cursor, replace: bool = False) -> ExplainCreate[CreateView]:
     return ExplainCreate(_create_view(c, replace))
-
-
-def _show(c: Cursor) -> ShowViews:
-    c.end()
-    return ShowViews()
-
-
-def _explain(c: Cursor) -> ExplainView:
-    return ExplainView(_last_name(c))
-
-
-def _describe(c: Cursor) -> DescribeView:
-    return DescribeView(_last_name(c))
-
-
-def _drop_view(c: Cursor) -> DropView:
-    if_exists = c.take("IF EXISTS")
-    return DropView(_last_name(c), if_exists)
-
-
-def _last_name(c: Cursor) -> str:
-    name = c.name("a view's name")
-    c.end()
-    return name
 
 
 def _alter(c: Cursor) -> AlterPolicy | AlterLimit:
@@ -331,9 +124,9 @@ def _alter(c: Cursor) -> AlterPolicy | AlterLimit:
         raise other
     if not limited and not c.take("SET REFRESH POLICY"):
         raise c.wrong("expected SET REFRESH POLICY or SET RESPONSE LIMIT")
-    made = AlterLimit(name, _limit(c)) if limited else AlterPolicy(name, _policy(c))
+    statement = AlterLimit(name, _limit(c)) if limited else AlterPolicy(name, _policy(c))
     c.end()
-    return made
+    return statement
 
 
 def _other_alteration(c: Cursor) -> Unsupported | None:
@@ -363,56 +156,6 @@ def _limit(c: Cursor) -> float | None:
     raise c.wrong("expected a unit of time", hint)
 
 
-def _if_understood(parse: Callable[[Cursor], Statement], c: Cursor) -> Statement:
-    """What `parse` makes of a statement of Spark's, which is not ours to refuse."""
-    try:
-        return parse(c)
-    except Invalid:
-        return Other(c.text)
-
-
-def _refuse_near_miss(c: Cursor) -> None:
-    """A statement about materialized views that none of ours matched gets our error, not Spark's."""
-    for ahead in range(4):
-        word, following = c.word(ahead), c.word(ahead + 1)
-        if nearest(word, ["MATERIALIZED"]) and following and following != ".":
-            hint = "write one of: " + ", ".join(
-                f"{phrase} …" for phrase in _OURS if "MATERIALIZED" in phrase
-            )
-            raise c.wrong("not a statement on materialized views", hint)
-        if word not in _LEADING:
-            return
-
-
-def _block_step(words: list[str]) -> int:
-    """By how much a statement's last word opens (+1) or closes (-1) a BEGIN … END block."""
-    if words[0] != "BEGIN":
-        return 0
-    word, before = words[-1], words[-2] if len(words) > 1 else ""
-    if word == "END":
-        return -1
-    opens = {"IF", "WHILE", "LOOP", "REPEAT", "FOR"} if before == "END" else {"BEGIN", "CASE"}
-    return 1 if word in opens else 0
-
-
-_OURS: dict[str, Callable[[Cursor], Statement]] = {
-    "CREATE MATERIALIZED VIEW": _create_view,
-    "CREATE OR REPLACE MATERIALIZED VIEW": partial(_create_view, replace=True),
-    "REFRESH MATERIALIZED VIEW": _refresh,
-    "EXPLAIN CREATE MATERIALIZED VIEW": _explain_create,
-    "EXPLAIN CREATE OR REPLACE MATERIALIZED VIEW": partial(_explain_create, replace=True),
-    "EXPLAIN MATERIALIZED VIEW": _explain,
-    "SHOW MATERIALIZED VIEWS": _show,
-    "DESCRIBE MATERIALIZED VIEW": _describe,
-    "DESC MATERIALIZED VIEW": _describe,
-    "DROP MATERIALIZED VIEW": _drop_view,
-    "ALTER MATERIALIZED VIEW": _alter,
-    **SAMPLES,
-    **SKETCHES,
-    **SYNOPSES,
-    **UPDATING,
-}
-
 _ANEW = "write CREATE OR REPLACE MATERIALIZED VIEW … {} AS query, which makes the view anew"
 _NOT_ALTERED = {
     "SET TBLPROPERTIES": _ANEW.format("TBLPROPERTIES (…)"),
@@ -434,4 +177,12 @@ _OTHER_CLAUSES = {
 
 _UNITS = {"MILLISECOND": 0.001, "SECOND": 1.0, "MINUTE": 60.0, "HOUR": 3600.0}
 
-_LEADING = {word for phrase in _OURS for word in phrase.split()} - {"MATERIALIZED"}
+VIEWS: dict[str, Callable[[Cursor], ViewStatement]] = {
+    "CREATE MATERIALIZED VIEW": _create_view,
+    "CREATE OR REPLACE MATERIALIZED VIEW": partial(_create_view, replace=True),
+    "EXPLAIN CREATE MATERIALIZED VIEW": _explain_create,
+    "EXPLAIN CREATE OR REPLACE MATERIALIZED VIEW": partial(_explain_create, replace=True),
+    **verbs(Noun.VIEW),
+    "ALTER MATERIALIZED VIEW": _alter,
+}
+"""The leading keywords of each statement, and its parser."""

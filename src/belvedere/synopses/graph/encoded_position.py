@@ -13,14 +13,16 @@ from belvedere.kernels.rows import at as rows_at
 from belvedere.kernels.rows import chosen, mark, put
 from belvedere.synopses.estimate.values import true, value
 from belvedere.synopses.graph.references import Referring
-from belvedere.synopses.plan.query_tree import Plan, Term
-from belvedere.synopses.plan.value_codes import Family, Measure, codes, one_array, validity
+from belvedere.synopses.plan.synopsis_plan import JoinTerm, SynopsisPlan
+from belvedere.synopses.plan.value_codes import BandCode, EqualityCode, codes, one_array, validity
 
 
 class Coded:
     """A batch at a position: which rows take part, and the codes of the terms of those."""
 
-    def __init__(self, take: Any, words: dict[Term, list[Any]], *, everyone: bool = False) -> None:
+    def __init__(
+        self, take: Any, words: dict[JoinTerm, list[Any]], *, everyone: bool = False
+    ) -> None:
         self.take = take
         self.words = words
         self.everyone = everyone
@@ -29,7 +31,7 @@ class Coded:
         """Of the numbers of a batch's rows those of the rows that take part."""
         return ids if self.everyone else chosen(ids, self.take)
 
-    def matrix(self, terms: tuple[Term, ...]) -> Any:
+    def matrix(self, terms: tuple[JoinTerm, ...]) -> Any:
         """The codes of some terms side by side."""
         columns = [w for t in terms for w in self.words[t]]
         if len(columns) == 1:
@@ -40,11 +42,11 @@ class Coded:
 class Place:
     """One position: its terms' codes by row, kept for when a row enters its node later."""
 
-    def __init__(self, plan: Plan, number: int) -> None:
+    def __init__(self, plan: SynopsisPlan, number: int) -> None:
         self.plan = plan
         self.number = number
-        self.position = plan.region.positions[number]
-        self.filter = plan.filters[number]
+        self.position = plan.block.positions[number]
+        self.filter = plan.block.positions[number].filter
         self.types = {f.name: f.type for f in self.position.fields}
         self.sources = {f.name: (f.source, f.type) for f in self.position.fields}
         self.part = np.zeros(64, dtype=bool)
@@ -53,13 +55,13 @@ class Place:
         self.kept: dict[str, Any] = {}
         """Per edge the number of the key, if this position has all of it; else per term its words."""
 
-    def _terms(self) -> list[Term]:
-        found: dict[Term, None] = {}
+    def _terms(self) -> list[JoinTerm]:
+        found: dict[JoinTerm, None] = {}
         for reference in self.plan.references:
             for term in (*reference.own, *reference.key):
                 found[term] = None
-        for meeting in self.plan.meetings:
-            for pair in (*meeting.equal, *([meeting.within] if meeting.within else [])):
+        for compared in self.plan.edge_terms:
+            for pair in (*compared.equal, *([compared.band] if compared.band else [])):
                 found |= dict.fromkeys(pair)
         return [t for t in found if t.position == self.number]
 
@@ -74,7 +76,7 @@ class Place:
             if array.null_count:
                 valid = validity(array)
                 take = valid if take is None else take & valid
-            words[term] = _words(array, kind, term.how)
+            words[term] = _words(array, kind, term.code)
         if take is None:
             return Coded(np.ones(rows.num_rows, dtype=bool), words, everyone=True)
         return Coded(take, {t: [chosen(w, take) for w in ws] for t, ws in words.items()})
@@ -96,7 +98,7 @@ class Place:
         self.part = grown(self.part, bound)
         mark(self.part, rows, True)
 
-    def name(self, term: Term, word: int = 0) -> str:
+    def name(self, term: JoinTerm, word: int = 0) -> str:
         """Under which name a word of a term's codes is kept."""
         return f"term {self.terms.index(term)}.{word}"
 
@@ -110,32 +112,34 @@ class Place:
         self.kept[name] = held
 
 
-def _words(array: pa.Array, kind: str, how: Family | Measure) -> list[Any]:
-    return [how.numbers(array, kind)] if isinstance(how, Measure) else codes(array, kind, how)
+def _words(array: pa.Array, kind: str, code: EqualityCode | BandCode) -> list[Any]:
+    return [code.numbers(array, kind)] if isinstance(code, BandCode) else codes(array, kind, code)
 
 
 class EdgeKeys:
     """The keys of an edge's equalities, numbered for both its nodes."""
 
-    def __init__(self, plan: Plan, edge: int) -> None:
-        self.meeting = plan.meetings[edge]
+    def __init__(self, plan: SynopsisPlan, edge: int) -> None:
+        self.edge_terms = plan.edge_terms[edge]
         self.edge = edge
-        words = sum(t.how.words for t, _ in self.meeting.equal if isinstance(t.how, Family))
+        words = sum(
+            t.code.words for t, _ in self.edge_terms.equal if isinstance(t.code, EqualityCode)
+        )
         self.names = Interner(words) if words else None
         self._homes: dict[int, int | None] = {}
-        self._terms: dict[int, tuple[Term, ...]] = {}
-        self.ends = (plan.shape.edges[edge].left, plan.shape.edges[edge].right)
+        self._terms: dict[int, tuple[JoinTerm, ...]] = {}
+        self.ends = (plan.tree.edges[edge].left, plan.tree.edges[edge].right)
 
-    def terms(self, node: int) -> tuple[Term, ...]:
+    def terms(self, node: int) -> tuple[JoinTerm, ...]:
         """The equalities' terms of one node."""
         if node not in self._terms:
             at = self.ends.index(node)
-            self._terms[node] = tuple(pair[at] for pair in self.meeting.equal)
+            self._terms[node] = tuple(pair[at] for pair in self.edge_terms.equal)
         return self._terms[node]
 
-    def value(self, node: int) -> Term | None:
+    def value(self, node: int) -> JoinTerm | None:
         """The term of one node that the band compares."""
-        within = self.meeting.within
+        within = self.edge_terms.band
         return within[self.ends.index(node)] if within else None
 
     def home(self, node: int) -> int | None:
@@ -176,7 +180,7 @@ def part_of(places: list[Place], keys: EdgeKeys, node: int, at: dict[int, Any]) 
         columns = [
             places[t.position].kept[places[t.position].name(t, n)][at[t.position]]
             for t in terms
-            for n in range(t.how.words if isinstance(t.how, Family) else 1)
+            for n in range(t.code.words if isinstance(t.code, EqualityCode) else 1)
         ]
         found = keys.names.ids(np.stack(columns, axis=1))
     within = keys.value(node)
@@ -186,9 +190,9 @@ def part_of(places: list[Place], keys: EdgeKeys, node: int, at: dict[int, Any]) 
     return found, rows_at(place.kept[place.name(within)], at[within.position])
 
 
-def referring(plan: Plan) -> list[Referring]:
+def referring(plan: SynopsisPlan) -> list[Referring]:
     """The references of a plan at work."""
     return [
-        Referring(sum(t.how.words for t in r.own if isinstance(t.how, Family)))
+        Referring(sum(t.code.words for t in r.own if isinstance(t.code, EqualityCode)))
         for r in plan.references
     ]

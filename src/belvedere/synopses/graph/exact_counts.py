@@ -10,7 +10,7 @@ from belvedere.kernels.join_graph.groups import Groups
 from belvedere.kernels.join_graph.weights import product
 from belvedere.memory import kinds
 from belvedere.synopses.graph.weighted_graph import Graph
-from belvedere.synopses.plan.value_codes import Family
+from belvedere.synopses.plan.value_codes import EqualityCode
 from belvedere.synopses.state import Keeper
 
 
@@ -21,7 +21,7 @@ def key_counts(keeper: Keeper, column: str) -> pa.Table:
     product counts them all.
     """
     edge = _edge(keeper, column)
-    if not isinstance(keeper.graph, Graph) or keeper.plan.after:
+    if not isinstance(keeper.graph, Graph) or keeper.plan.sample_filters:
         raise Unsupported(
             f"exact counts by {column!r}",
             detail="filters come after the graph, or the join is beyond 64 bits",
@@ -38,8 +38,8 @@ def key_counts(keeper: Keeper, column: str) -> pa.Table:
     assert names is not None
     counts = product(left.held.total[: names.size], right.held.total[: names.size])
     some = np.flatnonzero(counts)
-    term = keeper.edges[edge].meeting.equal[0][0]
-    kind = keeper.plan.region.types[term.scalar.column or ""]
+    term = keeper.edges[edge].edge_terms.equal[0][0]
+    kind = keeper.plan.block.types[term.scalar.column or ""]
     values = pa.array(names.keys[some, 0]).cast(pa.int32() if kind == "date" else pa.int64())
     values = values.view(pa.date32()) if kind == "date" else values.cast(kinds.arrow(kind))
     return pa.table({column: values, "count": pa.array(counts[some])})
@@ -47,17 +47,19 @@ def key_counts(keeper: Keeper, column: str) -> pa.Table:
 
 def _edge(keeper: Keeper, column: str) -> int:
     """The edge that joins by a shown column alone."""
-    shown = {n.lower(): s for n, s in keeper.plan.region.outputs}
+    shown = {n.lower(): s for n, s in keeper.plan.block.outputs}
     scalar = shown.get(column.lower())
     if scalar is None:
         raise Invalid(
             f"no column {column!r} in the synopsis", hint=", ".join(shown), reason="NO_SUCH_COLUMN"
         )
     for number, keys in enumerate(keeper.edges):
-        pairs = keys.meeting.equal
-        if keys.meeting.within is None and len(pairs) == 1:
-            how = pairs[0][0].how
-            plain = isinstance(how, Family) and how.name in ("exact", "date") and not how.scale
+        pairs = keys.edge_terms.equal
+        if keys.edge_terms.band is None and len(pairs) == 1:
+            code = pairs[0][0].code
+            plain = (
+                isinstance(code, EqualityCode) and code.name in ("exact", "date") and not code.scale
+            )
             if plain and any(t.scalar == scalar for t in pairs[0]):
                 return number
     raise Unsupported(

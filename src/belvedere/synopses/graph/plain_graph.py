@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from belvedere.errors import Internal
-from belvedere.synopses.plan.tree_shape import Shape
+from belvedere.synopses.plan.query_tree import QueryTree
 
 Key = tuple[tuple[int, Any], ...]
 """A vertex: for each edge of its node the key's number and the value in the band."""
@@ -33,11 +33,11 @@ class PlainWeighed:
 class PlainGraph:
     """The same graph, slowly and without bound."""
 
-    def __init__(self, shape: Shape) -> None:
-        self.shape = shape
+    def __init__(self, tree: QueryTree) -> None:
+        self.tree = tree
         self.size = 0
-        self.rows: list[dict[Key, list[int]]] = [{} for _ in range(shape.nodes)]
-        self.where: list[dict[int, Key]] = [{} for _ in range(shape.nodes)]
+        self.rows: list[dict[Key, list[int]]] = [{} for _ in range(tree.nodes)]
+        self.where: list[dict[int, Key]] = [{} for _ in range(tree.nodes)]
         self._known: dict[tuple[int, int], dict[Any, Any]] = {}
 
     def holds(self, node: int, rows: Any) -> Any:
@@ -77,7 +77,7 @@ class PlainGraph:
 
     def _met(self, node: int, key: Key, but: int | None = None) -> int:
         """How many results of the other edges' subtrees a vertex meets."""
-        edges = self.shape.sides[node]
+        edges = self.tree.around[node]
         return prod(self.across(node, e, key[n]) for n, e in enumerate(edges) if e != but)
 
     def across(self, node: int, edge: int, asked: tuple[int, Any]) -> int:
@@ -85,13 +85,13 @@ class PlainGraph:
         return sum(weight for _, weight in self._meeting(node, edge, asked))
 
     def _meeting(self, node: int, edge: int, asked: tuple[int, Any]) -> list[tuple[Key, int]]:
-        there = self.shape.across(node, edge)
-        band = self.shape.edges[edge].band
-        left = self.shape.edges[edge].left == node
+        there = self.tree.across(node, edge)
+        band = self.tree.edges[edge].band
+        left = self.tree.edges[edge].left == node
         found = self._towards(there, edge)[asked[0]]
         if band is None:
             return list(found)
-        at = self.shape.sides[there].index(edge)
+        at = self.tree.around[there].index(edge)
         mine = asked[1]
         return [
             (key, weight)
@@ -102,7 +102,7 @@ class PlainGraph:
     def _towards(self, node: int, edge: int) -> dict[int, list[tuple[Key, int]]]:
         """The vertices of a node by their key on an edge, with their weights towards it."""
         if (node, edge) not in self._known:
-            at = self.shape.sides[node].index(edge)
+            at = self.tree.around[node].index(edge)
             found: dict[int, list[tuple[Key, int]]] = defaultdict(list)
             for key, rows in self.rows[node].items():
                 found[key[at][0]].append((key, len(rows) * self._met(node, key, but=edge)))
@@ -111,7 +111,7 @@ class PlainGraph:
 
     def rows_of(self, node: int, row: int, key: Key, number: int) -> list[int]:
         """A join result: a row of a node, and of every other node what a number stands for."""
-        found = [0] * self.shape.nodes
+        found = [0] * self.tree.nodes
         found[node] = row
         self._descend(node, None, key, number, found)
         return found
@@ -119,11 +119,11 @@ class PlainGraph:
     def _descend(
         self, node: int, came: int | None, key: Key, number: int, found: list[int]
     ) -> None:
-        for n, edge in enumerate(self.shape.sides[node]):
+        for n, edge in enumerate(self.tree.around[node]):
             if edge == came:
                 continue
             number, rest = divmod(number, self.across(node, edge, key[n]))
-            there = self.shape.across(node, edge)
+            there = self.tree.across(node, edge)
             vertex, weight, rest = _fallen(self._meeting(node, edge, key[n]), rest)
             rows = self.rows[there][vertex]
             slot, rest = divmod(rest, weight // len(rows))
@@ -132,7 +132,7 @@ class PlainGraph:
 
     def draw(self, numbers: list[int]) -> Any:
         """The join results with some numbers below the size."""
-        root = self.shape.root
+        root = self.tree.root
         vertices = [
             (key, len(rows) * self._met(root, key)) for key, rows in self.rows[root].items()
         ]
@@ -142,7 +142,7 @@ class PlainGraph:
             rows = self.rows[root][key]
             slot, rest = divmod(rest, weight // len(rows))
             found.append(self.rows_of(root, rows[slot], key, rest))
-        return np.array(found, dtype=np.int32).reshape(len(numbers), self.shape.nodes)
+        return np.array(found, dtype=np.int32).reshape(len(numbers), self.tree.nodes)
 
 
 def _fallen(weighted: list[tuple[Key, int]], number: int) -> tuple[Key, int, int]:

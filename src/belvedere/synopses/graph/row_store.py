@@ -19,7 +19,7 @@ from belvedere.kernels.hashes.interning import grown
 from belvedere.kernels.join_graph.chains import RowIndex
 from belvedere.memory import kinds
 from belvedere.synopses.graph.batch_buffer import gathered, joined
-from belvedere.synopses.plan.value_codes import hashed
+from belvedere.synopses.plan.value_codes import row_hashes
 
 NO_SUCH_ROW = "NO_SUCH_ROW"
 _CHUNK = 1 << 19
@@ -203,7 +203,7 @@ class Store:
 
     def hashes(self, rows: pa.Table) -> Any:
         """A hash of each row's values."""
-        return hashed(rows, self.types)
+        return row_hashes(rows, self.types)
 
     def take(self, ids: Any, columns: list[str] | None = None) -> pa.Table:
         """Some rows by number, in the order asked for."""

@@ -19,7 +19,7 @@ from belvedere.kernels.join_graph.groups import Groups
 from belvedere.kernels.join_graph.orders import Orders
 from belvedere.kernels.join_graph.segments import Segments
 from belvedere.kernels.join_graph.weights import MOST, distinct, product, sum_of_products
-from belvedere.synopses.plan.tree_shape import Shape
+from belvedere.synopses.plan.query_tree import QueryTree
 
 Parts = list[tuple[Any, Any]]
 """For each edge of a node: the number of each row's key, and its value in the band if there is one."""
@@ -93,13 +93,13 @@ class Node:
 class Graph:
     """Weights up to 2^62; `OverflowError` tells that `PlainGraph` must take over."""
 
-    def __init__(self, shape: Shape) -> None:
-        self.shape = shape
+    def __init__(self, tree: QueryTree) -> None:
+        self.tree = tree
         self.size = 0
         """The number of join results."""
-        widths = [sum(2 if shape.edges[e].band else 1 for e in edges) or 1 for edges in shape.sides]
+        widths = [sum(2 if tree.edges[e].band else 1 for e in edges) or 1 for edges in tree.around]
         self.nodes = [Node(width) for width in widths]
-        for number, edge in enumerate(shape.edges):
+        for number, edge in enumerate(tree.edges):
             ends = [
                 self._end(edge.left, number, left=True),
                 self._end(edge.right, number, left=False),
@@ -109,12 +109,12 @@ class Graph:
         """The root's vertices with the weight of everything, once something is drawn from it."""
 
     def _end(self, node: int, edge: int, *, left: bool) -> Side:
-        band = self.shape.edges[edge].band
+        band = self.tree.edges[edge].band
         held: Groups | Orders = (
             Groups() if band is None else Orders(band.low, band.high, left=left, kind=band.kind)
         )
         side = Side(node, edge, held)
-        if band is not None and (len(self.shape.sides[node]) > 1 or node == self.shape.root):
+        if band is not None and (len(self.tree.around[node]) > 1 or node == self.tree.root):
             side.cached = np.zeros(64, dtype=np.int64)
         self.nodes[node].sides.append(side)
         return side
@@ -195,7 +195,7 @@ class Graph:
                 at += 2
             if side.cached is not None:
                 side.cached = grown(side.cached, size)
-        if node == self.shape.root and self.everything is not None:
+        if node == self.tree.root and self.everything is not None:
             self.everything.enroll(new, np.zeros(len(new), dtype=np.int32), size)
 
     def add(self, node: int, rows: Any, weighed: Weighed) -> None:
@@ -219,13 +219,13 @@ class Graph:
         for n, side in enumerate(here.sides):
             others = [w for m, w in enumerate(batch.met) if m != n]
             self._turn(side, batch.vs, reduce(product, others, times))
-        if node == self.shape.root and self.everything is not None:
+        if node == self.tree.root and self.everything is not None:
             self.everything.apply(batch.vs, product(batch.each, times))
 
     def _turn(self, side: Side, vs: Any, changes: Any) -> None:
         """Weights towards an edge change; across it, what depends on them does."""
         there, far = self.nodes[side.other.node], side.other
-        quiet = len(there.sides) == 1 and (far.node != self.shape.root or self.everything is None)
+        quiet = len(there.sides) == 1 and (far.node != self.tree.root or self.everything is None)
         if isinstance(side.held, Groups):
             keys, moved = side.held.apply(vs, changes)
             if quiet and far.cached is None:
@@ -253,12 +253,12 @@ class Graph:
         for n, side in enumerate(onward):
             others = [w for m, w in enumerate(met) if m != n]
             self._turn(side, vs, reduce(product, others, changes))
-        if came.node == self.shape.root and self.everything is not None:
+        if came.node == self.tree.root and self.everything is not None:
             self.everything.apply(vs, reduce(product, met, changes))
 
     def rows_of(self, node: int, rows: Any, vids: Any, numbers: Any) -> Any:
         """Join results: rows of a node, and of every other node what numbers stand for."""
-        found = np.empty((len(rows), self.shape.nodes), dtype=np.int32)
+        found = np.empty((len(rows), self.tree.nodes), dtype=np.int32)
         found[:, node] = rows
         self._descend(node, None, vids, numbers, found)
         return found
@@ -281,14 +281,14 @@ class Graph:
         if self.everything is None:
             self._weigh_everything()
         assert self.everything is not None
-        root = self.nodes[self.shape.root]
+        root = self.nodes[self.tree.root]
         vs, rest = self.everything.pick(np.zeros(len(numbers), dtype=np.int32), numbers)
         each = self.everything.weight[self.everything.place[vs]] // root.rows.count[vs]
         rows = root.rows.arena[root.rows.start[vs] + rest // each]
-        return self.rows_of(self.shape.root, rows, vs, rest % each)
+        return self.rows_of(self.tree.root, rows, vs, rest % each)
 
     def _weigh_everything(self) -> None:
-        root = self.nodes[self.shape.root]
+        root = self.nodes[self.tree.root]
         vs = np.arange(root.names.size, dtype=np.int32)
         self.everything = Groups()
         self.everything.reserve_keys(1)

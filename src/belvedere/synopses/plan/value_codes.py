@@ -1,8 +1,10 @@
-"""Values as 64-bit codes: equal codes for equal values, and in ranges codes in the values' order.
+"""Values as 64-bit codes: equal values have equal codes, and in bands codes are in the values' order.
 
-whole numbers, decimals of up to 18 digits, dates, times   themselves, at one scale for both sides
-doubles                                                    their bits; in ranges themselves
-text, bytes, longer decimals                               two words: of text a hash of 128 bits
+integers, decimals of up to 18 digits, dates, times   themselves, at one scale for both sides
+doubles                                               their bits; in bands themselves
+text, bytes, longer decimals                          two words; of text a hash of 128 bits
+
+NULL slots hold arbitrary codes.
 """
 
 from __future__ import annotations
@@ -19,43 +21,43 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.joins.linear import DAY, Interval
+from belvedere.joins.linear import DAY, LinearRange
 from belvedere.kernels.hashes.hashing import fold, hash_bytes
 from belvedere.memory import kinds
-from belvedere.synopses.plan.tree_shape import Band
+from belvedere.synopses.plan.query_tree import Band
 
 SHORT = 18
 _FAR = 1 << 62
 
 
 @dataclass(frozen=True)
-class Family:
-    """How values that are compared become codes."""
+class EqualityCode:
+    """How values that `=` compares become codes."""
 
     name: str
     scale: int = 0
 
     @property
     def words(self) -> int:
-        """How many codes a value has."""
+        """The number of codes of a value."""
         return 2 if self.name in ("text", "long") else 1
 
 
-def family(one: str, other: str) -> Family:
-    """How values of two types are compared for equality."""
+def equality_code(one: str, other: str) -> EqualityCode:
+    """The code in which values of two types are compared."""
     if one == other and one in ("date", "timestamp", "timestamp_ntz", "boolean"):
-        return Family(one)
+        return EqualityCode(one)
     if {one, other} <= {"string", "binary"} and one == other:
-        return Family("text")
+        return EqualityCode("text")
     numbers = [k for k in (one, other) if _is_number(k)]
     if len(numbers) == 2:
         if {"float", "double"} & {one, other}:
-            return Family("double")
+            return EqualityCode("double")
         scale = max(kinds.digits(k)[1] for k in numbers)
         whole = max(kinds.digits(k)[0] - kinds.digits(k)[1] for k in numbers)
         # A bigint has 19 digits at most; as itself it always fits.
         fits = whole + scale <= SHORT or (scale == 0 and all(map(kinds.is_integer, numbers)))
-        return Family("exact" if fits else "long", scale)
+        return EqualityCode("exact" if fits else "long", scale)
     raise Invalid(
         f"{one} and {other} are not compared",
         hint="cast one of them in a view, or join columns of one type",
@@ -67,10 +69,10 @@ def _is_number(kind: str) -> bool:
     return kinds.is_integer(kind) or kinds.is_decimal(kind) or kind in ("float", "double")
 
 
-def codes(data: pa.ChunkedArray, kind: str, how: Family) -> list[Any]:
-    """The codes of a column, one array per word; what stands for NULL is of no matter."""
+def codes(data: pa.ChunkedArray, kind: str, code: EqualityCode) -> list[Any]:
+    """The codes of a column, one array per word."""
     array = one_array(data)
-    match how.name:
+    match code.name:
         case "text":
             return list(hash_bytes(array))
         case "double":
@@ -80,14 +82,14 @@ def codes(data: pa.ChunkedArray, kind: str, how: Family) -> list[Any]:
             return [np.where(np.isnan(number), np.nan, number).view(np.int64)]
         case "long":
             wide = pc.fill_null(
-                pc.cast(pc.cast(array, _widest(kind)), pa.decimal128(38, how.scale)), 0
+                pc.cast(pc.cast(array, _widest(kind)), pa.decimal128(38, code.scale)), 0
             )
             words = np.frombuffer(wide.buffers()[1], dtype=np.int64)[2 * wide.offset :]
             return [words[0 : 2 * len(wide) : 2].copy(), words[1 : 2 * len(wide) : 2].copy()]
         case _:
-            found = whole(array, kind)
-            more = how.scale - _scale(kind) if how.name == "exact" else 0
-            return [found * 10**more if more else found]
+            numbers = integers(array, kind)
+            more = code.scale - _scale(kind) if code.name == "exact" else 0
+            return [numbers * 10**more if more else numbers]
 
 
 def _widest(kind: str) -> pa.DataType:
@@ -104,8 +106,8 @@ def _is_decimal(kind: str) -> bool:
     return kinds.is_decimal(kind)
 
 
-def whole(array: pa.Array, kind: str) -> Any:
-    """Values as whole numbers: decimals times ten to their scale, dates in days, times in microseconds."""
+def integers(array: pa.Array, kind: str) -> Any:
+    """Values as integers: decimals times ten to their scale, dates in days, times in microseconds."""
     if not len(array):
         return np.empty(0, dtype=np.int64)
     start, end = array.offset, array.offset + len(array)
@@ -114,7 +116,6 @@ def whole(array: pa.Array, kind: str) -> Any:
         return np.frombuffer(data, dtype=np.int64)[2 * start : 2 * end : 2].copy()
     if kind == "boolean":
         return pc.cast(pc.fill_null(array, False), pa.int64()).to_numpy(zero_copy_only=False)
-    # What lies under a NULL is some number, which nothing looks at.
     return np.frombuffer(data, dtype=_WIDTH.get(kind, "int64"))[start:end].astype(np.int64)
 
 
@@ -142,31 +143,31 @@ def validity(array: pa.Array) -> Any:
     return np.unpackbits(bits, bitorder="little")[skip : skip + len(array)].view(bool)
 
 
-def hashed(rows: pa.Table, types: Mapping[str, str]) -> Any:
+def row_hashes(rows: pa.Table, types: Mapping[str, str]) -> Any:
     """A hash of each row's values."""
     count = rows.num_rows
-    found = np.zeros(count, dtype=np.uint64)
+    hashes = np.zeros(count, dtype=np.uint64)
     for name, kind in types.items():
         array = one_array(rows[name])
         bitmap = np.frombuffer(array.buffers()[0], np.uint8) if array.null_count else _NO_NULLS
         for words, first, step in _words(array, kind):
-            fold(found, words, first, step, count, bitmap, array.offset)
-    return found
+            fold(hashes, words, first, step, count, bitmap, array.offset)
+    return hashes
 
 
 def _words(array: pa.Array, kind: str) -> list[tuple[Any, int, int]]:
-    """A column's words for a hash: where they are in memory, the first, and how far it is to the next."""
+    """The words of a column that a hash folds: their memory, the first, and the step to the next."""
     width = _WIDTH.get(kind)
     if width is None and not _is_decimal(kind):
-        how = Family(
+        code = EqualityCode(
             "double" if kind in ("float", "double") else "text" if kind in _TEXTS else "exact"
         )
-        return [(words, 0, 1) for words in codes(array, kind, how)]
-    held = np.frombuffer(array.buffers()[1], width or "int64") if len(array) else _NO_WORDS
+        return [(words, 0, 1) for words in codes(array, kind, code)]
+    memory = np.frombuffer(array.buffers()[1], width or "int64") if len(array) else _NO_WORDS
     if width is not None:
-        return [(held, array.offset, 1)]
+        return [(memory, array.offset, 1)]
     long = kinds.digits(kind)[0] > SHORT
-    return [(held, 2 * array.offset + n, 2) for n in range(2 if long else 1)]
+    return [(memory, 2 * array.offset + n, 2) for n in range(2 if long else 1)]
 
 
 _TEXTS = ("string", "binary")
@@ -175,60 +176,60 @@ _NO_WORDS = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Measure:
-    """How one side's column becomes a number of a band: times a factor, whole or not."""
+class BandCode:
+    """How the column of one side of a band becomes a number: times a factor, exactly or as a double."""
 
     factor: Fraction
     exact: bool
 
     def numbers(self, data: pa.ChunkedArray, kind: str) -> Any:
-        """The numbers of a column; NULLs are of no matter."""
+        """The numbers of a column."""
         array = one_array(data)
         if self.exact:
-            found = whole(pc.fill_null(array, 0) if array.null_count else array, kind)
+            exact = integers(pc.fill_null(array, 0) if array.null_count else array, kind)
             factor = int(self.factor)
             if (
-                len(found)
-                and max(abs(int(found.min())), abs(int(found.max()))) * abs(factor) >= _FAR
+                len(exact)
+                and max(abs(int(exact.min())), abs(int(exact.max()))) * abs(factor) >= _FAR
             ):
                 raise Unsupported("a range over numbers beyond 2^62", reason="RANGE")
-            return found * factor
-        number = pc.fill_null(pc.cast(array, pa.float64(), safe=False), 0.0).to_numpy(False)
-        found = number * float(self.factor)
-        if not np.isfinite(found).all():
+            return exact * factor
+        doubles = pc.fill_null(pc.cast(array, pa.float64(), safe=False), 0.0).to_numpy(False)
+        scaled = doubles * float(self.factor)
+        if not np.isfinite(scaled).all():
             raise Unsupported(
                 "a range over numbers that are not finite",
                 hint="filter NaN and infinity out in the query",
                 reason="RANGE",
             )
-        return found
+        return scaled
 
 
-def measured(one: str, other: str, found: Interval) -> tuple[Measure, Measure, Band] | None:
-    """x + b·y within bounds as p - q within a band; None for types without such numbers."""
-    bounds, is_open = (found.low, found.high), (found.low_open, found.high_open)
+def band_codes(one: str, other: str, r: LinearRange) -> tuple[BandCode, BandCode, Band] | None:
+    """x + b·y within bounds as p - q within a band; None if columns of these types have no such numbers."""
+    bounds, is_open = (r.low, r.high), (r.low_open, r.high_open)
     if one in _TIMES or other in _TIMES:
-        unit = _clock(one, found) if one == other and found.b == -1 else None
+        unit = _time_unit(one, r) if one == other and r.b == -1 else None
         if unit is None:
             return None
         return (
-            Measure(Fraction(1), True),
-            Measure(Fraction(1), True),
+            BandCode(Fraction(1), True),
+            BandCode(Fraction(1), True),
             _whole_band(unit, bounds, is_open),
         )
-    if found.timed or not (_is_number(one) and _is_number(other)):
+    if r.in_time or not (_is_number(one) and _is_number(other)):
         return None
     if {"float", "double"} & {one, other}:
-        return Measure(Fraction(1), False), Measure(-found.b, False), _float_band(bounds, is_open)
-    if found.double or any(
+        return BandCode(Fraction(1), False), BandCode(-r.b, False), _float_band(bounds, is_open)
+    if r.as_doubles or any(
         kinds.is_decimal(k) and kinds.digits(k)[0] > SHORT for k in (one, other)
     ):
         return None
-    x, y = Fraction(1, 10 ** _scale(one)), -found.b / 10 ** _scale(other)
+    x, y = Fraction(1, 10 ** _scale(one)), -r.b / 10 ** _scale(other)
     least = math.lcm(x.denominator, y.denominator)
     return (
-        Measure(x * least, True),
-        Measure(y * least, True),
+        BandCode(x * least, True),
+        BandCode(y * least, True),
         _whole_band(Fraction(least), bounds, is_open),
     )
 
@@ -236,18 +237,18 @@ def measured(one: str, other: str, found: Interval) -> tuple[Measure, Measure, B
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
-def _clock(kind: str, found: Interval) -> Fraction | None:
-    """What one unit of a range of times is in the codes of its columns; None if it is not a band of them."""
-    if not any((found.low, found.high)):
+def _time_unit(kind: str, r: LinearRange) -> Fraction | None:
+    """One unit of a range of times in the codes of its columns; None if the range is no band of codes."""
+    if not any((r.low, r.high)):
         return Fraction(1)
     if kind == "date":
-        # A date and hours are a timestamp, which is compared at midnight of some zone.
-        days = not found.timed or all((b or 0) % DAY == 0 for b in (found.low, found.high))
-        return Fraction(1, DAY if found.timed else 1) if days else None
-    if kind == "timestamp" and not (found.apart and found.longest < DAY):
-        # Days, and differences, are counted by the clock of the session's zone, which may be set forward.
+        # A date plus hours is a timestamp, which Spark compares in the session's time zone.
+        days = not r.in_time or all((b or 0) % DAY == 0 for b in (r.low, r.high))
+        return Fraction(1, DAY if r.in_time else 1) if days else None
+    if kind == "timestamp" and not (r.two_sided and r.longest < DAY):
+        # Spark counts days and differences in the session's time zone, whose offset changes.
         return None
-    return Fraction(1) if found.timed else None
+    return Fraction(1) if r.in_time else None
 
 
 def _whole_band(

@@ -24,7 +24,7 @@ from belvedere.memory import kinds
 from belvedere.sql.names import quote
 from belvedere.synopses.estimate import estimates
 from belvedere.synopses.estimate.values import true, value
-from belvedere.synopses.plan.query_tree import Plan
+from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
 from belvedere.synopses.sample.reservoir import Kind
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _MORE = 1.3
 class Drawn:
     """A sample that was drawn at once: rows under the plan's names, and the size of the join."""
 
-    plan: Plan
+    plan: SynopsisPlan
     kind: Kind
     rows: pa.Table
     size: int
@@ -49,9 +49,9 @@ class Drawn:
 
     def passing(self) -> Any:
         """Which rows pass the filters after the tree."""
-        if not self.plan.after:
+        if not self.plan.sample_filters:
             return np.ones(self.rows.num_rows, dtype=bool)
-        return true(every(self.plan.after), self.rows, self.plan.region.types)
+        return true(every(self.plan.sample_filters), self.rows, self.plan.block.types)
 
     def slots(self) -> Any:
         """The places of the rows that are shown."""
@@ -60,13 +60,13 @@ class Drawn:
 
     def arrow(self) -> pa.Table:
         """The sample's rows as the query shows them."""
-        rows, types = self.rows.take(pa.array(self.slots())), self.plan.region.types
-        return pa.table({n: value(s, rows, types).data for n, s in self.plan.region.outputs})
+        rows, types = self.rows.take(pa.array(self.slots())), self.plan.block.types
+        return pa.table({n: value(s, rows, types).data for n, s in self.plan.block.outputs})
 
     @property
     def join_size(self) -> Any:
         """How many rows the join has."""
-        return estimates.size(self._population()) if self.plan.after else self.size
+        return estimates.size(self._population()) if self.plan.sample_filters else self.size
 
     def estimate(
         self,
@@ -96,22 +96,24 @@ class Drawn:
         )
 
     def _population(self) -> estimates.Population:
-        region = self.plan.region
+        block = self.plan.block
         return estimates.Population(
-            self.rows, region.types, dict(region.outputs), self.passing(), self.size,
+            self.rows, block.types, dict(block.outputs), self.passing(), self.size,
             self.kind.replacement,
         )  # fmt: skip
 
 
-def can_draw(plan: Plan) -> bool:
+def can_draw(plan: SynopsisPlan) -> bool:
     """Whether Spark can draw from a tree: equalities only."""
-    return all(edge.band is None for edge in plan.shape.edges)
+    return all(edge.band is None for edge in plan.tree.edges)
 
 
-def draw(work: Workspace, tables: Mapping[str, str], plan: Plan, kind: Kind, seed: int) -> Drawn:
+def draw(
+    work: Workspace, tables: Mapping[str, str], plan: SynopsisPlan, kind: Kind, seed: int
+) -> Drawn:
     """A sample of a plan that collapses nothing; `tables` are the names its tables have in SQL."""
     random = np.random.default_rng(seed)
-    tree = _Tree(work, [tables[p.table] for p in plan.region.positions], plan)
+    tree = _Tree(work, [tables[p.table] for p in plan.block.positions], plan)
     size = tree.weigh()
     wanted = _wanted(kind, size, random)
     drawn = Drawn(plan, kind, tree.rows([]), size, seed)
@@ -230,10 +232,10 @@ class _Tree:
     """
 
     def __init__(
-        self, work: Workspace, tables: Sequence[str], plan: Plan, came: int | None = None
+        self, work: Workspace, tables: Sequence[str], plan: SynopsisPlan, came: int | None = None
     ) -> None:
         self.work, self.tables, self.plan = work, tables, plan
-        self.root = plan.shape.root if came is None else came
+        self.root = plan.tree.root if came is None else came
         self.narrow = came is not None
         self.views: dict[int, str] = {}
         self.parts: list[tuple[int, int]] = []
@@ -248,20 +250,20 @@ class _Tree:
         return sum(total for _, total in self.parts)
 
     def _children(self, node: int, came: int | None) -> list[int]:
-        return [e for e in self.plan.shape.sides[node] if e != came]
+        return [e for e in self.plan.tree.around[node] if e != came]
 
     def _base(self, node: int, came: int | None, above: str | None) -> str:
         """The rows of a node, as SQL: filtered, and narrowed to what the rows above it meet."""
         number = self.plan.roots[node]
-        fields = self.plan.region.positions[number].fields
+        fields = self.plan.block.positions[number].fields
         columns = ", ".join(f"{quote(f.source)} AS {quote(f.name)}" for f in fields)
         sql = f"SELECT {columns} FROM {quote(self.tables[number])}"
-        chosen = self.plan.filters[number]
+        chosen = self.plan.block.positions[number].filter
         if chosen is not None:
             part = condition(chosen.expr).sql(dialect="spark")
             sql = f"SELECT * FROM ({sql}) AS t WHERE {part}"
         if above is not None and came is not None:
-            theirs = self._keys(came, self.plan.shape.across(node, came))
+            theirs = self._keys(came, self.plan.tree.across(node, came))
             keys = ", ".join(f"{k} AS __k{n}" for n, k in enumerate(theirs))
             on = " AND ".join(f"{k} = __k{n}" for n, k in enumerate(self._keys(came, node)))
             sql = (
@@ -278,7 +280,7 @@ class _Tree:
             sql = f"SELECT * FROM {quote(mine)}"
         met = []
         for edge in self._children(node, came):
-            there = self.plan.shape.across(node, edge)
+            there = self.plan.tree.across(node, edge)
             self._weighed(there, edge, mine)
             own, other = self._keys(edge, node), self._keys(edge, there)
             keys = ", ".join(f"{k} AS __k{n}" for n, k in enumerate(other))
@@ -298,13 +300,13 @@ class _Tree:
         self.views[node] = self.work.register(f"node_{node}", self.work.keep(frame))
 
     def _keys(self, edge: int, node: int) -> list[str]:
-        meeting, e = self.plan.meetings[edge], self.plan.shape.edges[edge]
+        terms, e = self.plan.edge_terms[edge], self.plan.tree.edges[edge]
         end = 0 if e.left == node else 1
-        return [pair[end].scalar.sql() for pair in meeting.equal]
+        return [pair[end].scalar.sql() for pair in terms.equal]
 
     def rows(self, numbers: list[int]) -> pa.Table:
         """The join results with some numbers, under the plan's names."""
-        root, types = self.root, self.plan.region.types
+        root, types = self.root, self.plan.block.types
         schema = pa.schema([(name, kinds.arrow(kind)) for name, kind in types.items()])
         if not numbers:
             return schema.empty_table()
@@ -320,11 +322,11 @@ class _Tree:
 
     def _below(self, node: int, came: int | None, found: pa.Table) -> dict[str, Any]:
         """The columns of a node's picked rows, and those of all nodes below it."""
-        position = self.plan.region.positions[self.plan.roots[node]]
+        position = self.plan.block.positions[self.plan.roots[node]]
         columns = {f.name: found[f.name] for f in position.fields}
         rests = [int(r) for r in found["__rest"].to_pylist()]
         for edge in self._children(node, came):
-            there = self.plan.shape.across(node, edge)
+            there = self.plan.tree.across(node, edge)
             met = [int(m) for m in found[f"__met_{edge}"].to_pylist()]
             asked: dict[str, Any] = {
                 f"__k{n}": found[f"__own_{edge}_{n}"] for n in range(len(self._keys(edge, node)))

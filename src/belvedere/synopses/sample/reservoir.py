@@ -84,7 +84,7 @@ def entries(graph: AnyGraph, node: int, rows: Any, weighed: Any, chosen: tuple[A
     found = [
         graph.rows_of(node, int(rows[i]), weighed.keys[i], r) for i, r in zip(at, rest, strict=True)
     ]
-    return np.array(found, dtype=np.int32).reshape(len(found), graph.shape.nodes)
+    return np.array(found, dtype=np.int32).reshape(len(found), graph.tree.nodes)
 
 
 class _Slots:

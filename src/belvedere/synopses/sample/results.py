@@ -54,7 +54,7 @@ class Results:
             self._gather_few(table, self._keeper.store(table).shaped(inserts))
             return
         self.keeper.change(table, deletes, inserts)
-        if self._keeper.plan.after:
+        if self._keeper.plan.sample_filters:
             self._top_up()
 
     def _gather_few(self, table: str, rows: pa.Table) -> None:
@@ -72,15 +72,15 @@ class Results:
     def arrow(self) -> pa.Table:
         """The sample's rows as the query shows them."""
         rows = self.gather(self.slots())
-        types = self.keeper.plan.region.types
-        outputs = self.keeper.plan.region.outputs
+        types = self.keeper.plan.block.types
+        outputs = self.keeper.plan.block.outputs
         return pa.table({name: value(scalar, rows, types).data for name, scalar in outputs})
 
     def slots(self) -> Any:
         """The results of the sample: those that pass, and no more than were asked for."""
         sample = self.keeper.sample
         held = sample.slots[: sample.filled]
-        if not self.keeper.plan.after:
+        if not self.keeper.plan.sample_filters:
             return held
         passing = np.flatnonzero(self.passing())
         wanted = self.keeper.kind.rows
@@ -96,15 +96,15 @@ class Results:
         """Which results in the reservoir pass the filters after the graph."""
         if self._passing is None:
             sample = self.keeper.sample
-            predicate = every(self.keeper.plan.after)
+            predicate = every(self.keeper.plan.sample_filters)
             rows = self.gather(sample.slots[: sample.filled], predicate.columns)
-            self._passing = true(predicate, rows, self.keeper.plan.region.types)
+            self._passing = true(predicate, rows, self.keeper.plan.block.types)
         return self._passing
 
     def gather(self, results: Any, columns: frozenset[str] | None = None) -> pa.Table:
         """Join results as rows under the plan's names of their columns."""
         at: dict[int, Any] = {}
-        for node in range(self.keeper.plan.shape.nodes):
+        for node in range(self.keeper.plan.tree.nodes):
             at |= self.keeper.rows_at(node, results[:, node])
         return self.keeper.gather(at, columns)
 
@@ -129,7 +129,7 @@ class Results:
     @property
     def join_size(self) -> Any:
         """How many rows the join has: exact, or an estimate where filters come after the graph."""
-        if not self.keeper.plan.after:
+        if not self.keeper.plan.sample_filters:
             return self.keeper.size
         return estimates.size(self._population())
 
@@ -156,12 +156,16 @@ class Results:
         return key_counts(self.keeper, column)
 
     def _population(self) -> estimates.Population:
-        sample, region = self.keeper.sample, self.keeper.plan.region
-        passing = self.passing() if self.keeper.plan.after else np.ones(sample.filled, dtype=bool)
+        sample, block = self.keeper.sample, self.keeper.plan.block
+        passing = (
+            self.passing()
+            if self.keeper.plan.sample_filters
+            else np.ones(sample.filled, dtype=bool)
+        )
         return estimates.Population(
             self.gather(sample.slots[: sample.filled]),
-            region.types,
-            dict(region.outputs),
+            block.types,
+            dict(block.outputs),
             passing,
             self.keeper.size,
             self.keeper.kind.replacement,

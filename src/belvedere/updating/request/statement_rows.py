@@ -10,7 +10,7 @@ from sqlglot import exp
 from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.names import quote
 from belvedere.sql.parse import parse_statements
-from belvedere.sql.statements.views import WriteKind
+from belvedere.sql.statements.spark import WriteKind
 from belvedere.updating.request.view_updates import Update
 
 if TYPE_CHECKING:

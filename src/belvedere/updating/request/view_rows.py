@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from belvedere.joins.normal_form import Shape
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.memory import kinds
 from belvedere.updating.side_effects.in_memory import NewRow, Signature, beyond, tagged, told
 from belvedere.updating.summary.base_tables import Base
@@ -26,9 +26,9 @@ Hidden = tuple[str, int, str]
 """A value that a view row does not tell: ("class", its number, "") or ("place", position, column)."""
 
 
-def shown_columns(shape: Shape) -> list[tuple[str, str]]:
+def shown_columns(shape: JoinBlock) -> list[tuple[str, str]]:
     """The view's columns with their types."""
-    return [(name, shape.positions[p].types[c]) for name, (p, c) in shape.outputs]
+    return [(name, shape.positions[p].types[c]) for name, (p, c) in shape.column_outputs]
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class ViewRow:
 
     values: Mapping[str, Value]
 
-    def told_of(self, shape: Shape, p: int) -> dict[str, Value]:
+    def told_of(self, shape: JoinBlock, p: int) -> dict[str, Value]:
         """What it says of the columns of a position."""
-        names = {c: shape.shown.get((p, c)) for c, _ in shape.positions[p].columns}
+        names = {c: shape.output_of.get((p, c)) for c, _ in shape.positions[p].columns}
         return {c: self.values[name] for c, name in names.items() if name is not None}
 
     def text(self) -> str:
@@ -91,7 +91,7 @@ class Coder:
 
     def signature(self, row: ViewRow) -> Signature:
         """What tells a view row from others."""
-        names = {place: name for name, place in reversed(self.shape.outputs)}
+        names = {place: name for name, place in reversed(self.shape.column_outputs)}
         codes = [
             self.code(
                 self.shape.positions[p].table, c, normal(row.values[names[p, c]], self._kind(p, c))
@@ -105,7 +105,7 @@ class Coder:
         if self._source is None:
             return 0
         table = self.shape.positions[p].table
-        told_of = {c: known.get(c) for c in self.base.held[table] if (p, c) in self.shape.shown}
+        told_of = {c: known.get(c) for c in self.base.held[table] if (p, c) in self.shape.output_of}
         content = tuple(known.get(c) for c in beyond(self.base, p))
         stored = self._source.where(
             table, {c: plain(v, self._kind(p, c)) for c, v in told_of.items()}
@@ -135,7 +135,7 @@ class Coder:
         """What the view uses of a position and does not show."""
         found: list[Hidden] = []
         for c, _ in self.shape.positions[p].columns:
-            if (p, c) not in self.shape.shown:
+            if (p, c) not in self.shape.output_of:
                 k = self.shape.class_of.get((p, c))
                 found.append(("place", p, c) if k is None else ("class", k, ""))
         return list(dict.fromkeys(found))

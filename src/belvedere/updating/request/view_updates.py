@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from belvedere.errors import Invalid
-from belvedere.joins.normal_form import Place, Shape
+from belvedere.joins.normal_form import ColumnRef, JoinBlock
 from belvedere.memory import kinds
 from belvedere.updating.request.view_rows import ViewRow, shown_columns
 
@@ -44,7 +44,7 @@ class Update:
         return found
 
 
-def typed_rows(shape: Shape, rows: Sequence[Mapping[str, Any]]) -> list[ViewRow]:
+def typed_rows(shape: JoinBlock, rows: Sequence[Mapping[str, Any]]) -> list[ViewRow]:
     """Rows with all of the view's columns and values of their types; `Invalid` otherwise."""
     columns = dict(shown_columns(shape))
     typed = [_typed(columns, row) for row in rows]
@@ -53,10 +53,10 @@ def typed_rows(shape: Shape, rows: Sequence[Mapping[str, Any]]) -> list[ViewRow]
     return [ViewRow(row) for row in typed]
 
 
-def _agreeing(shape: Shape, row: Mapping[str, Any]) -> None:
+def _agreeing(shape: JoinBlock, row: Mapping[str, Any]) -> None:
     """Columns of the view that show one column of a table have one value."""
-    first: dict[Place, str] = {}
-    for name, place in shape.outputs:
+    first: dict[ColumnRef, str] = {}
+    for name, place in shape.column_outputs:
         other = first.setdefault(place, name)
         if row[other] != row[name]:
             raise Invalid(

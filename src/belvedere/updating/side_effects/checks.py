@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from belvedere.errors import Invalid
-from belvedere.joins.join_trees import Keys, Tree
+from belvedere.joins.equijoin_tree import EquijoinTree, Keys
 from belvedere.listing import table as listed
 from belvedere.updating.request.cancel_unchanged import Asked, without_staying
 from belvedere.updating.request.fillings import Order
@@ -276,7 +276,7 @@ class Checker:
 
     def _view_row(self, coder: Coder, state: State, embedding: Sequence[int]) -> dict[str, Any]:
         shape = self.filter.shape
-        names = {place: n for n, place in reversed(shape.outputs)}
+        names = {place: n for n, place in reversed(shape.column_outputs)}
         shown = {}
         for p, c in told(self.filter.base):
             table = shape.positions[p].table
@@ -336,13 +336,13 @@ def _becomes_another(row: ViewRow) -> Invalid:
     )
 
 
-def decided_by_schema(tree: Tree, keys: Keys, new: Sequence[int]) -> bool:
+def decided_by_schema(tree: EquijoinTree, keys: Keys, new: Sequence[int]) -> bool:
     """Whether new rows only refer to existing ones by key: then they make one view row.
 
     From every position with a new row, every join leads to a key, so that each choice is the only
     one. A table that is listed twice would have its new row in two places.
     """
-    shape = tree.shape
+    shape = tree.block
     for p in new:
         if len(shape.at(shape.positions[p].table)) > 1:
             return False

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from belvedere.errors import BelvedereError
-from belvedere.joins.normal_form import Place
+from belvedere.joins.normal_form import ColumnRef
 from belvedere.updating.summary.base_tables import Base, Row
 from belvedere.updating.summary.domains import NULL
 
@@ -75,7 +75,7 @@ class State:
         self._partners: dict[tuple[int, int, int], list[int]] = {}
 
     @cached_property
-    def checks(self) -> list[list[Place]]:
+    def checks(self) -> list[list[ColumnRef]]:
         """Join classes that the tree does not imply: checked on whole embeddings."""
         return [list(self.shape.classes[k]) for k in self.tree.dropped]
 
@@ -253,7 +253,7 @@ class State:
         }
         for e, edge in enumerate(self.tree.edges):
             if all(k in by_class for k in edge.classes):
-                best = min((edge.one, edge.other), key=lambda p: -len(wanted.get(p, {})))
+                best = min(edge.ends, key=lambda p: -len(wanted.get(p, {})))
                 return best, self._by_classes(best, e, by_class)
         p = max(range(len(self.shape.positions)), key=lambda p: len(wanted.get(p, {})))
         return p, self._scanned(p, wanted.get(p, {}))
@@ -284,10 +284,10 @@ class State:
         return found + [-1 - i for i in range(len(self.new.get(table, ())))]
 
 
-def told(base: Base) -> tuple[Place, ...]:
+def told(base: Base) -> tuple[ColumnRef, ...]:
     """The held columns that the view shows, in its order."""
     held = {(p, c) for p, at in enumerate(base.shape.positions) for c in base.held[at.table]}
-    found = [place for _, place in base.shape.outputs if place in held]
+    found = [place for _, place in base.shape.column_outputs if place in held]
     return tuple(dict.fromkeys(found))
 
 
@@ -301,7 +301,7 @@ def beyond(base: Base, p: int) -> tuple[str, ...]:
     """The columns of a position that the view shows and that are not held."""
     held = base.held[base.shape.positions[p].table]
     columns = dict.fromkeys(c for c, _ in base.shape.positions[p].columns)
-    return tuple(c for c in columns if c not in held and (p, c) in base.shape.shown)
+    return tuple(c for c in columns if c not in held and (p, c) in base.shape.output_of)
 
 
 def effect(

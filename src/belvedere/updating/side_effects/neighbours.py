@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from belvedere.joins.join_trees import Keys, Tree
-from belvedere.joins.normal_form import Shape
+from belvedere.joins.equijoin_tree import EquijoinTree, Keys
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.memory import kinds
 from belvedere.updating.request.view_rows import ViewRow
 from belvedere.updating.side_effects.in_memory import TooMuch
@@ -50,18 +50,18 @@ class Finder(Protocol):
         """
 
 
-def unseen(shape: Shape, held: Mapping[str, Sequence[str]]) -> list[str]:
+def unseen(shape: JoinBlock, held: Mapping[str, Sequence[str]]) -> list[str]:
     """What a view would have to show for its rows to be found by its own: columns, with tables."""
     return [
         f"{at.table}.{c}"
         for p, at in enumerate(shape.positions)
         for c in held[at.table]
-        if (p, c) not in shape.shown
+        if (p, c) not in shape.output_of
     ]
 
 
 def near(
-    tree: Tree,
+    tree: EquijoinTree,
     held: Mapping[str, tuple[str, ...]],
     keys: Keys,
     finder: Finder,
@@ -80,7 +80,7 @@ def near(
 
 
 def is_there(
-    shape: Shape,
+    shape: JoinBlock,
     p: int,
     held: Mapping[str, tuple[str, ...]],
     finder: Finder,
@@ -93,7 +93,7 @@ def is_there(
 
 
 def _table(
-    shape: Shape, table: str, columns: Sequence[str], told: Sequence[Mapping[str, Any]]
+    shape: JoinBlock, table: str, columns: Sequence[str], told: Sequence[Mapping[str, Any]]
 ) -> pa.Table:
     types = shape.used[table]
     return pa.table(
@@ -114,13 +114,13 @@ def _count(base: Base, table: str, found: Iterable[pa.Table]) -> None:
 class _Walk:
     def __init__(
         self,
-        tree: Tree,
+        tree: EquijoinTree,
         held: Mapping[str, tuple[str, ...]],
         finder: Finder,
         delete: Sequence[ViewRow],
         insert: Sequence[ViewRow],
     ) -> None:
-        self.tree, self.shape, self.held, self.finder = tree, tree.shape, held, finder
+        self.tree, self.shape, self.held, self.finder = tree, tree.block, held, finder
         self.only_inserts = not delete
         self.segments = {t: self._segments(t, [*delete, *insert]) for t in self.shape.tables}
         self.by_table: dict[str, list[pa.Table]] = {t: [] for t in self.shape.tables}

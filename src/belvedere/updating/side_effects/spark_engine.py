@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from belvedere.delta.stamps import Vector
 from belvedere.errors import BelvedereError, Unsupported
-from belvedere.joins.join_trees import Keys, Tree
+from belvedere.joins.equijoin_tree import EquijoinTree, Keys
 from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.table import Table
@@ -74,9 +74,9 @@ def checks_by(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow], bool
     return asked
 
 
-def built_on(lake: ReadableLake, tree: Tree, keys: Keys, vector: Vector) -> Built:
+def built_on(lake: ReadableLake, tree: EquijoinTree, keys: Keys, vector: Vector) -> Built:
     """The summary of a view at some versions of its tables, by jobs of Spark; no rows come here."""
-    tables = {t: lake.table(t) for t in tree.shape.tables}
+    tables = {t: lake.table(t) for t in tree.block.tables}
     with lake.work() as w:  # type: ignore[attr-defined]
 
         def run(_: str, query: exp.Query) -> str:
@@ -86,7 +86,7 @@ def built_on(lake: ReadableLake, tree: Tree, keys: Keys, vector: Vector) -> Buil
         def table(name: str) -> exp.Table:
             return pinned(tables[name], vector[name].version)
 
-        made = Passes(tree, held_columns(tree.shape, keys), keys, table, run).run_all_counted()
+        made = Passes(tree, held_columns(tree.block, keys), keys, table, run).run_all_counted()
         return summary_of(tree, made, lambda name: w.query(f"SELECT * FROM {name}").toArrow())
 
 

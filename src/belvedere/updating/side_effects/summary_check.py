@@ -48,7 +48,7 @@ def estimate_in_tables(held: Held, tabled: Tabled, row: ViewRow, there: Sequence
     """What a summary in tables says of an insertion."""
     tree, columns = held.tree, held_columns(held.shape, held.keys)
     tells = [row.told_of(held.shape, p) for p in range(len(there))]
-    keys = {(p, e): tuple(tells[p][c] for c in tree.columns(p, e)) for p, e in tree.ways}
+    keys = {(p, e): tuple(tells[p][c] for c in tree.columns(p, e)) for p, e in tree.directed_edges}
     known = {at: None if None in key else key for at, key in keys.items()}
     held_of = [columns[at.table] for at in held.shape.positions]
     rows = [tuple(tells[p][c] for c in held_of[p]) if there[p] else None for p in range(len(there))]

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from belvedere.errors import Internal
-from belvedere.joins.join_trees import Tree
-from belvedere.joins.normal_form import Shape
+from belvedere.joins.equijoin_tree import EquijoinTree
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.updating.summary.domains import NULL, Codes, Domain
 
 if TYPE_CHECKING:
@@ -39,14 +39,16 @@ class NotHeld(Internal):
         self.table = table
 
 
-def held_columns(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def held_columns(
+    shape: JoinBlock, keys: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
     """The columns of each table that are held in memory."""
     held = {}
     for table in shape.tables:
         used = tuple(shape.used[table])
         positions = shape.at(table)
         key = keys.get(table)
-        shown = key is not None and all((p, c) in shape.shown for p in positions for c in key)
+        shown = key is not None and all((p, c) in shape.output_of for p in positions for c in key)
         if key is None or not shown:
             held[table] = used
             continue
@@ -93,11 +95,11 @@ class Base:
 
     def __init__(
         self,
-        tree: Tree,
+        tree: EquijoinTree,
         held: Mapping[str, tuple[str, ...]],
         domains: Mapping[tuple[str, str], Domain],
     ) -> None:
-        self.tree, self.shape, self.held = tree, tree.shape, dict(held)
+        self.tree, self.shape, self.held = tree, tree.block, dict(held)
         self.domains: dict[tuple[str, str], Domain] = dict(domains)
         self.tables: dict[str, Rows] = {}
         self.open: frozenset[str] = frozenset()
@@ -137,7 +139,7 @@ class Base:
         """How many keys an edge has."""
         if edge in self.pairs:
             return len(self.pairs[edge])
-        p = self.tree.edges[edge].one
+        p = self.tree.edges[edge].left
         column = self.tree.columns(p, edge)[0]
         return len(self.domains[self.shape.positions[p].table, column])
 

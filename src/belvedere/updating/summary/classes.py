@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from belvedere.joins.join_trees import Tree
+from belvedere.joins.equijoin_tree import EquijoinTree
 from belvedere.updating.summary.base_tables import Base, roomy
 from belvedere.updating.summary.database_graph import MOST, Counts, Graph
 from belvedere.updating.summary.domains import Codes, Domain
@@ -52,7 +52,13 @@ class Names:
     """The numbers of a position's classes: by signature, then the candidates', then later ones."""
 
     def __init__(
-        self, tree: Tree, graph: Graph, p: int, candidates: Codes, shown: Shown | None, rows: Codes
+        self,
+        tree: EquijoinTree,
+        graph: Graph,
+        p: int,
+        candidates: Codes,
+        shown: Shown | None,
+        rows: Codes,
     ) -> None:
         self.position, self.candidates, self.shown = p, np.unique(candidates), shown
         self.children = len(tree.child_edges[p])
@@ -96,7 +102,7 @@ class Names:
         return found
 
 
-def class_bits(tree: Tree, p: int) -> tuple[dict[int, int], dict[int, int]]:
+def class_bits(tree: EquijoinTree, p: int) -> tuple[dict[int, int], dict[int, int]]:
     """The bits of a position's classes: for edges to children with partners, for edges that are complete.
 
     Edges that have no room are without: of them classes tell nothing.
@@ -189,7 +195,7 @@ def _links(base: Base, e: int, by_key: dict[tuple[int, int], Lists], below: int)
     return Lists(below, both // span, both % span, weights)
 
 
-def propagate(tree: Tree, summary: Summary) -> None:
+def propagate(tree: EquijoinTree, summary: Summary) -> None:
     """The means, `est` and `reach` of all classes: Fig. 7 bottom-up, its derivative top-down."""
     sizes = summary.sizes
     whole = [np.maximum(s, 1).astype(float) for s in sizes]

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from belvedere.joins.join_trees import Tree
+from belvedere.joins.equijoin_tree import EquijoinTree
 from belvedere.updating.summary.base_tables import Base, Mask, roomy, with_room
 from belvedere.updating.summary.domains import Codes
 
@@ -163,7 +163,7 @@ class _Passes:
     def tell(self, messages: Messages) -> None:
         """Tell along all edges, both ways."""
         tree, heard = self.tree, messages.heard
-        for p, e in tree.ways:
+        for p, e in tree.directed_edges:
             yes = self.present[p] & messages.says(heard[p], tree.bit(p, e), self.every(p))
             counts = messages.counts[p, e] = self.count(p, e, yes)
             q = tree.edges[e].across(p)
@@ -198,6 +198,6 @@ def cardinality(base: Base, graph: Graph, p: int, rows: Codes) -> tuple[Codes, C
     return np.where(there, value, 0.0).astype(np.int64), np.where(there, joined, 0)
 
 
-def children_of(tree: Tree, position: int, bits: int) -> list[int]:
+def children_of(tree: EquijoinTree, position: int, bits: int) -> list[int]:
     """The child positions that bits stand for."""
     return [tree.child(e) for bit, e in enumerate(tree.child_edges[position]) if bits >> bit & 1]

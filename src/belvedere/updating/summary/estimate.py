@@ -26,7 +26,7 @@ from typing import Protocol
 
 import numpy as np
 
-from belvedere.joins.join_trees import Tree
+from belvedere.joins.equijoin_tree import EquijoinTree
 from belvedere.updating.summary.base_tables import Base, Mask, Row
 from belvedere.updating.summary.classes import NONE, Summary
 from belvedere.updating.summary.database_graph import MOST, Counts
@@ -80,7 +80,7 @@ class WholeRows(Protocol):
 
 
 def estimate_side_effects(
-    tree: Tree, graph: WholeRows, summary: Summary, segments: Sequence[Segment]
+    tree: EquijoinTree, graph: WholeRows, summary: Summary, segments: Sequence[Segment]
 ) -> Estimate:
     """How many view rows inserting the segments would make."""
     beyond = step_one(tree, graph, segments)
@@ -89,13 +89,13 @@ def estimate_side_effects(
 
 
 def step_one(
-    tree: Tree, graph: WholeRows, segments: Sequence[Segment]
+    tree: EquijoinTree, graph: WholeRows, segments: Sequence[Segment]
 ) -> list[tuple[int, int, int]]:
     """The whole rows that segments join with, other than their own: where, and how many."""
     new = frozenset(p for p, s in enumerate(segments) if s.number is None)
     found = []
     for e, edge in enumerate(tree.edges):
-        for p in (edge.one, edge.other):
+        for p in edge.ends:
             key = segments[p].keys[e]
             q = edge.across(p)
             counts = graph.whole_by[q, e]
@@ -148,7 +148,7 @@ _NO_KIN = _Kin((), _NO_CLASSES, _NO_CLASSES)
 class _Propagation:
     """Changes of `est`, from the leaves to the root, of the classes that are touched."""
 
-    def __init__(self, tree: Tree, summary: Summary, segments: Sequence[Segment]) -> None:
+    def __init__(self, tree: EquijoinTree, summary: Summary, segments: Sequence[Segment]) -> None:
         self.tree, self.summary, self.segments = tree, summary, segments
         n = len(segments)
         self.own = [self._class_of(p) for p in range(n)]

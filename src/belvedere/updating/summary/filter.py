@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from belvedere.joins.join_trees import Keys, join_tree
-from belvedere.joins.normal_form import Shape
+from belvedere.joins.equijoin_tree import Keys, equijoin_tree
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.updating.request.view_rows import Coder, ViewRow
 from belvedere.updating.summary.base_tables import Base, held_columns
 from belvedere.updating.summary.candidates import best_candidates
@@ -39,7 +39,7 @@ class Lookups:
         self.base, self.keys = base, keys
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> JoinBlock:
         """The view."""
         return self.base.shape
 
@@ -95,7 +95,7 @@ class Filter(Lookups):
         """Whether a view row tells its base rows: then an embedding is a view row."""
         shape = self.shape
         return all(
-            (p, c) in shape.shown
+            (p, c) in shape.output_of
             for p, position in enumerate(shape.positions)
             for c in self.keys.get(position.table, tuple(self.base.held[position.table]))
         )
@@ -146,7 +146,7 @@ class Filter(Lookups):
 
 
 def make_filter(
-    shape: Shape,
+    shape: JoinBlock,
     tables: Mapping[str, pa.Table],
     keys: Keys,
     *,
@@ -154,7 +154,7 @@ def make_filter(
     share: float = 0.0,
 ) -> Filter:
     """The filter of a view over tables in Arrow, the columns that it uses."""
-    tree = join_tree(shape, root, keys)
+    tree = equijoin_tree(shape, root, keys)
     base = load(tree, held_columns(shape, keys), tables)
     made = Filter(base, keys, [np.zeros(0, dtype=np.int64) for _ in shape.positions])
     made.candidates_of(share)

@@ -9,20 +9,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from belvedere.joins.join_trees import Tree
-from belvedere.joins.normal_form import Shape, uncomputed
+from belvedere.joins.equijoin_tree import EquijoinTree
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import true
 from belvedere.updating.summary.base_tables import Base, Mask, Rows, with_room
 from belvedere.updating.summary.domains import NULL, Codes, Domain, is_numeric, normal_column
+from belvedere.updating.updatable_block import uncomputed
 
 if TYPE_CHECKING:
     from belvedere.kernels.hashes.interning import Interner
 
 
-def load(tree: Tree, held: Mapping[str, tuple[str, ...]], tables: Mapping[str, pa.Table]) -> Base:
+def load(
+    tree: EquijoinTree, held: Mapping[str, tuple[str, ...]], tables: Mapping[str, pa.Table]
+) -> Base:
     """The base in memory of the used columns of all tables."""
-    shape = tree.shape
+    shape = tree.block
     groups = _domain_groups(shape, held)
     normals = {(t, c): normal_column(tables[t][c], shape.used[t][c]) for t in held for c in held[t]}
     domains: dict[tuple[str, str], Domain] = {}
@@ -60,7 +63,7 @@ def coded(base: Base, table: str, rows: pa.Table) -> Codes:
 
 
 def _distinct(
-    shape: Shape, table: str, rows: pa.Table, held: tuple[str, ...], codes: list[Codes]
+    shape: JoinBlock, table: str, rows: pa.Table, held: tuple[str, ...], codes: list[Codes]
 ) -> Rows:
     """Rows that agree on the held columns made one, with a count."""
     from belvedere.kernels.hashes.interning import Interner
@@ -89,7 +92,7 @@ def rows_of(
     return Rows(columns, roomy_codes, with_room(counts, size + 1), size, roomy_members, interner)
 
 
-def members_of(shape: Shape, position: int, rows: pa.Table) -> Mask:
+def members_of(shape: JoinBlock, position: int, rows: pa.Table) -> Mask:
     """Which of a table's rows meet the selection of a position."""
     at = shape.positions[position]
     if not at.selection.conjuncts:
@@ -101,7 +104,9 @@ def members_of(shape: Shape, position: int, rows: pa.Table) -> Mask:
     return found
 
 
-def _domain_groups(shape: Shape, held: Mapping[str, tuple[str, ...]]) -> list[set[tuple[str, str]]]:
+def _domain_groups(
+    shape: JoinBlock, held: Mapping[str, tuple[str, ...]]
+) -> list[set[tuple[str, str]]]:
     """Columns of tables whose values are numbered together."""
     groups: list[set[tuple[str, str]]] = [{(t, c)} for t in held for c in held[t]]
     for members in shape.classes:

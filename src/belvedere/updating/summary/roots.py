@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.joins.join_trees import join_tree
-from belvedere.joins.normal_form import Shape
+from belvedere.joins.equijoin_tree import equijoin_tree
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.updating.summary.estimate import THETA
 from belvedere.updating.summary.filter import Filter
 
@@ -67,14 +67,14 @@ def choose_root(
     return Choice(best, errors[best], error_bound(len(sample)), errors, len(sample))
 
 
-def best_root(shape: Shape, keys: Mapping[str, tuple[str, ...]]) -> int:
+def best_root(shape: JoinBlock, keys: Mapping[str, tuple[str, ...]]) -> int:
     """The position from which most joins lead to a key.
 
     What a new row of it refers to is then unique, and what hangs on it is below, joined exactly.
     """
 
     def away(root: int) -> int:
-        tree = join_tree(shape, root, keys)
+        tree = equijoin_tree(shape, root, keys)
         ends = [(tree.child(e), tree.columns(tree.child(e), e)) for e in range(len(tree.edges))]
         tables = [(keys.get(shape.positions[p].table), columns) for p, columns in ends]
         return sum(key is not None and set(key) <= set(columns) for key, columns in tables)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from belvedere.joins.join_trees import Keys, Tree
+from belvedere.joins.equijoin_tree import EquijoinTree, Keys
 from belvedere.updating.summary.base_tables import Base
 from belvedere.updating.summary.domains import Domain
 from belvedere.updating.summary.filter import Filter
@@ -37,7 +37,7 @@ def to_arrays(made: Filter) -> dict[str, npt.NDArray[Any]]:
 
 def from_arrays(
     arrays: Arrays,
-    tree: Tree,
+    tree: EquijoinTree,
     held: Mapping[str, tuple[str, ...]],
     groups: list[list[list[str]]],
     keys: Keys,
@@ -54,11 +54,11 @@ def from_arrays(
         codes = [arrays[f"codes.{t}.{c}"] for c in range(len(columns))]
         members = {
             p: np.unpackbits(arrays[f"member.{t}.{p}"], count=len(counts)).astype(bool)
-            for p in tree.shape.at(table)
+            for p in tree.block.at(table)
         }
         base.tables[table] = rows_of(columns, codes, counts, members)
     base.number_keys()
-    candidates = [np.array(arrays[f"candidates.{p}"]) for p in range(len(tree.shape.positions))]
+    candidates = [np.array(arrays[f"candidates.{p}"]) for p in range(len(tree.block.positions))]
     return Filter(base, keys, candidates)
 
 

@@ -15,7 +15,7 @@ class Shown:
 
     def __init__(self, base: Base, position: int) -> None:
         self.rows = base.rows_at(position)
-        shown = [c for _, (p, c) in base.shape.outputs if p == position]
+        shown = [c for _, (p, c) in base.shape.column_outputs if p == position]
         self.columns = [c for c in dict.fromkeys(shown) if c in self.rows.columns]
         self.domains: list[Domain] = []
         every = np.arange(self.rows.size)

@@ -337,7 +337,7 @@ class _Search:
         shape = self.coder.shape
         selected = {c for part in shape.positions[p].selection.conjuncts for c in part.columns}
         for c, _ in shape.positions[p].columns if p not in put.makers else ():
-            told = any((q, c) in shape.shown for q in put.makers)
+            told = any((q, c) in shape.output_of for q in put.makers)
             if not told and ((p, c) not in shape.class_of or c in selected):
                 self._leave_out(put.table, c)
 

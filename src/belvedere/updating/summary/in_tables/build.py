@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from belvedere.algebra.scalars import col, condition
-from belvedere.joins.join_trees import Keys, Tree
+from belvedere.joins.equijoin_tree import EquijoinTree, Keys
 from belvedere.updating.summary.classes import cardinality_codes, class_bits
 from belvedere.updating.summary.database_graph import MOST
 from belvedere.updating.summary.domains import Codes
@@ -77,7 +77,7 @@ def at_key(kind: str, p: int, e: int) -> str:
     return f"{kind}_{p}_{e}"
 
 
-def keys_of(tree: Tree, e: int) -> list[str]:
+def keys_of(tree: EquijoinTree, e: int) -> list[str]:
     """The columns of a table by key that hold the key."""
     return [f"k{i}" for i in range(len(tree.edges[e].classes))]
 
@@ -104,7 +104,7 @@ def whole_numbers(column: pa.ChunkedArray) -> Codes:
     return found
 
 
-def summary_of(tree: Tree, made: Steps, read: Read) -> Built:
+def summary_of(tree: EquijoinTree, made: Steps, read: Read) -> Built:
     """The summary that was made."""
     names, sizes, links = [], [], []
     for found in map(read, made.sizes):
@@ -132,7 +132,7 @@ class Passes:
 
     def __init__(
         self,
-        tree: Tree,
+        tree: EquijoinTree,
         held: Mapping[str, tuple[str, ...]],
         keys: Keys,
         table: Callable[[str], exp.Table],
@@ -141,7 +141,7 @@ class Passes:
         self.tree, self.held, self.run = tree, held, run
         self.made: dict[str, str] = {}
         self.candidates: Mapping[int, str] = {}
-        self.rows = [self._rows(p, keys, table) for p in range(len(tree.shape.positions))]
+        self.rows = [self._rows(p, keys, table) for p in range(len(tree.block.positions))]
 
     def run_all(self, choose: Choose | None = None) -> Steps:
         """Run everything that the summary is made of; without candidates unless they are chosen."""
@@ -151,10 +151,10 @@ class Passes:
 
     def _run_graph(self) -> None:
         tree = self.tree
-        for p, e in tree.ways:
+        for p, e in tree.directed_edges:
             others = [f for f in tree.around[p] if f != e]
             self._keep(at_key("c", p, e), self._counted(p, e, self.heard(p, "c", others, "")))
-        for p, e in tree.ways:
+        for p, e in tree.directed_edges:
             others = [f for f in tree.around[p] if f != e]
             query = self.heard(p, "c", tree.around[p], "left")
             query = self.heard(p, "d", others, "left", query)
@@ -188,7 +188,7 @@ class Passes:
 
     def _rows(self, p: int, keys: Keys, table: Callable[[str], exp.Table]) -> exp.Expr:
         """The held columns of a position's rows that meet its selection, each row once."""
-        at, held = self.tree.shape.positions[p], self.held_at(p)
+        at, held = self.tree.block.positions[p], self.held_at(p)
         named = zip(held, columns_of(held), strict=True)
         query = exp.select(*(exp.alias_(col(c).expr, v) for c, v in named))
         query = query.from_(table(at.table))
@@ -201,7 +201,7 @@ class Passes:
 
     def held_at(self, p: int) -> tuple[str, ...]:
         """The held columns of a position's table."""
-        return self.held[self.tree.shape.positions[p].table]
+        return self.held[self.tree.block.positions[p].table]
 
     def keys(self, p: int, e: int, rows: str = "r") -> list[str]:
         """The columns of a position's rows that hold their key on an edge."""

@@ -57,7 +57,7 @@ def counted(count: int, makers: Makers) -> Choose:
 class _Choosing:
     def __init__(self, passes: Passes, makers: Makers) -> None:
         self.passes, self.tree, self.makers = passes, passes.tree, makers
-        self.positions = range(len(passes.tree.shape.positions))
+        self.positions = range(len(passes.tree.block.positions))
 
     def best(self, share: float) -> dict[int, str]:
         """Ranks come together in a few costs, so that it is counted how far down they are taken."""
@@ -77,7 +77,7 @@ class _Choosing:
         """Every embedding takes a row of each position at most: so many first rows are enough."""
         if not count or not self._ranked():
             return {}
-        for p, e in self.tree.ways:
+        for p, e in self.tree.directed_edges:
             self._once(at_key("g", p, e), self._best_by_key(p, e))
         for p in self.positions:
             self._once(f"e_{p}", self._embeddings(p, count * len(self.positions)))
@@ -98,7 +98,7 @@ class _Choosing:
         if not any(self._count(f"x_{p}") for p in self.positions):
             return False
         self.nothing = [self._nothing(e) for e in range(len(self.tree.edges))]
-        for p, e in self.tree.ways:
+        for p, e in self.tree.directed_edges:
             others = [f for f in self.tree.around[p] if f != e]
             rows = self.passes.heard(p, "m", others, "left", self._from(f"x_{p}"))
             self._once(at_key("m", p, e), self._least(p, e, rows, self._cost(p, others)))
@@ -115,7 +115,7 @@ class _Choosing:
         """
         edge, keys = self.tree.edges[e], keys_of(self.tree, e)
         there = " AND ".join(f"{k} IS NOT NULL" for k in keys)
-        ends = [(kind, p) for kind in "cd" for p in (edge.one, edge.other)]
+        ends = [(kind, p) for kind in "cd" for p in edge.ends]
         parts = [
             exp.select(*keys).from_(self.passes.named(at_key(*end, e), "t")).where(there)
             for end in ends
@@ -124,7 +124,7 @@ class _Choosing:
         width = self._number(count)
         return {
             p: f"CAST('{cost_of_none(len(self.tree.side(e, p)), width)!r}' AS DOUBLE)"
-            for p in (edge.one, edge.other)
+            for p in edge.ends
         }
 
     def _cost(self, p: int, edges: Sequence[int]) -> str:

@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from belvedere.delta.stamps import Position, Vector
 from belvedere.errors import Invalid
-from belvedere.joins.join_trees import Keys, Tree
-from belvedere.joins.normal_form import Shape
+from belvedere.joins.equijoin_tree import EquijoinTree, Keys
+from belvedere.joins.normal_form import JoinBlock
 from belvedere.lake.tables import catalog as lake_catalog
 from belvedere.sql.names import parts
 from belvedere.sql.statements.cursor import dotted
@@ -37,13 +37,13 @@ SUMMARY_PROPERTY = "belvedere.summary"
 def create(
     door: SparkLake,
     name: str,
-    tree: Tree,
+    tree: EquijoinTree,
     held: Mapping[str, tuple[str, ...]],
     keys: Keys,
     choose: Callable[[Makers], Choose],
 ) -> list[str]:
     """Make the views of a summary and its candidates, all of them or none; their names."""
-    candidates = candidate_tables(name, tree.shape)
+    candidates = candidate_tables(name, tree.block)
     drop(door, name, candidates)  # what a creation that was cut off left
     try:
         making = _Making(door, name)
@@ -133,7 +133,7 @@ def drop(door: SparkLake, name: str, pieces: Collection[str] = ()) -> None:
         lake_catalog.drop_table(door, canonical_name(door, table))
 
 
-def candidate_tables(name: str, shape: Shape) -> list[str]:
+def candidate_tables(name: str, shape: JoinBlock) -> list[str]:
     """The names of the tables that a summary may have its candidates in."""
     return [called(name, f"k_{p}") for p in range(len(shape.positions))]
 

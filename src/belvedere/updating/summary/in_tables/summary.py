@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from belvedere.algebra.relations import Change, Scan
 from belvedere.delta.lookups import look_up, read_whole
-from belvedere.joins.join_trees import Tree
+from belvedere.joins.equijoin_tree import EquijoinTree
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory
@@ -59,7 +59,7 @@ class Tabled:
 
     door: SparkLake
     name: str
-    tree: Tree
+    tree: EquijoinTree
     pieces: Collection[str]
     """The names of its parts."""
 
@@ -68,7 +68,7 @@ class Tabled:
         """Classes and links."""
         tree, name = self.tree, self.name
         made = Steps(
-            tuple(called(name, f"z_{p}") for p in range(len(tree.shape.positions))),
+            tuple(called(name, f"z_{p}") for p in range(len(tree.block.positions))),
             tuple(called(name, f"l_{e}") for e in range(len(tree.edges))),
         )
         return summary_of(tree, made, lambda name: self._rows(name, {}))
@@ -196,7 +196,7 @@ class _Near:
         self.tabled, self.tree, self.keys = tabled, tabled.tree, keys
         self.known: dict[tuple[str, int, int, Key], pa.Table] = {}
         self.numbered = [
-            list(dict.fromkeys(k for p in (edge.one, edge.other) if (k := keys[p, e]) is not None))
+            list(dict.fromkeys(k for p in edge.ends if (k := keys[p, e]) is not None))
             for e, edge in enumerate(self.tree.edges)
         ]
 

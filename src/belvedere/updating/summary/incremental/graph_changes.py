@@ -76,7 +76,7 @@ class _Spreading:
 
     def _tell(self, messages: Messages, reached: list[_Reached]) -> None:
         """Tell what changed along all edges, both ways."""
-        for p, e in self.tree.ways:
+        for p, e in self.tree.directed_edges:
             some, bit, every = reached[p], self.tree.bit(p, e), self._every(p)
             was = some.present & messages.says(some.heard, bit, every)
             now = self.base.are_present(p, some.rows)

@@ -28,8 +28,8 @@ from sqlglot import exp
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.delta.statistics import misleads_spark
 from belvedere.errors import Invalid
+from belvedere.joins.value_words import Words, fits, nulls, values_of, words
 from belvedere.memory import kinds
-from belvedere.sketches.engine.value_codes import Words, fits, nulls, values_of, words
 
 Bound: TypeAlias = int | float | Decimal | str | datetime.date | datetime.datetime
 Fragments: TypeAlias = npt.NDArray[np.int64]
@@ -71,9 +71,7 @@ class Partition:
         """
         return len(self.bounds) + 2
 
-    @property
-    def told(self) -> str:
-        """How the table is cut, in words."""
+    def __str__(self) -> str:
         return f"{self.table} by {self.column} into {self.count} fragments"
 
     @property

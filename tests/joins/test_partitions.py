@@ -13,8 +13,8 @@ import pytest
 
 from belvedere.algebra.scalars import col
 from belvedere.errors import Invalid
+from belvedere.joins.partitions import Partition, equi_depth, equi_width, given, runs
 from belvedere.memory.kinds import arrow
-from belvedere.sketches.capture.partitions import Partition, equi_depth, equi_width, given, runs
 
 UTC = dt.UTC
 VALUES: dict[str, list[Any]] = {

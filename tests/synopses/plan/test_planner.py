@@ -6,13 +6,13 @@ import pytest
 from sqlglot import parse_one
 
 from belvedere.errors import Invalid, Unsupported
-from belvedere.joins.linear import interval
-from belvedere.joins.region import region
-from belvedere.joins.selectivity import Known
+from belvedere.joins.linear import linear_range
+from belvedere.joins.selectivity import TableSizes
 from belvedere.sql.binder.bind import Relation, bind
-from belvedere.synopses.plan.query_tree import Plan, plan
-from belvedere.synopses.plan.tree_shape import Band
-from belvedere.synopses.plan.value_codes import measured
+from belvedere.synopses.plan.planner import plan
+from belvedere.synopses.plan.query_tree import Band
+from belvedere.synopses.plan.synopsis_plan import SynopsisPlan, query_block
+from belvedere.synopses.plan.value_codes import band_codes
 from belvedere.synopses.stream import _Schemas
 
 TABLES = {
@@ -40,9 +40,9 @@ KEYS = {"ss": [["item", "ticket"]]}
 
 
 def planned(
-    query: str, keys: dict[str, list[list[str]]] | None = None, known: Known | None = None
-) -> Plan:
-    return plan(region(query, _Schemas(TABLES)), KEYS if keys is None else keys, known=known)
+    query: str, keys: dict[str, list[list[str]]] | None = None, known: TableSizes | None = None
+) -> SynopsisPlan:
+    return plan(query_block(query, _Schemas(TABLES)), KEYS if keys is None else keys, sizes=known)
 
 
 Q1 = """SELECT ss.day FROM ss, sr, cs WHERE ss.item = sr.item AND ss.ticket = sr.ticket
@@ -51,16 +51,16 @@ Q1 = """SELECT ss.day FROM ss, sr, cs WHERE ss.item = sr.item AND ss.ticket = sr
 
 def test_the_papers_first_query_is_a_tree_once_its_key_is_collapsed() -> None:
     made = planned(Q1)
-    assert (made.shape.nodes, len(made.shape.edges), made.after) == (2, 1, ())
-    assert made.shape.edges[0].band is not None
+    assert (made.tree.nodes, len(made.tree.edges), made.sample_filters) == (2, 1, ())
+    assert made.tree.edges[0].band is not None
     assert [t.position for t in made.references[0].own] == [1, 1]
-    assert len(made.meetings[0].equal) == 1
+    assert len(made.edge_terms[0].equal) == 1
 
 
 def test_without_the_key_its_weakest_edge_is_cut() -> None:
     made = planned(Q1, {})
-    assert (made.shape.nodes, len(made.shape.edges), made.references) == (3, 2, ())
-    assert [c.sql() for c in made.after] == ["`day` <= `day_2`"]
+    assert (made.tree.nodes, len(made.tree.edges), made.references) == (3, 2, ())
+    assert [c.sql() for c in made.sample_filters] == ["`day` <= `day_2`"]
     assert "a cycle is cut" in made.notes[0]
 
 
@@ -87,8 +87,8 @@ def test_without_the_key_its_weakest_edge_is_cut() -> None:
 )
 def test_ranges_become_bands_of_numbers(condition: str, band: Band) -> None:
     made = planned(f"SELECT x.a FROM cs, x WHERE {condition}")
-    assert made.after == ()
-    found = made.shape.edges[0].band
+    assert made.sample_filters == ()
+    found = made.tree.edges[0].band
     assert found is not None
     assert found == band
 
@@ -125,11 +125,11 @@ def test_a_cycle_is_cut_where_most_rows_are_expected_to_meet(few: str, cut: str)
     bounds = {
         (t, c): (1, 12 if c == few else 90_000) for t, names in columns.items() for c in names
     }
-    known = Known(dict.fromkeys(columns, 100_000), bounds)
+    known = TableSizes(dict.fromkeys(columns, 100_000), bounds)
     made = planned(TRIANGLE, {}, known)
-    assert [c.sql() for c in made.after] == [cut]
+    assert [c.sql() for c in made.sample_filters] == [cut]
     assert "one in 12" in made.notes[0]
-    assert planned(TRIANGLE, {}, Known.of(known.record())) == made
+    assert planned(TRIANGLE, {}, TableSizes.of(known.record())) == made
 
 
 def test_a_narrow_band_is_kept_and_a_wide_one_cut() -> None:
@@ -139,8 +139,8 @@ def test_a_narrow_band_is_kept_and_a_wide_one_cut() -> None:
     for high, cut in ((1_000_000, "`day` = `day_2`"), (4, "ABS(`item` - `item_2`) <= 1")):
         bounds = {c: (1, high if c[1] == "item" else 5000) for c in columns}
         bounds |= {("ss", "day"): (1, 365), ("cs", "day"): (1, 365)}
-        made = planned(query, {}, Known(dict.fromkeys(("ss", "sr", "cs"), 10**6), bounds))
-        assert [c.sql() for c in made.after] == [cut]
+        made = planned(query, {}, TableSizes(dict.fromkeys(("ss", "sr", "cs"), 10**6), bounds))
+        assert [c.sql() for c in made.sample_filters] == [cut]
 
 
 def test_conditions_go_where_they_can() -> None:
@@ -148,9 +148,13 @@ def test_conditions_go_where_they_can() -> None:
         "SELECT x.a FROM ss, cs, x WHERE ss.customer = cs.customer AND cs.day = x.a AND ss.item > 3"
         " AND ss.day + cs.day < x.a AND cs.price < x.price AND cs.at IS NOT NULL"
     )
-    assert [f.sql() if f else "" for f in made.filters] == ["`item` > 3", "NOT `at` IS NULL", ""]
-    assert [c.sql() for c in made.after] == ["`day` + `day_2` < `a`"]
-    assert made.shape.edges[1].band is not None
+    assert [p.filter.sql() if p.filter else "" for p in made.block.positions] == [
+        "`item` > 3",
+        "NOT `at` IS NULL",
+        "",
+    ]
+    assert [c.sql() for c in made.sample_filters] == ["`day` + `day_2` < `a`"]
+    assert made.tree.edges[1].band is not None
 
 
 def test_subqueries_and_views_dissolve() -> None:
@@ -162,22 +166,25 @@ def test_subqueries_and_views_dissolve() -> None:
             return Relation((("i", "int"), ("day", "int")), plan=bound.plan)
 
     made = plan(
-        region(
+        query_block(
             "SELECT q.n, v.day FROM v JOIN (SELECT a + 1 AS n, b FROM x WHERE s = 'y') q ON q.n = v.i",
             Views(TABLES),
         ),
         {},
     )
-    assert [p.table for p in made.region.positions] == ["ss", "x"]
-    assert [f.sql() if f else "" for f in made.filters] == ["`ticket` > 1", "`s` = 'y'"]
-    [(left, right)] = made.meetings[0].equal
+    assert [p.table for p in made.block.positions] == ["ss", "x"]
+    assert [p.filter.sql() if p.filter else "" for p in made.block.positions] == [
+        "`ticket` > 1",
+        "`s` = 'y'",
+    ]
+    [(left, right)] = made.edge_terms[0].equal
     assert {left.scalar.sql(), right.scalar.sql()} == {"`item`", "`a` + 1"}
 
 
 @pytest.mark.parametrize("constant", ["1e3", "1.5E0"])
 def test_whole_numbers_compared_as_doubles_are_no_exact_band(constant: str) -> None:
     for text in (f"x < y + {constant}", f"abs(x - y) <= {constant}", f"{constant} * x < y"):
-        found = interval(parse_one(text, dialect="spark"))
+        found = linear_range(parse_one(text, dialect="spark"))
         assert found is not None
-        assert measured("bigint", "bigint", found) is None
-        assert measured("double", "bigint", found) is not None
+        assert band_codes("bigint", "bigint", found) is None
+        assert band_codes("double", "bigint", found) is not None
