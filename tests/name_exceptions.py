@@ -27,7 +27,6 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Held": 2,
     "Keeper": 2,
     "Kept": 2,
-    "KeyReference": 2,
     "Kind": 3,
     "Live": 2,
     "Measured": 2,

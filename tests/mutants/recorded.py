@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from belvedere.delta import files, statistics
-from belvedere.sketches.capture import partitions
-from belvedere.sketches.use import query_shapes
+from belvedere.joins import partitions
+from belvedere.sketches.use import implied_conditions
 from tests.mutants.hunt import Hunt, Mutants, Patch
 from tests.reference.constants import seeds, what_is_implied_holds
 from tests.reference.recorded import recorded_values_are_bounds, written, written_of
@@ -85,22 +85,24 @@ def texts_are_in_the_order_of_utf_16(patch: Patch) -> None:
 
 @caught_by(implied)
 def numbers_with_an_exponent_are_exact(patch: Patch) -> None:
-    right = query_shapes._number
+    right = implied_conditions._number
     patch.setattr(
-        query_shapes, "_number", lambda text: right(format(query_shapes.Decimal(text), "f"))
+        implied_conditions,
+        "_number",
+        lambda text: right(format(implied_conditions.Decimal(text), "f")),
     )
 
 
 @caught_by(implied)
 def constants_of_all_types_are_compared_alike(patch: Patch) -> None:
-    patch.setattr(query_shapes.Constant, "among", lambda _c, _plain: "number")
+    patch.setattr(implied_conditions.Constant, "comparison_type", lambda _c, _plain: "number")
 
 
 @caught_by(implied)
 def texts_are_compared_like_numbers(patch: Patch) -> None:
-    patch.setattr(query_shapes, "_is_plain_number", lambda _e, _types: True)
+    patch.setattr(implied_conditions, "_is_plain_number", lambda _e, _types: True)
 
 
 @caught_by(implied)
 def constants_stay_apart(patch: Patch) -> None:
-    patch.setattr(query_shapes.Constant, "is_kept", True)
+    patch.setattr(implied_conditions.Constant, "is_exact", True)

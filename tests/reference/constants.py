@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlglot import parse_one
 
 from belvedere.algebra.scalars import Scalar
-from belvedere.sketches.use.query_shapes import implies
+from belvedere.sketches.use.implied_conditions import implies
 from belvedere.sql.dialect import SparkAsWritten
 
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {

@@ -24,7 +24,7 @@ from belvedere.sketches.upkeep import Maintained, Upkeep
 from belvedere.sketches.use.auto import Watcher
 from belvedere.sketches.use.explain import described, explained
 from belvedere.sketches.use.queries import Found, Queries
-from belvedere.sketches.use.query_shapes import Shape, shape
+from belvedere.sketches.use.query_shapes import QueryShape, query_shape
 from belvedere.sketches.use.rewrite import Answer
 from belvedere.sketches.use.selections import Selections
 from belvedere.sql.statements.sketches import CreateSketch
@@ -53,7 +53,7 @@ class Service:
         """Those whose saved state was damaged, until a refresh has told so."""
         self._saving: dict[str, float] = {}
         """Seconds that saving each took."""
-        self._shapes: dict[str, Shape] = {}
+        self._shapes: dict[str, QueryShape] = {}
         self._selections = Selections(door)
         self._defined: dict[str, tuple[tuple[int, ...] | None, Definition]] = {}
         self._busy = threading.RLock()
@@ -127,10 +127,10 @@ class Service:
             return found.answer
         return replace(found.answer, skipped=found.reading.skipped)
 
-    def shape(self, definition: Definition) -> Shape:
+    def shape(self, definition: Definition) -> QueryShape:
         """The shape of a sketch's query, which does not change while its columns' types do not."""
         if definition.id not in self._shapes:
-            self._shapes[definition.id] = shape(plan_of(self.door, definition.query))
+            self._shapes[definition.id] = query_shape(plan_of(self.door, definition.query))
         return self._shapes[definition.id]
 
     def create(self, statement: CreateSketch, *, automatic: bool = False) -> Live | None:

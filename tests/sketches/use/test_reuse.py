@@ -16,7 +16,8 @@ from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.stable import Cuts, unsafe
 from belvedere.joins.partitions import Partition
 from belvedere.rules.annotate import Cut, sketch
-from belvedere.sketches.use.query_shapes import implies, shape
+from belvedere.sketches.use.implied_conditions import implies
+from belvedere.sketches.use.query_shapes import query_shape
 from belvedere.sketches.use.reuse import refusal
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.dialect import SparkAsWritten
@@ -77,7 +78,7 @@ def over_the_sketch_of(one: Rel, two: Rel, db: Database, by: str) -> Counter[Row
 
 
 def reusable(one: Rel, two: Rel, cuts: Cuts) -> bool:
-    return unsafe(two, cuts) is None and refusal(shape(one), shape(two), cuts) == ""
+    return unsafe(two, cuts) is None and refusal(query_shape(one), query_shape(two), cuts) == ""
 
 
 @pytest.mark.parametrize("by", ["g", "p"])
@@ -108,7 +109,7 @@ REFUSED = {
 def test_what_is_not_sound_is_refused_with_a_reason(name: str) -> None:
     one, two = (plan(q) for q in REFUSED[name])
     cuts = Cuts({"r": "g"}, nonnegative=lambda *_: True)
-    assert refusal(shape(one), shape(two), cuts)
+    assert refusal(query_shape(one), query_shape(two), cuts)
 
 
 @pytest.mark.parametrize("name", ["a weaker HAVING", "more than the first", "a stricter WHERE under avg"])  # fmt: skip
@@ -183,6 +184,8 @@ def test_a_literals_type_is_part_of_the_condition(one: str, other: str, holds: b
 
 def test_queries_of_no_common_shape_differ_by_the_types_of_their_constants() -> None:
     text = "SELECT g FROM r WHERE v > {} UNION ALL SELECT p FROM r"
-    shapes = {t: shape(plan(text.format(t))) for t in ("5", "5L", "5e0", "5.0", "5D", "'5'", "`v`")}
+    shapes = {
+        t: query_shape(plan(text.format(t))) for t in ("5", "5L", "5e0", "5.0", "5D", "'5'", "`v`")
+    }
     assert all(s.text for s in shapes.values())
     assert len({s.text for s in shapes.values()}) == len(shapes)

@@ -22,7 +22,7 @@ from belvedere.delta.files import files
 from belvedere.delta.statistics import bounds_of_all, column_facts
 from belvedere.lake.tables.table import Table
 from belvedere.memory.kinds import is_decimal, is_integer
-from belvedere.sketches.use.query_shapes import Constant, range_of
+from belvedere.sketches.use.implied_conditions import Constant, range_of
 from belvedere.sql.dialect import SparkAsWritten
 from belvedere.sql.statements.cursor import without_comments
 

@@ -21,7 +21,8 @@ from belvedere.algebra.scalars import Scalar
 from belvedere.errors import BelvedereError
 from belvedere.sketches.costs import Costs
 from belvedere.sketches.live import Live
-from belvedere.sketches.use.query_shapes import Shape, range_of, shape
+from belvedere.sketches.use.implied_conditions import range_of
+from belvedere.sketches.use.query_shapes import QueryShape, query_shape
 from belvedere.sketches.use.rewrite import MOST_KEPT, Answer, share
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.statements.sketches import CreateSketch
@@ -84,7 +85,7 @@ class Watcher:
     def _signature(self, text: str) -> str | None:
         """The query without its constants; None for one whose shape is not understood."""
         try:
-            found = shape(bind(text, Names(self._service.door)).plan)
+            found = query_shape(bind(text, Names(self._service.door)).plan)
         except BelvedereError:
             return None
         return None if found.text else _without_constants(found)
@@ -109,9 +110,9 @@ def _worth_it(live: Live) -> bool:
     return any(share(p, b) <= MOST_KEPT for p, b in both)
 
 
-def _without_constants(found: Shape) -> str:
+def _without_constants(found: QueryShape) -> str:
     def plain(conditions: Iterable[Scalar]) -> list[str]:
         return sorted(str(r.value if (r := range_of(c)) else c) for c in conditions)
 
-    parts = (found.accesses, plain(found.rows), sorted(found.keys or ()), plain(found.groups))
+    parts = (found.tables, plain(found.rows), sorted(found.keys or ()), plain(found.groups))
     return repr((*parts, found.order))

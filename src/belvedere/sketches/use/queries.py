@@ -14,7 +14,7 @@ from belvedere.lake.pins import Pins
 from belvedere.sketches.definition import Definition, Version
 from belvedere.sketches.safety.evidence import Evidence
 from belvedere.sketches.safety.planning import cuts_of, session_settings
-from belvedere.sketches.use.query_shapes import shape
+from belvedere.sketches.use.query_shapes import query_shape
 from belvedere.sketches.use.reuse import refusal
 from belvedere.sketches.use.rewrite import MOST_KEPT, Answer, Reading, rewritten, share
 from belvedere.sql.binder.bind import bind
@@ -86,7 +86,7 @@ class Queries:
         if now != dict(definition.settings):
             return "the session's settings are others than the sketch's"
         cuts = cuts_of(definition.partitions, Evidence.relying_on(definition.watched))
-        no = refusal(self._sketches.shape(definition), shape(q), cuts)
+        no = refusal(self._sketches.shape(definition), query_shape(q), cuts)
         if no:
             return no
         why = unsafe(q, cuts)

@@ -15,14 +15,15 @@ from collections.abc import Collection
 
 from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.stable import Cuts, monotone_conditions
-from belvedere.sketches.use.query_shapes import Shape, Types, implies
+from belvedere.sketches.use.implied_conditions import Types, implies
+from belvedere.sketches.use.query_shapes import QueryShape
 
 
-def refusal(sketch: Shape, query: Shape, cuts: Cuts) -> str:
+def refusal(sketch: QueryShape, query: QueryShape, cuts: Cuts) -> str:
     """Why a sketch of one shape does not answer a query of another; "" if it does."""
     if sketch.text or query.text:
         return "" if sketch.text == query.text else "it is another query"
-    if sketch.accesses != query.accesses:
+    if sketch.tables != query.tables:
         return "it reads other tables, or in another order"
     if sketch.keys != query.keys:
         return "it groups by other columns"
@@ -50,5 +51,5 @@ def _all_implied(stronger: Collection[Scalar], weaker: Collection[Scalar], types
     return all(any(implies(s, w, types) for s in stronger) for w in weaker)
 
 
-def _monotone(sketch: Shape, cuts: Cuts) -> bool:
+def _monotone(sketch: QueryShape, cuts: Cuts) -> bool:
     return sketch.aggregate is None or monotone_conditions(sketch.aggregate, sketch.own, cuts)

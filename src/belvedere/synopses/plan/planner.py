@@ -18,7 +18,12 @@ from belvedere.joins.normal_form import Equality, JoinBlock, JoinCondition, Rang
 from belvedere.joins.selectivity import TableSizes
 from belvedere.synopses.estimate.values import kind_of
 from belvedere.synopses.plan.query_tree import Band, QueryEdge, query_tree
-from belvedere.synopses.plan.synopsis_plan import EdgeTerms, JoinTerm, KeyReference, SynopsisPlan
+from belvedere.synopses.plan.synopsis_plan import (
+    CollapsedReference,
+    EdgeTerms,
+    JoinTerm,
+    SynopsisPlan,
+)
 from belvedere.synopses.plan.value_codes import band_codes, equality_code
 
 Keys = Mapping[str, Iterable[Iterable[str]]]
@@ -118,9 +123,9 @@ class _Planner:
             equality_code(self.types[bounds.x], self.types[bounds.y])
             conditions.add_range(bounds, condition.scalar)
 
-    def _collapse(self) -> list[KeyReference]:
+    def _collapse(self) -> list[CollapsedReference]:
         """Merge the positions that others refer to by key into these, until none is left."""
-        references: list[KeyReference] = []
+        references: list[CollapsedReference] = []
         parents: set[int] = set()
         group = list(range(len(self.block.positions)))
         merged = True
@@ -141,7 +146,7 @@ class _Planner:
                     break
         return references
 
-    def _reference(self, at: tuple[int, int], child: int, parent: int) -> KeyReference | None:
+    def _reference(self, at: tuple[int, int], child: int, parent: int) -> CollapsedReference | None:
         conditions = self.between.get(at)
         if conditions is None:
             return None
@@ -153,12 +158,12 @@ class _Planner:
         for columns in self.keys.get(self.block.positions[parent].table, ()):
             if columns <= by_column.keys():
                 chosen = [by_column[c] for c in sorted(columns)]
-                return KeyReference(
+                return CollapsedReference(
                     child, parent, tuple(o for o, _ in chosen), tuple(k for _, k in chosen)
                 )
         return None
 
-    def _remove(self, at: tuple[int, int], reference: KeyReference) -> None:
+    def _remove(self, at: tuple[int, int], reference: CollapsedReference) -> None:
         """Remove the conditions of a reference; others between the two positions filter afterwards."""
         used = {t.scalar.column for t in reference.key}
         for left, right, scalar in self.between[at].equal:
@@ -169,7 +174,7 @@ class _Planner:
         self.rest += [s for _, several in self.between[at].ranges for s in several]
         del self.between[at]
 
-    def _nodes(self, references: list[KeyReference]) -> tuple[list[int], list[int]]:
+    def _nodes(self, references: list[CollapsedReference]) -> tuple[list[int], list[int]]:
         """The node of each position, and the root position of each node."""
         child_of = {r.parent: r.child for r in references}
         roots = [p for p in range(len(self.block.positions)) if p not in child_of]

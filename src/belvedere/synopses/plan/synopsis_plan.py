@@ -36,7 +36,7 @@ class JoinTerm:
 
 
 @dataclass(frozen=True)
-class KeyReference:
+class CollapsedReference:
     """The rows of a position refer to rows of another position by its key."""
 
     child: int
@@ -58,7 +58,7 @@ class SynopsisPlan:
     """A join block and how a synopsis of it is kept."""
 
     block: JoinBlock
-    references: tuple[KeyReference, ...]
+    references: tuple[CollapsedReference, ...]
     roots: tuple[int, ...]
     """For each node the position whose rows are its rows."""
     node_of: tuple[int, ...]
