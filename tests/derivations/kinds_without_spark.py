@@ -17,12 +17,12 @@ from belvedere.algebra.relations import Change, Scan
 from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
 from belvedere.delta.stamps import Vector
-from belvedere.lake.offline import Shelf
+from belvedere.joins.partitions import Partition
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.pins import Pins
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partitions import Partition
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine.engine import ROOM, Engine
 from belvedere.sketches.live import Live, plan_of
@@ -205,7 +205,7 @@ class UpdatableWithoutSpark:
     """An updatable view with its rows in memory, or in its tables."""
 
     def __init__(self, directory: Path, lookups: str = "MEMORY") -> None:
-        self._lake = Shelf(directory)
+        self._lake = OfflineLake(directory)
         self._kept, self._name = UpdatableViews(self._lake), f"contacts_{lookups.lower()}"
         if self._name not in self._kept.names():
             definition = {
