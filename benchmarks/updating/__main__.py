@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from belvedere.updating.summary.filter import Filter, make_filter
+from belvedere.updating.summary.filter import UpdateFilter, build_filter
 from benchmarks.data.tpch import data
 from benchmarks.updating.bibliography import on_bibliography
 from benchmarks.updating.convergence import converging
@@ -56,7 +56,7 @@ def main() -> None:
     each, tried = (200, 10) if options.quick else (EACH, 20)
     tpch = Tpch.at(data(scale, CACHE), PERCENT)
     # Compiled loops are loaded before anything is timed, those of a change among them.
-    maintained(tpch, make_filter(shape_of("q13"), tpch.tables(shape_of("q13")), KEYS))
+    maintained(tpch, build_filter(shape_of("q13"), tpch.tables(shape_of("q13")), KEYS))
     found: dict[str, Figures] = {}
     more: dict[str, Any] = {}
     for name in options.only:
@@ -84,7 +84,7 @@ def main() -> None:
     print(json.dumps({**summed(found, scale, each), **more}))
 
 
-def on_q07(made: Filter, sample: Sample, plot: Path) -> dict[str, Any]:
+def on_q07(made: UpdateFilter, sample: Sample, plot: Path) -> dict[str, Any]:
     """What is looked at on Q7 alone, as in the paper."""
     answers = by_share(made, sample)
     defined = as_defined(made, lambda: by_share(made, sample))

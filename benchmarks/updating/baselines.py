@@ -14,14 +14,14 @@ import numpy as np
 
 from belvedere.updating.summary.base_tables import Mask
 from belvedere.updating.summary.database_graph import Counts
-from belvedere.updating.summary.estimate import Estimate, Segment, step_one
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.estimate import InsertionEstimate, Segment, joins_with_whole_rows
+from belvedere.updating.summary.filter import UpdateFilter
 
 
 class FullPropagation:
     """Join cardinalities of some rows, propagated in full."""
 
-    def __init__(self, made: Filter, rows: Sequence[Mask] | None = None) -> None:
+    def __init__(self, made: UpdateFilter, rows: Sequence[Mask] | None = None) -> None:
         self.made, self.tree = made, made.base.tree
         self.rows = [np.flatnonzero(m) for m in rows or made.graph.extended]
         self.keys = {
@@ -31,11 +31,11 @@ class FullPropagation:
         }
         self.without = self._total(None)
 
-    def estimate(self, segments: Sequence[Segment]) -> Estimate:
+    def estimate(self, segments: Sequence[Segment]) -> InsertionEstimate:
         """How many view rows the segments make: exact but for what only Step 1 sees."""
-        beyond = step_one(self.made.base.tree, self.made.graph, segments)
+        beyond = joins_with_whole_rows(self.made.base.tree, self.made.graph, segments)
         inside = self._total(segments) - self.without
-        return Estimate(inside + sum(n for *_, n in beyond), tuple(beyond))
+        return InsertionEstimate(inside + sum(n for *_, n in beyond), tuple(beyond))
 
     def _total(self, segments: Sequence[Segment] | None) -> float:
         tree, values = self.tree, dict[int, Counts]()
@@ -90,7 +90,7 @@ class FullPropagation:
         return at == len(self.rows[p]) or int(self.rows[p][at]) != number
 
 
-def everything(made: Filter) -> FullPropagation:
+def everything(made: UpdateFilter) -> FullPropagation:
     """The analysis of an update on all rows, as EDS does it where no attribute shows once."""
     present = [made.base.present(p) for p in range(len(made.shape.positions))]
     return FullPropagation(made, present)

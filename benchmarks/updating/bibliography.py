@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from belvedere.updating.request.view_rows import Coder, ViewRow
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.filter import UpdateFilter
 from benchmarks.updating.baselines import FullPropagation, everything
 from benchmarks.updating.curves import FURTHER, as_defined, by_share, figures_of, from_best_root
 from benchmarks.updating.evaluation import deletable
@@ -89,7 +89,7 @@ def view_rows(rows: Rows) -> list[Row]:
     return found
 
 
-def _deletions_ms(made: Filter, rows: list[Row]) -> float:
+def _deletions_ms(made: UpdateFilter, rows: list[Row]) -> float:
     """Milliseconds to find what of a view row can go, by lineage."""
     coder = Coder(made.base)
     there = [r for r in rows if all(s.number is not None for s in made.segments(r))][:200]

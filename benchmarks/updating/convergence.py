@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 
 from belvedere.updating.summary.estimate import THETA
-from belvedere.updating.summary.filter import Filter
-from belvedere.updating.summary.insertion_sample import SAMPLE, Insertions
+from belvedere.updating.summary.filter import UpdateFilter
+from belvedere.updating.summary.insertion_sample import FIRST_SAMPLE, InsertionSampler
 from belvedere.updating.summary.roots import error_bound
 from benchmarks.updating.insertions import Row
 
 SIZES = (25, 50, 100, 200, 300, 400, 500)
 
 
-def converging(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str, Any]:
+def converging(made: UpdateFilter, sample: Sequence[tuple[Row, bool]]) -> dict[str, Any]:
     """The share of wrong estimates without candidates, over growing samples.
 
     Once of insertions without side effects, as in the paper; once of those that are drawn to
     choose a root when a view is created, which are of both kinds.
     """
     without = [(made.segments(row), real) for row, real in sample if not real]
-    drawn = Insertions(made).sample(SAMPLE)
+    drawn = InsertionSampler(made).sample(FIRST_SAMPLE)
     wrong: dict[str, list[tuple[bool, ...]]] = {"without side effects": [], "drawn": []}
     for root in range(len(made.shape.positions)):
         other = made.rooted(root, 0.0)

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from belvedere.updating.summary.estimate import THETA
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.filter import UpdateFilter
 from belvedere.updating.summary.roots import choose_root
 from benchmarks.updating.evaluation import auc, errors, roc
 from benchmarks.updating.insertions import Row, view_rows
@@ -43,7 +43,7 @@ class Answers:
 
 
 def by_share(
-    made: Filter, sample: Sequence[tuple[Row, bool]], shares: Sequence[float] = SHARES
+    made: UpdateFilter, sample: Sequence[tuple[Row, bool]], shares: Sequence[float] = SHARES
 ) -> dict[str, Answers]:
     """Estimates with several shares of candidates (Exp. C)."""
     found = {}
@@ -61,7 +61,7 @@ def figures_of(answers: Mapping[str, Answers]) -> dict[str, dict[str, float]]:
     return {share: some.figures() for share, some in answers.items()}
 
 
-def as_defined(made: Filter, run: Callable[[], T]) -> T:
+def as_defined(made: UpdateFilter, run: Callable[[], T]) -> T:
     """What is found with the classes of Def. 5.5, which do not ask where their rows are complete."""
     completes = made.graph.completes
     nowhere = [np.zeros_like(heard) for heard in completes.heard]
@@ -74,14 +74,14 @@ def as_defined(made: Filter, run: Callable[[], T]) -> T:
         made.summarize()
 
 
-def from_best_root(made: Filter, training: Sequence[tuple[Row, bool]]) -> Filter:
+def from_best_root(made: UpdateFilter, training: Sequence[tuple[Row, bool]]) -> UpdateFilter:
     """The filter from the root that errs least on some insertions."""
     roots = range(len(made.shape.positions))
     return made.rooted(choose_root(roots, lambda r: made.rooted(r, SHARE), training).root, SHARE)
 
 
 def curves(
-    made: Filter,
+    made: UpdateFilter,
     sample: Sequence[tuple[Row, bool]],
     answers: Mapping[str, Answers],
     defined: Mapping[str, Answers],
@@ -100,11 +100,13 @@ def curves(
     return found
 
 
-def _roc_of(made: Filter, sample: Sequence[tuple[Row, bool]]) -> list[tuple[float, float]]:
+def _roc_of(made: UpdateFilter, sample: Sequence[tuple[Row, bool]]) -> list[tuple[float, float]]:
     return roc([(made.estimate(made.segments(row)).rows, real) for row, real in sample])
 
 
-def mixes(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[float, list[tuple[Row, bool]]]:
+def mixes(
+    made: UpdateFilter, sample: Sequence[tuple[Row, bool]]
+) -> dict[float, list[tuple[Row, bool]]]:
     """Workloads in which a share of the updates has exactly one side effect (Exp. A).
 
     The filter is left without candidates, as the paper's is here.
@@ -120,7 +122,7 @@ def mixes(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[float, list[
     return found
 
 
-def ablations(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str, list[float]]:
+def ablations(made: UpdateFilter, sample: Sequence[tuple[Row, bool]]) -> dict[str, list[float]]:
     """FP and FN with 2 % candidates: the best, random ones, and none but them (Exp. D)."""
     made.candidates_of(0.02)
     best = made.candidates
@@ -142,7 +144,7 @@ def ablations(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str, lis
     return found
 
 
-def both(made: Filter, sample: Sequence[tuple[Row, bool]]) -> list[float]:
+def both(made: UpdateFilter, sample: Sequence[tuple[Row, bool]]) -> list[float]:
     found = errors([(made.estimate(made.segments(r)).rows, real) for r, real in sample], THETA)
     return [round(found.fp, 4), round(found.fn, 4)]
 

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from belvedere.updating.request.view_rows import Coder, ViewRow
-from belvedere.updating.side_effects.checks import Checker
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.side_effects.checks import UpdateChecker
+from belvedere.updating.summary.filter import UpdateFilter
 from benchmarks.updating.evaluation import deletable
 from benchmarks.updating.insertions import Row, timed
 from benchmarks.updating.join_queries import checker_of
@@ -23,7 +23,7 @@ INDEXED = {"lineitem": "l_orderkey", "orders": "o_orderkey", "customer": "c_cust
 
 
 def deleted_and_replaced(
-    tpch: Tpch, made: Filter, name: str, new: Sequence[Row], most: int
+    tpch: Tpch, made: UpdateFilter, name: str, new: Sequence[Row], most: int
 ) -> dict[str, Any]:
     """View rows that go; that give way to insertions; whose order line gets another supplier."""
     for table, column in INDEXED.items():
@@ -53,7 +53,7 @@ def _moved(row: Row, other: Row) -> dict[str, Any]:
     return {**row, **supplier, "l_l_suppkey": other["l_l_suppkey"]}
 
 
-def _asked(checker: Checker, updates: Sequence[Pair]) -> dict[str, Any]:
+def _asked(checker: UpdateChecker, updates: Sequence[Pair]) -> dict[str, Any]:
     """CPU milliseconds of exact checks, and what they say."""
     if not updates:
         return {"median_ms": None}  # a small sample's view may be empty

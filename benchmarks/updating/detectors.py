@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from belvedere.updating.summary.estimate import THETA
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.filter import UpdateFilter
 from benchmarks.updating.evaluation import divergence, effective, error_bound, errors
 from benchmarks.updating.insertions import Row, view_rows
 from benchmarks.updating.sampled_tpch import SHARE
@@ -26,7 +26,7 @@ COUNTED = 50
 """Insertions whose view rows are counted, for the detectors of the example and for divergence."""
 
 
-def two_detectors(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str, Any]:
+def two_detectors(made: UpdateFilter, sample: Sequence[tuple[Row, bool]]) -> dict[str, Any]:
     """Example 4.1: from lineitem and from orders, on insertions that all have side effects, θ = 1."""
     rows = [row for row, real in sample if real][:DETECTED]
     real = [view_rows(made, row, MOST_ROWS) for row in rows]
@@ -42,7 +42,7 @@ def two_detectors(made: Filter, sample: Sequence[tuple[Row, bool]]) -> dict[str,
     return found
 
 
-def effective_insertions(made: Filter, sample: int, seed: int = 9) -> dict[str, float]:
+def effective_insertions(made: UpdateFilter, sample: int, seed: int = 9) -> dict[str, float]:
     """How many insertions Def. 4.3 leaves, and the errors on some of them, all equally likely."""
     insertions, positions = [], made.shape.positions
     dice, codes = random.Random(seed), _active(made)
@@ -71,12 +71,12 @@ def effective_insertions(made: Filter, sample: int, seed: int = 9) -> dict[str, 
     }
 
 
-def _attribute(made: Filter, p: int, c: str) -> object:
+def _attribute(made: UpdateFilter, p: int, c: str) -> object:
     """What has one value in a view row: a join class, or a column of its own."""
     return made.shape.class_of.get((p, c), (p, c))
 
 
-def _active(made: Filter) -> dict[object, list[int]]:
+def _active(made: UpdateFilter) -> dict[object, list[int]]:
     """The active domain of every attribute that tells rows apart; where a key does, the key alone."""
     found: dict[object, set[int]] = {}
     for _, (p, c) in made.shape.column_outputs:
@@ -88,7 +88,7 @@ def _active(made: Filter) -> dict[object, list[int]]:
 
 
 def divergences(
-    made: Filter, sample: Sequence[tuple[Row, bool]], shares: Sequence[float]
+    made: UpdateFilter, sample: Sequence[tuple[Row, bool]], shares: Sequence[float]
 ) -> dict[str, dict[str, float]]:
     """Divergence of estimates from what is real, and the errors, by candidates.
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.updating.side_effects.in_memory import Changes, Signature, State
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.side_effects.in_memory import BaseChanges, Signature, TableState
+from belvedere.updating.summary.filter import UpdateFilter
 
 Scored = Sequence[tuple[float, bool]]
 """The estimated new view rows of insertions, and whether they have side effects."""
@@ -84,16 +84,16 @@ def error_bound(product: float, kl: float, theta: float) -> Errors:
     return Errors(distance / theta, distance / (1 - theta))
 
 
-def lineage(made: Filter, signature: Signature) -> list[set[tuple[str, int]]]:
+def lineage(made: UpdateFilter, signature: Signature) -> list[set[tuple[str, int]]]:
     """Why-provenance of a view row: the base rows of each of its embeddings."""
-    state = State(made.base, Changes())
+    state = TableState(made.base, BaseChanges())
     tables = [p.table for p in made.shape.positions]
     return [set(zip(tables, e, strict=True)) for e in state.showing(signature)]
 
 
-def deletable(made: Filter, signature: Signature) -> list[tuple[str, int]]:
+def deletable(made: UpdateFilter, signature: Signature) -> list[tuple[str, int]]:
     """The base rows of a view row that show in no other: exact on views that keep keys (Sec. 7.1)."""
-    state = State(made.base, Changes())
+    state = TableState(made.base, BaseChanges())
     found = []
     for row in lineage(made, signature):
         for table, number in sorted(row):

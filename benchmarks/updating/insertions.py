@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from belvedere.updating.request.view_rows import Coder, ViewRow
-from belvedere.updating.side_effects.in_memory import Changes, Effect, NewRow, effect
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.side_effects.in_memory import BaseChanges, NewRow, ViewEffect, view_effect
+from belvedere.updating.summary.filter import UpdateFilter
 
 Row = Mapping[str, Any]
 STEPS = 50_000_000
 
 
-def new_rows(made: Filter, row: Row) -> tuple[Changes, Coder]:
+def new_rows(made: UpdateFilter, row: Row) -> tuple[BaseChanges, Coder]:
     """The base rows that an insertion puts in."""
     coder = Coder(made.base)
     new: dict[str, dict[NewRow, None]] = {}
@@ -22,23 +22,25 @@ def new_rows(made: Filter, row: Row) -> tuple[Changes, Coder]:
         if segment.number is None:
             table = made.shape.positions[p].table
             new.setdefault(table, {})[coder.coded(table, coder.known(p, ViewRow(row)))] = None
-    return Changes({}, {t: tuple(r) for t, r in new.items()}), coder
+    return BaseChanges({}, {t: tuple(r) for t, r in new.items()}), coder
 
 
-def has_side_effects(made: Filter, row: Row) -> bool:
+def has_side_effects(made: UpdateFilter, row: Row) -> bool:
     """Whether an insertion has side effects, by the indexed exact check."""
     return view_rows(made, row, 1) > 1
 
 
-def view_rows(made: Filter, row: Row, most: int | None = None) -> int:
+def view_rows(made: UpdateFilter, row: Row, most: int | None = None) -> int:
     """How many view rows an insertion makes, itself among them; no more than so many others."""
     changes, coder = new_rows(made, row)
     asked = coder.signature(ViewRow(row))
-    found: Effect = effect(made.base, changes, asked=[asked], most=most, steps=STEPS)
+    found: ViewEffect = view_effect(made.base, changes, asked=[asked], most=most, steps=STEPS)
     return len(found.added.keys() | {asked})
 
 
-def labelled(made: Filter, rows: Iterable[Row], each: int) -> tuple[list[tuple[Row, bool]], int]:
+def labelled(
+    made: UpdateFilter, rows: Iterable[Row], each: int
+) -> tuple[list[tuple[Row, bool]], int]:
     """Insertions of rows that the view does not have: so many with side effects, and without.
 
     Besides, how many rows were looked at until they were found.

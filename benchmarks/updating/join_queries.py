@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Any
 
 from belvedere.updating.request.view_rows import Coder, ViewRow
-from belvedere.updating.side_effects.checks import Checker, Mode
-from belvedere.updating.summary.filter import Filter, make_filter
-from belvedere.updating.summary.roots import best_root, choose_root
+from belvedere.updating.side_effects.checks import CheckMode, UpdateChecker
+from belvedere.updating.summary.filter import UpdateFilter, build_filter
+from belvedere.updating.summary.roots import choose_root, root_by_keys
 from belvedere.updating.translate.constraints import BaseRow, TableRules
 from benchmarks.updating.baselines import FullPropagation, everything
 from benchmarks.updating.curves import as_defined, both
@@ -86,16 +86,16 @@ class Figures:
         return self.build_s * 1000 / self.maintain_ms if self.maintain_ms else None
 
 
-def measured(tpch: Tpch, name: str, each: int, tried: int) -> tuple[Figures, Filter, Sample]:
+def measured(tpch: Tpch, name: str, each: int, tried: int) -> tuple[Figures, UpdateFilter, Sample]:
     """All figures of one query."""
     shape = shape_of(name)
     tables = tpch.tables(shape)
     began = time.process_time()
-    made = make_filter(shape, tables, KEYS, root=0, share=SHARE)
+    made = build_filter(shape, tables, KEYS, root=0, share=SHARE)
     figures = Figures(name, build_s=time.process_time() - began)
     rows = tpch.insertions(name, MOST, 1)
     training, _ = labelled(made, islice(rows, TRAINING), 100)
-    roots = sorted({0, best_root(shape, KEYS), len(shape.positions) - 1})
+    roots = sorted({0, root_by_keys(shape, KEYS), len(shape.positions) - 1})
     chosen = choose_root(roots, lambda r: made if r == 0 else made.rooted(r, SHARE), training)
     made = made if chosen.root == 0 else made.rooted(chosen.root, SHARE)
     figures.root = chosen.root
@@ -122,14 +122,14 @@ def measured(tpch: Tpch, name: str, each: int, tried: int) -> tuple[Figures, Fil
     return figures, made, sample
 
 
-def checker_of(tpch: Tpch, made: Filter) -> Checker:
+def checker_of(tpch: Tpch, made: UpdateFilter) -> UpdateChecker:
     """Checks of a view of the sampled tables, with their keys."""
     rules = {t: TableRules(dict.fromkeys(COLUMNS[t], "bigint"), KEYS[t]) for t in made.shape.tables}
-    return Checker(made, rules, DuckSource(tpch))
+    return UpdateChecker(made, rules, DuckSource(tpch))
 
 
 def against_brute_force(
-    tpch: Tpch, made: Filter, name: str, sample: Sequence[tuple[Row, bool]]
+    tpch: Tpch, made: UpdateFilter, name: str, sample: Sequence[tuple[Row, bool]]
 ) -> tuple[int, int]:
     """AUTO's answers against the view computed with and without the new rows."""
     checker = checker_of(tpch, made)
@@ -143,6 +143,6 @@ def against_brute_force(
                 known = coder.known(p, ViewRow(row))
                 new.setdefault(table, []).append(tuple(known[c] for c in COLUMNS[table]))
         real = tpch.count(name, new) - before > 1
-        answer = checker.check([], [ViewRow(row)], Mode.AUTO).possible
+        answer = checker.check([], [ViewRow(row)], CheckMode.AUTO).possible
         wrong += answer != ("no" if real else "yes")
     return len(sample), wrong

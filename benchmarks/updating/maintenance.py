@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from belvedere.joins.normal_form import JoinBlock
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.filter import UpdateFilter
 from benchmarks.updating.sampled_tpch import COLUMNS, JOINS, KEYS, Tpch, outputs
 
 BATCHES = 5
@@ -46,7 +46,7 @@ def batches(tpch: Tpch, shape: JoinBlock, rows: int = 1000) -> Iterator[Batch]:
         yield nets, signs
 
 
-def maintained(tpch: Tpch, made: Filter) -> tuple[float, float, int]:
+def maintained(tpch: Tpch, made: UpdateFilter) -> tuple[float, float, int]:
     """CPU milliseconds of the first batch and the median of those after it; changes in a batch."""
     times, changes = [], 0
     gc.collect()  # what was measured before left much behind

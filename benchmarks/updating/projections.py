@@ -17,14 +17,14 @@ from typing import Any
 
 import duckdb
 
-from belvedere.updating.request.fillings import Order
+from belvedere.updating.request.fillings import FillingOrder
 from belvedere.updating.request.view_rows import Coder, ViewRow
-from belvedere.updating.side_effects.checks import Checker, Mode
-from belvedere.updating.side_effects.fast_check import Quick
-from belvedere.updating.summary.estimate import THETA, Estimate
-from belvedere.updating.summary.filter import Filter
-from belvedere.updating.translate.constraints import TableRules, check
-from belvedere.updating.translate.translator import Request
+from belvedere.updating.side_effects.checks import CheckMode, UpdateChecker
+from belvedere.updating.side_effects.fast_check import FastCheck
+from belvedere.updating.summary.estimate import THETA, InsertionEstimate
+from belvedere.updating.summary.filter import UpdateFilter
+from belvedere.updating.translate.constraints import TableRules, check_condition
+from belvedere.updating.translate.translator import TranslationRequest
 from benchmarks.updating.evaluation import deletable, lineage
 from benchmarks.updating.sampled_tpch import Listed, as_arrow, filter_over
 from benchmarks.updating.synthetic_chains import NAMES, Synthetic, chains
@@ -46,8 +46,8 @@ class Projected:
     """SYNTHETICDB under a view that shows values, and on what all but the first two joins join."""
 
     db: Synthetic
-    made: Filter = field(init=False)
-    checker: Checker = field(init=False)
+    made: UpdateFilter = field(init=False)
+    checker: UpdateChecker = field(init=False)
     shown: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,9 +60,9 @@ class Projected:
         tables = as_arrow(db.columns, rows)
         self.made = filter_over(db.query(self.shown), db.columns, tables, keys)
         values = ", ".join(map(str, range(0, 2 * db.size, db.fan_out)))
-        checks = {c: check(f"{c} IN ({values})") for c in ("f1", "f2")}
+        checks = {c: check_condition(f"{c} IN ({values})") for c in ("f1", "f2")}
         rules = TableRules(dict.fromkeys(NAMES, "bigint"), ("pk",), (), checks)
-        self.checker = Checker(
+        self.checker = UpdateChecker(
             self.made, dict.fromkeys(db.columns, rules), Listed(db.columns, rows)
         )
 
@@ -105,30 +105,30 @@ def _fillings(view: Projected, each: int) -> dict[str, Any]:
     rows = view.new(each)
     real, _ = _timed(lambda row: _possible(view, [], [row]), rows)
     found: dict[str, Any] = dict(Counter(real))
-    for order in (Order.GREEDY, Order.RANDOM):
+    for order in (FillingOrder.GREEDY, FillingOrder.RANDOM):
         for most in BOUNDS:
             found[f"{order.value}, k = {most}"] = _estimated(view, rows, real, order, most)
-    found["all"] = _estimated(view, rows, real, Order.ALL, 1)
+    found["all"] = _estimated(view, rows, real, FillingOrder.ALL, 1)
     return found
 
 
 def _estimated(
-    view: Projected, rows: Sequence[ViewRow], real: Sequence[str], order: Order, most: int
+    view: Projected, rows: Sequence[ViewRow], real: Sequence[str], order: FillingOrder, most: int
 ) -> dict[str, float]:
     """Errors of estimates against the exact answers."""
     old = view.checker
-    checker = Checker(view.made, old.rules, old.source, fillings=most, order=order)
+    checker = UpdateChecker(view.made, old.rules, old.source, fillings=most, order=order)
     says, took = _timed(lambda row: _free(checker, row), rows)
     return {**_errors(says, real), "ms": took}
 
 
-def _free(checker: Checker, row: ViewRow) -> bool:
+def _free(checker: UpdateChecker, row: ViewRow) -> bool:
     """Whether the estimate finds a filling free of side effects."""
-    assert isinstance(checker.filter, Filter)
-    request = Request(checker.filter.base, checker.rules, checker.source, (), (row,))
-    quick = Quick(checker.filter, request, THETA, checker.fillings, checker.order)
+    assert isinstance(checker.filter, UpdateFilter)
+    request = TranslationRequest(checker.filter.base, checker.rules, checker.source, (), (row,))
+    quick = FastCheck(checker.filter, request, THETA, checker.fillings, checker.order)
     found = quick.answer(row)
-    return isinstance(found, Estimate) and not found.declares(THETA)
+    return isinstance(found, InsertionEstimate) and not found.declares(THETA)
 
 
 def _insertions(view: Projected, rows: Sequence[ViewRow]) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _replacements(
 
 
 def _possible(view: Projected, delete: list[ViewRow], insert: list[ViewRow]) -> str:
-    return view.checker.check(delete, insert, Mode.EXACT).possible
+    return view.checker.check(delete, insert, CheckMode.EXACT).possible
 
 
 def _can_go(view: Projected, row: ViewRow) -> bool:

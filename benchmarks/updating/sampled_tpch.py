@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from belvedere.joins.normal_form import JoinBlock
 from belvedere.sql.binder.bind import Relation, bind
-from belvedere.updating.summary.filter import Filter, make_filter
+from belvedere.updating.summary.filter import UpdateFilter, build_filter
 from belvedere.updating.translate.constraints import BaseRow
 from belvedere.updating.updatable_block import updatable_block
 
@@ -247,7 +247,7 @@ def filter_over(
     columns: Mapping[str, tuple[str, ...]],
     tables: Mapping[str, pa.Table],
     keys: Mapping[str, tuple[str, ...]],
-) -> Filter:
+) -> UpdateFilter:
     """The filter of a query over tables of integers."""
     shape = updatable_block(bind(query, Tables(columns)))
-    return make_filter(shape, tables, keys, share=SHARE)
+    return build_filter(shape, tables, keys, share=SHARE)

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from belvedere.updating.summary.filter import make_filter
-from belvedere.updating.summary.roots import best_root
+from belvedere.updating.summary.filter import build_filter
+from belvedere.updating.summary.roots import root_by_keys
 from benchmarks.updating.baselines import FullPropagation, everything
 from benchmarks.updating.deletions import deleted_and_replaced
 from benchmarks.updating.insertions import labelled, timed
@@ -25,7 +25,7 @@ def _at(directory: Path, percent: int, each: int) -> dict[str, float]:
     tpch, shape = Tpch.at(directory, percent), shape_of("q07")
     tables = tpch.tables(shape)
     began = time.process_time()
-    made = make_filter(shape, tables, KEYS, root=best_root(shape, KEYS), share=SHARE)
+    made = build_filter(shape, tables, KEYS, root=root_by_keys(shape, KEYS), share=SHARE)
     build = time.process_time() - began
     sample, _ = labelled(made, tpch.insertions("q07", 4_000, 1), each)
     rows = [row for row, _ in sample]

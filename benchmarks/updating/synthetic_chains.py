@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.filter import UpdateFilter
 from benchmarks.updating.baselines import FullPropagation, everything
 from benchmarks.updating.curves import (
     FURTHER,
@@ -118,7 +118,7 @@ def _of(db: Synthetic) -> dict[str, Any]:
     }
 
 
-def _asked(db: Synthetic, each: int) -> tuple[Filter, list[tuple[Row, bool]], int]:
+def _asked(db: Synthetic, each: int) -> tuple[UpdateFilter, list[tuple[Row, bool]], int]:
     """The filter of a database and insertions into it."""
     rows = db.rows()
     keys = dict.fromkeys(db.columns, ("pk",))
@@ -126,7 +126,7 @@ def _asked(db: Synthetic, each: int) -> tuple[Filter, list[tuple[Row, bool]], in
     return made, *labelled(made, islice(chains(db, rows, random.Random(6)), MOST), each)
 
 
-def _from_best_root(made: Filter, sample: list[tuple[Row, bool]]) -> Filter:
+def _from_best_root(made: UpdateFilter, sample: list[tuple[Row, bool]]) -> UpdateFilter:
     """The filter from the root that is best on a hundred insertions of each kind."""
     return from_best_root(made, [*sample[:100], *sample[-100:]])
 

@@ -16,7 +16,7 @@ from belvedere.scheduling.calibrate.fitting import Fit, Measured
 from belvedere.scheduling.model.cost_functions import Linear
 from belvedere.scheduling.notify.subscriptions import Subscription, subscribe
 from belvedere.scheduling.schedules import Calibration, Schedule, save
-from belvedere.updating.apply.base_changes import Applying, Intent, Part
+from belvedere.updating.apply.base_changes import Intent, TableCommit, UpdateApplier
 from tests.lake.damages import (
     DAMAGES,
     a_directory,
@@ -75,8 +75,8 @@ def full(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
             jsonl=str(directory.parent / "out"),
         )
         subscribe(lake._door, told)
-        half = Intent("stopped", 1, (Part("log", lake._door.table("log").version, (), ()),))
-        Applying(lake._door, directory / ".belvedere").write_intent(half)
+        half = Intent("stopped", 1, (TableCommit("log", lake._door.table("log").version, (), ()),))
+        UpdateApplier(lake._door, directory / ".belvedere").write_intent(half)
     return directory
 
 

@@ -16,7 +16,7 @@ from belvedere.derivations.status import history
 from belvedere.lake.offline import OfflineLake
 from belvedere.scheduling.notify.subscriptions import Desk, Subscription, subscribe, subscriptions
 from belvedere.scheduling.schedules import Schedule, save, schedules
-from belvedere.updating.apply.base_changes import Intent, Part
+from belvedere.updating.apply.base_changes import Intent, TableCommit
 from belvedere.views.catalog import all_views
 from tests.lake.damages import DAMAGES, a_directory, a_link, auxiliary_files, copied, cut_off, gone
 from tests.scheduling import kept_lake
@@ -40,7 +40,9 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         began = datetime.now(UTC)
         ledger.add(Record("owners", view.definition.id, 1, began, 1.0, "merge", "", (), 1, {}, 1, 1, {}, {}, 1, ""))  # fmt: skip
     offline_lake.make(lake)
-    half = Part("item", shelf.table("item").version, (), ({"line": 1, "orders": 1, "item": "x"},))
+    half = TableCommit(
+        "item", shelf.table("item").version, (), ({"line": 1, "orders": 1, "item": "x"},)
+    )
     offline_lake.applying(shelf).write_intent(Intent("contacts", 1, (half,)))
     return lake
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import ForeignKey
 from belvedere.lake.writes import row_replacement
-from belvedere.updating.apply.base_changes import Applying
+from belvedere.updating.apply.base_changes import UpdateApplier
 from belvedere.updating.kind import UpdatableViews
-from belvedere.updating.side_effects.checks import Mode
-from belvedere.updating.summary.domains import Normal
+from belvedere.updating.side_effects.checks import CheckMode
+from belvedere.updating.summary.domains import NormalValue
 from belvedere.updating.translate import base_rows, fresh_values, options, translator
-from belvedere.updating.translate.new_rows import Put
+from belvedere.updating.translate.new_rows import NewBaseRow
 from tests.mutants.hunt import Hunt, Mutants, Patch
 from tests.updating import offline_lake
 from tests.updating.apply.kill_script import OLD, ROW
@@ -75,7 +75,7 @@ def _found(name: str, scene: Scene, rows: Callable[[Scene, int], Scene]) -> Hunt
         at = rows(scene, seed)
         for asked in asked_for(at, seed):
             if asked.makeable and len(asked.insert) == 1 and not asked.delete:
-                assert checked(at, asked, Mode.AUTO).possible == "yes"
+                assert checked(at, asked, CheckMode.AUTO).possible == "yes"
 
     return Hunt(f"insertions through {name}", law, st.tuples(st.integers(0, 10_000)))
 
@@ -111,45 +111,45 @@ steps = _verdicts("self joins that show what another place leaves out", STEPS)
 
 @caught_by(mentors)
 def a_hidden_value_never_has_to_equal_a_told_one(patch: Patch) -> None:
-    patch.setattr(options.Links, "told_to", lambda *_: [])
+    patch.setattr(options.ValueLinks, "told_to", lambda *_: [])
 
 
 @caught_by(bosses)
 def no_parent_could_be_put_in_besides(patch: Patch) -> None:
-    def told(_: object, put: Put, key: ForeignKey) -> bool:
+    def told(_: object, put: NewBaseRow, key: ForeignKey) -> bool:
         return put.known.keys() >= set(key.columns)
 
-    patch.setattr(base_rows, "_is_refused_for_sure", told)
+    patch.setattr(base_rows, "_has_no_other_parent", told)
 
 
 @caught_by(pairs)
 def each_place_of_a_self_join_has_a_row_of_its_own(patch: Patch) -> None:
-    patch.setattr(translator._Search, "_pairs", lambda _: None)
+    patch.setattr(translator._TranslationSearch, "_pairs", lambda _: None)
 
 
 @caught_by(nexts)
 def a_new_value_may_be_one_that_is_asked_for(patch: Patch) -> None:
-    def free(self: fresh_values.Unused, value: Normal) -> bool:
+    def free(self: fresh_values.FreshValues, value: NormalValue) -> bool:
         return fresh_values.is_free(self.domain, value)
 
-    patch.setattr(fresh_values.Unused, "is_free", free)
+    patch.setattr(fresh_values.FreshValues, "is_free", free)
 
 
 @caught_by(shared)
 def each_view_row_has_hidden_values_of_its_own(patch: Patch) -> None:
-    patch.setattr(options, "_share", lambda *_: None)
+    patch.setattr(options, "_share_candidates", lambda *_: None)
 
 
 @caught_by(steps)
 def what_another_place_shows_of_a_row_is_of_no_matter(patch: Patch) -> None:
-    patch.setattr(translator._Search, "_note_unseen", lambda *_: None)
+    patch.setattr(translator._TranslationSearch, "_note_unseen", lambda *_: None)
 
 
 @caught_by(settled)
 def a_settled_update_leaves_the_vector_where_it_is(patch: Patch) -> None:
-    right = Applying.settle
+    right = UpdateApplier.settle
 
-    def settle(self: Applying, view: str, move: Callable[[], object]) -> bool:
+    def settle(self: UpdateApplier, view: str, move: Callable[[], object]) -> bool:
         return right(self, view, lambda: None)
 
-    patch.setattr(Applying, "settle", settle)
+    patch.setattr(UpdateApplier, "settle", settle)

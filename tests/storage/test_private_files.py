@@ -27,8 +27,8 @@ from belvedere.storage.locks import lock, lock_file
 from belvedere.storage.private_files import USES, kept_aside
 from belvedere.synopses.kind import SAVED_AS
 from belvedere.updating import state as updating
-from belvedere.updating.apply.base_changes import Applying, Intent, Part
-from belvedere.updating.summary.in_tables.creation import MAKING
+from belvedere.updating.apply.base_changes import Intent, TableCommit, UpdateApplier
+from belvedere.updating.summary.in_tables.creation import UNFINISHED
 from tests.lake.damages import DAMAGES, a_directory, a_link, auxiliary_files, copied, cut_off, gone
 from tests.local_tables import store_in
 from tests.small_lake import make
@@ -50,8 +50,8 @@ def save_state(home: Path) -> Path:
 
 
 def write_intent(home: Path) -> Path:
-    applying = Applying(None, home)  # type: ignore[arg-type]
-    applying.write_intent(Intent("v", 1, (Part("log", 1, (), ({"a": 1},)),)))
+    applying = UpdateApplier(None, home)  # type: ignore[arg-type]
+    applying.write_intent(Intent("v", 1, (TableCommit("log", 1, (), ({"a": 1},)),)))
     return applying.path("v")
 
 
@@ -349,7 +349,15 @@ def test_jars_that_cannot_be_remembered_are_used(
 
 def test_every_kind_of_state_has_words_for_what_is_lost_with_it() -> None:
     derivable = {updating.MOVED}
-    saved = {schedules.KIND, SUBSCRIPTION, NOTICE, definition.KIND, SAVED_AS, updating.KIND, MAKING}
+    saved = {
+        schedules.KIND,
+        SUBSCRIPTION,
+        NOTICE,
+        definition.KIND,
+        SAVED_AS,
+        updating.KIND,
+        UNFINISHED,
+    }
     assert {*saved, JOURNAL} == set(USES)
     assert derivable.isdisjoint(USES)
     for use in USES.values():

@@ -13,8 +13,8 @@ import pyarrow as pa
 from belvedere.joins.equijoin_tree import equijoin_tree
 from belvedere.joins.normal_form import JoinBlock
 from belvedere.sql.binder.bind import Relation, bind
-from belvedere.updating.summary.base_tables import Base, held_columns
-from belvedere.updating.summary.loading import load
+from belvedere.updating.summary.base_tables import BaseTables, held_columns
+from belvedere.updating.summary.loading import load_base
 from belvedere.updating.updatable_block import updatable_block
 
 Row = tuple[int | None, ...]
@@ -38,10 +38,10 @@ class Case:
     def shape(self) -> JoinBlock:
         return updatable_block(bind(self.query, self))
 
-    def base(self, tables: Tables | None = None) -> Base:
+    def base(self, tables: Tables | None = None) -> BaseTables:
         shape = self.shape
         tree = equijoin_tree(shape, self.root % len(shape.positions), self.keys)
-        return load(tree, held_columns(shape, self.keys), self.arrow(tables or self.tables))
+        return load_base(tree, held_columns(shape, self.keys), self.arrow(tables or self.tables))
 
     def arrow(self, tables: Tables) -> dict[str, pa.Table]:
         return {

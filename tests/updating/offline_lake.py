@@ -12,9 +12,9 @@ from deltalake import write_deltalake
 
 from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import KEY_PROPERTY
-from belvedere.updating.apply.base_changes import Applying
-from belvedere.updating.apply.updates import Done, done_through
-from belvedere.updating.request.view_updates import Update
+from belvedere.updating.apply.base_changes import UpdateApplier
+from belvedere.updating.apply.updates import AppliedUpdate, apply_update
+from belvedere.updating.request.view_updates import ViewUpdate
 from belvedere.updating.state import Held, bring, built, load, save, saved_vector
 
 QUERY = (
@@ -63,9 +63,9 @@ def put_property(root: Path, name: str, value: str) -> None:
     first.write_text("\n".join(json.dumps(action) for action in actions))
 
 
-def applying(lake: OfflineLake) -> Applying:
+def applying(lake: OfflineLake) -> UpdateApplier:
     assert lake.saves is not None
-    return Applying(lake, lake.saves.home)
+    return UpdateApplier(lake, lake.saves.home)
 
 
 def fresh(lake: OfflineLake) -> Held:
@@ -80,12 +80,12 @@ def settle(lake: OfflineLake) -> bool:
     return applying(lake).settle("contacts", lambda: fresh(lake))
 
 
-def update(directory: Path, *, allowed: bool = False, **asked: Any) -> Done:
+def update(directory: Path, *, allowed: bool = False, **asked: Any) -> AppliedUpdate:
     """Settle what was left, then an update through the view, as a statement makes it."""
     lake = OfflineLake(directory)
     settle(lake)
-    wanted = Update.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
-    done = done_through(
+    wanted = ViewUpdate.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
+    done = apply_update(
         lake, applying(lake), "contacts", lambda: fresh(lake), wanted, allowed=allowed
     )
     fresh(lake)

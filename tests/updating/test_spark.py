@@ -11,7 +11,7 @@ import pytest
 import belvedere as bv
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.writes import row_replacement
-from belvedere.updating.side_effects.in_memory import TooMuch
+from belvedere.updating.side_effects.in_memory import TooManyJoins
 from belvedere.updating.translate import trial
 
 pytestmark = pytest.mark.spark
@@ -130,13 +130,13 @@ def _joined_by_spark(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is too much for memory is joined by Spark, with the same answers."""
 
     def too_much(*args: object, **more: object) -> None:
-        raise TooMuch("not in memory")
+        raise TooManyJoins("not in memory")
 
     bad = {"customer": 9, "name": "new", "orders": 12, "day": _day(3), "line": 102, "item": "c"}
     good = {"customer": 2, "name": "bob", "orders": 11, "day": _day(2), "line": 110, "item": "e"}
     there = {"customer": 1, "name": "ann", "orders": 10, "day": _day(1), "line": 100, "item": "a"}
     with monkeypatch.context() as patch:
-        patch.setattr(trial, "effect", too_much)
+        patch.setattr(trial, "view_effect", too_much)
         c = lake.check("contacts", insert=bad)
         assert (c.possible, c.extra_rows) == ("no", 1)
         assert ("item", 103) in {(t, r.get("line")) for t, r in c.which}

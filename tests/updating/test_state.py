@@ -80,7 +80,7 @@ def test_a_view_whose_changes_cannot_be_read_any_more_is_built_again(
 ) -> None:
     lake = make(tmp_path)
     held = moved(lake, 200)
-    monkeypatch.setattr(state, "changes", lambda *args: None)
+    monkeypatch.setattr(state, "net_changes", lambda *args: None)
     again = load(OfflineLake(lake), "contacts")
     assert again.unsaved is None
     assert again.vector == held.vector

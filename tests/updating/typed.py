@@ -11,8 +11,8 @@ import pyarrow as pa
 from belvedere.memory import kinds
 from belvedere.sql.binder.bind import Relation, bind
 from belvedere.updating.request.view_rows import ViewRow
-from belvedere.updating.side_effects.checks import Check, Checker, Mode
-from belvedere.updating.summary.filter import make_filter
+from belvedere.updating.side_effects.checks import CheckMode, UpdateCheck, UpdateChecker
+from belvedere.updating.summary.filter import build_filter
 from belvedere.updating.translate.constraints import TableRules
 from belvedere.updating.updatable_block import updatable_block
 from tests.updating.translate.listed import Listed
@@ -43,8 +43,8 @@ class Typed:
         *,
         insert: Sequence[tuple[Any, ...]] = (),
         delete: Sequence[tuple[Any, ...]] = (),
-        mode: Mode = Mode.AUTO,
-    ) -> Check:
+        mode: CheckMode = CheckMode.AUTO,
+    ) -> UpdateCheck:
         shape = updatable_block(bind(self.query, self))
         names = [name for name, _ in shape.column_outputs]
         tables = {
@@ -60,7 +60,7 @@ class Typed:
             t: TableRules(columns, self.keys.get(t), **self.rules.get(t, {}))
             for t, columns in self.columns.items()
         }
-        checker = Checker(make_filter(shape, tables, self.keys, root=0), rules, self.source)
+        checker = UpdateChecker(build_filter(shape, tables, self.keys, root=0), rules, self.source)
         gone, new = (
             [ViewRow(dict(zip(names, row, strict=True))) for row in rows]
             for rows in (delete, insert)

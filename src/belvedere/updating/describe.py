@@ -7,16 +7,16 @@ from typing import Any
 
 from belvedere.joins.equijoin_tree import EquijoinTree
 from belvedere.updating.state import Held
-from belvedere.updating.summary.filter import Filter
-from belvedere.updating.summary.in_tables.build import Built
+from belvedere.updating.summary.filter import UpdateFilter
+from belvedere.updating.summary.in_tables.build import BuiltSummary
 
-CYCLIC = "  cyclic: the estimate leaves out a join, the exact check does not"
+CYCLIC_NOTE = "  cyclic: the estimate leaves out a join, the exact check does not"
 
 
-def in_memory(held: Held, rows: Filter) -> str:
+def describe_in_memory(held: Held, rows: UpdateFilter) -> str:
     """A view whose rows are in memory."""
     tree, summary, graph = held.tree, rows.summary, rows.graph
-    lines = [_first(held), "Join tree:"]
+    lines = [_headline(held), "Join tree:"]
     for p in tree.down:
         lines.append(
             f"  {held.shape.positions[p].table}: {int(rows.base.present(p).sum())} rows,"
@@ -25,24 +25,24 @@ def in_memory(held: Held, rows: Filter) -> str:
             f" {int((summary.sizes[p] > 0).sum())} classes"
         )
     if tree.dropped:
-        lines.append(CYCLIC)
-    lines += chosen_root(held.definition.get("chosen"))
+        lines.append(CYCLIC_NOTE)
+    lines += describe_root_choice(held.definition.get("chosen"))
     lines.append(f"Summary: {summary.bytes} bytes; lookups: {rows.base.bytes} bytes")
     return "\n".join(lines)
 
 
-def in_tables(held: Held, found: Built) -> str:
+def describe_in_tables(held: Held, found: BuiltSummary) -> str:
     """A view whose rows stay in the tables."""
     rest = ", as is the summary" if held.tabled is not None else ""
-    told = described(held.tree, found)
-    return f"{_first(held)}\n{told}\nRows stay in the tables and are looked up there{rest}"
+    told = describe_summary(held.tree, found)
+    return f"{_headline(held)}\n{told}\nRows stay in the tables and are looked up there{rest}"
 
 
-def _first(held: Held) -> str:
+def _headline(held: Held) -> str:
     return f"Updatable view {held.definition['name']}: {held.definition['query'].strip()}"
 
 
-def described(tree: EquijoinTree, found: Built) -> str:
+def describe_summary(tree: EquijoinTree, found: BuiltSummary) -> str:
     """What a summary would be, as text."""
     lines = ["Join tree:"]
     for p in tree.down:
@@ -52,13 +52,13 @@ def described(tree: EquijoinTree, found: Built) -> str:
         rows = f"{int(found.sizes[p].sum())} extended dangling in {len(names)} classes{candidates}"
         lines.append(f"  {tree.block.positions[p].table}: {', '.join([*counts, rows])}")
     if tree.dropped:
-        lines.append(CYCLIC)
+        lines.append(CYCLIC_NOTE)
     without = "" if any((some < 0).any() for some in found.names) else " without candidates"
     lines.append(f"Summary{without}: {found.bytes} bytes")
     return "\n".join(lines)
 
 
-def chosen_root(chosen: Mapping[str, Any] | None) -> list[str]:
+def describe_root_choice(chosen: Mapping[str, Any] | None) -> list[str]:
     """How a root was chosen, as text; nothing if it was given or the only one."""
     if chosen is None:
         return []

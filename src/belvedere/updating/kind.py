@@ -23,14 +23,14 @@ from belvedere.sql.render import render
 from belvedere.sql.statements.derivations import Drop, ExplainCreate
 from belvedere.sql.statements.spark import WriteKind
 from belvedere.sql.statements.updatable_views import CreateUpdatable, side_effects_allowed
-from belvedere.updating.apply.base_changes import Applying, HalfMade
-from belvedere.updating.apply.updates import done_through
-from belvedere.updating.describe import described, in_memory, in_tables
-from belvedere.updating.request.view_rows import shown_columns
-from belvedere.updating.request.view_updates import Update
-from belvedere.updating.side_effects.check_update import run_check
-from belvedere.updating.side_effects.checks import Check, texted
-from belvedere.updating.side_effects.spark_engine import built_on, pinned
+from belvedere.updating.apply.base_changes import UnfinishedUpdate, UpdateApplier
+from belvedere.updating.apply.updates import apply_update
+from belvedere.updating.describe import describe_in_memory, describe_in_tables, describe_summary
+from belvedere.updating.request.view_rows import view_columns
+from belvedere.updating.request.view_updates import ViewUpdate
+from belvedere.updating.side_effects.check_update import check_in_mode
+from belvedere.updating.side_effects.checks import UpdateCheck, row_text
+from belvedere.updating.side_effects.spark_engine import summarize_on_spark, table_at_version
 from belvedere.updating.state import (
     KIND,
     Brought,
@@ -45,9 +45,9 @@ from belvedere.updating.state import (
     saved_vector,
     usual_lookups,
 )
-from belvedere.updating.summary.in_tables.creation import noted, take_away
-from belvedere.updating.summary.in_tables.parts import belongs, candidate_tables
-from belvedere.updating.summary.roots import best_root
+from belvedere.updating.summary.in_tables.creation import drop_unfinished, recorded_creation
+from belvedere.updating.summary.in_tables.parts import candidate_tables, is_part_of
+from belvedere.updating.summary.roots import root_by_keys
 from belvedere.views.catalog import canonical_name
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class UpdatableViews:
         self._built_again: set[str] = set()
         """Those whose saved rows could not be used, until a refresh has told so."""
         if lake.capabilities.runs_spark and lake.saves is not None:
-            take_away(lake)
+            drop_unfinished(lake)
             known = self.names()
             for name in sorted({*known, *self._applying.views()}):
                 # A view whose tables are gone must not keep the lake from opening.
@@ -112,9 +112,11 @@ class UpdatableViews:
         self._settle(name)
         held = self._loaded(name)
         if held.rows is not None:
-            return in_memory(held, held.rows)
+            return describe_in_memory(held, held.rows)
         kept = held.tabled and held.tabled.built
-        return in_tables(held, kept or built_on(self._lake, held.tree, held.keys, held.vector))
+        return describe_in_tables(
+            held, kept or summarize_on_spark(self._lake, held.tree, held.keys, held.vector)
+        )
 
     def status(self) -> list[Status]:
         """Where each view stands."""
@@ -141,7 +143,8 @@ class UpdatableViews:
     def owns(self, view: str) -> bool:
         """Whether a view is a part of the summary of an updatable one."""
         return any(
-            self._definition(name).get("summary") and belongs(view, name) for name in self.names()
+            self._definition(name).get("summary") and is_part_of(view, name)
+            for name in self.names()
         )
 
     def statements(self) -> Mapping[type, Callable[[Any], DataFrame]]:
@@ -164,12 +167,14 @@ class UpdatableViews:
         delete: Any = None,
         update: Any = None,
         mode: str = "AUTO",
-    ) -> Check:
+    ) -> UpdateCheck:
         """Whether rows can be inserted, deleted or replaced as asked."""
         with the_saves(self._lake).locked(KIND, name):
             self._settle(name)
             self._bring(name, None)
-            return run_check(self._lake, self._held[name], Update.of(insert, delete, update), mode)
+            return check_in_mode(
+                self._lake, self._held[name], ViewUpdate.of(insert, delete, update), mode
+            )
 
     def write(self, name: str, kind: WriteKind, text: str, *, explain: bool) -> DataFrame:
         """Run a statement that writes through a view, or tell what it would do."""
@@ -177,10 +182,10 @@ class UpdatableViews:
         with the_saves(self._lake).locked(KIND, name):
             self._settle(name)
             self._bring(name, None)
-            from belvedere.updating.request.statement_rows import requested
+            from belvedere.updating.request.statement_rows import update_of_statement
 
-            update = requested(
-                self._door, shown_as(name), shown_columns(self._held[name].shape), kind, plain
+            update = update_of_statement(
+                self._door, shown_as(name), view_columns(self._held[name].shape), kind, plain
             )
             schema = (
                 "table string, deleted bigint, inserted bigint, extra_rows bigint,"
@@ -189,14 +194,14 @@ class UpdatableViews:
             if not update.delete and not update.insert:
                 return self._door.spark.createDataFrame([], schema)
             if explain:
-                found = run_check(self._lake, self._held[name], update, "AUTO")
+                found = check_in_mode(self._lake, self._held[name], update, "AUTO")
                 return self._door.spark.createDataFrame([(str(found),)], "plan string")
-            done = done_through(
+            done = apply_update(
                 self._lake, self._applying, name, lambda: self._fresh(name), update, allowed=allowed
             )
             self._bring(name, None)
             self._applying.forget(name)
-        besides = [f"({texted(row)})" for row in done.rows]
+        besides = [f"({row_text(row)})" for row in done.rows]
         rows = [(t, d, i, done.extra, besides) for t, d, i in done.tables]
         return self._door.spark.createDataFrame(rows, schema)
 
@@ -209,8 +214,8 @@ class UpdatableViews:
         return self._lake  # type: ignore[return-value]
 
     @property
-    def _applying(self) -> Applying:
-        return Applying(self._lake, the_saves(self._lake).home)
+    def _applying(self) -> UpdateApplier:
+        return UpdateApplier(self._lake, the_saves(self._lake).home)
 
     def _create(self, statement: CreateUpdatable) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
@@ -235,7 +240,7 @@ class UpdatableViews:
             "summary": statement.summary,
         }
         tables = candidate_tables(name, shape)
-        with noted(self._lake, name, tables) if statement.summary else nullcontext():
+        with recorded_creation(self._lake, name, tables) if statement.summary else nullcontext():
             self._keep(name, built(self._lake, definition))
 
     def _explain_create(self, statement: ExplainCreate[CreateUpdatable]) -> DataFrame:
@@ -243,12 +248,12 @@ class UpdatableViews:
         create = statement.create
         _, shape = compiled(self._lake, create.lead + create.query, create.name)
         keys = declared_keys(self._lake, shape)
-        root: int | str = best_root(shape, keys)
+        root: int | str = root_by_keys(shape, keys)
         if create.root is not None:
             root = canonical_name(self._lake, create.root)
         tree = equijoin_tree(shape, root, keys)
         vector = {t: self._lake.table(t).position for t in shape.tables}
-        told = described(tree, built_on(self._lake, tree, keys, vector))
+        told = describe_summary(tree, summarize_on_spark(self._lake, tree, keys, vector))
         return self._door.spark.createDataFrame([(told,)], "plan string")
 
     def _drop(self, statement: Drop) -> DataFrame:
@@ -261,7 +266,7 @@ class UpdatableViews:
             try:
                 # Nobody reads it any more: its vector stays where it is.
                 self._applying.settle(name, lambda: None)
-            except HalfMade:
+            except UnfinishedUpdate:
                 self._applying.give_up(name)
             self._door.spark.catalog.dropTempView(parts(name)[-1])
             self._held.pop(name, None)
@@ -338,7 +343,7 @@ def read_sql(lake: ReadableLake, held: Held) -> str:
     """The query of the catalog view: the tables at the vector's versions, each row once."""
 
     def source(leaf: Scan | Change) -> exp.Table:
-        return pinned(lake.table(leaf.table), held.vector[leaf.table].version)
+        return table_at_version(lake.table(leaf.table), held.vector[leaf.table].version)
 
     outputs = tuple(Output(shown, col(plan)) for shown, plan in held.bound.columns)
     return render(Distinct(Project(held.bound.plan, outputs)), source).sql(dialect="spark")

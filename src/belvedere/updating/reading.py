@@ -23,7 +23,7 @@ from belvedere.lake.tables.declared_keys import key_of
 from belvedere.lake.tables.table import Table
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
-from belvedere.updating.side_effects.neighbours import agreeing
+from belvedere.updating.side_effects.neighbours import agreeing_rows
 from belvedere.updating.translate.constraints import BaseRow
 
 if TYPE_CHECKING:
@@ -32,19 +32,21 @@ if TYPE_CHECKING:
 MOST_ROWS = 100_000_000
 
 
-def whole(lake: ReadableLake, table: Table, version: int, columns: Sequence[str]) -> pa.Table:
+def read_version(
+    lake: ReadableLake, table: Table, version: int, columns: Sequence[str]
+) -> pa.Table:
     """Some columns of a version, without Spark where the files can be read as they are."""
     found = read_whole(table, version, columns, MOST_ROWS)
     if found is not None:
         return found
-    with spark_of(lake, table) as w:
+    with workspace_of(lake, table) as w:
         listed = ", ".join(map(quote, columns))
         rows: pa.Table = w.query(f"SELECT {listed} FROM {table.at(version)}").toArrow()
     kinds = {c: table.types[c.lower()] for c in columns}
     return rows.cast(arrow_schema(kinds))
 
 
-def spark_of(lake: ReadableLake, table: Table) -> AbstractContextManager[Workspace]:
+def workspace_of(lake: ReadableLake, table: Table) -> AbstractContextManager[Workspace]:
     """Spark, for a table that cannot be read without."""
     spark = spark_lake(lake)
     if spark is None:
@@ -56,7 +58,7 @@ def spark_of(lake: ReadableLake, table: Table) -> AbstractContextManager[Workspa
     return spark.work()
 
 
-def changes(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table | None:
+def net_changes(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table | None:
     """The net changes of some columns between versions, with signs; None if they are not small."""
     if not table.change_feed:
         return None
@@ -70,7 +72,7 @@ def changes(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Tabl
         return None
 
 
-def signs_of(net: pa.Table) -> list[int]:
+def change_signs(net: pa.Table) -> list[int]:
     """The signs of net changes."""
     found: list[int] = net[SIGN].to_pylist()
     return found
@@ -82,7 +84,7 @@ def row_count(table: Table) -> int | None:
     return None if some is None else count(some)
 
 
-class LakeFinder:
+class LakeRowFinder:
     """Rows of a view's tables by value, at the versions of a vector: in their files, or by Spark."""
 
     def __init__(self, lake: ReadableLake, shape: JoinBlock, vector: Vector) -> None:
@@ -90,10 +92,10 @@ class LakeFinder:
         self._tables = {t: lake.table(t) for t in shape.tables}
 
     def find(self, table: str, values: pa.Table, most: int) -> pa.Table | None:
-        """As `Finder.find`."""
+        """As `RowFinder.find`."""
         at, version = self._tables[table], self._vector[table].version
         columns = list(self._used[table])
-        by = _best(at, values.column_names)
+        by = _lookup_column(at, values.column_names)
         rows = None
         if by is not None:
             wanted = values[by].combine_chunks()
@@ -104,12 +106,12 @@ class LakeFinder:
             if legible:
                 return None
             return self._joined(at, version, values, most)
-        return rows.filter(pa.array(agreeing(rows, values)))
+        return rows.filter(pa.array(agreeing_rows(rows, values)))
 
     def _joined(self, table: Table, version: int, values: pa.Table, most: int) -> pa.Table:
         """The same by Spark, which sends no more than are wanted."""
         types = self._used[table.name]
-        with spark_of(self._lake, table) as w:
+        with workspace_of(self._lake, table) as w:
             held = w.hold("asked", values, {c: types[c] for c in values.column_names})
             same = " AND ".join(f"t.{quote(c)} <=> a.{quote(c)}" for c in values.column_names)
             listed = ", ".join(f"t.{quote(c)}" for c in types)
@@ -120,14 +122,14 @@ class LakeFinder:
         return rows.cast(arrow_schema(types))
 
 
-def _best(table: Table, columns: Sequence[str]) -> str | None:
+def _lookup_column(table: Table, columns: Sequence[str]) -> str | None:
     """The column by which rows are looked up: the first of the table's key if possible."""
     some = {c.lower(): c for c in columns if can_look_up(table, c)}
     key = [some[c.lower()] for c in key_of(table) or () if c.lower() in some]
     return next(iter([*key, *some.values()]), None)
 
 
-class LakeSource:
+class LakeRowSource:
     """Rows of a lake's tables by value, each table at the version at which it was asked first."""
 
     def __init__(self, lake: ReadableLake) -> None:
@@ -151,20 +153,22 @@ class LakeSource:
         return [r for r in self._known[asked] if all(r[c] == v for c, v in rest.items())]
 
     def largest(self, table: str, column: str) -> int:
-        """As `Source.largest`: by the log, or by a look at the column."""
+        """As `RowSource.largest`: by the log, or by a look at the column."""
         at = self._table(table)
         some = files(at.store, at.version) if at.plain else None
         bounds = bounds_of_all(at, some, column) if some is not None else None
         if bounds is not None:
             return max(0, int(bounds[1]))
-        return max(0, pc.max(whole(self._lake, at, at.version, [column])[column]).as_py() or 0)
+        return max(
+            0, pc.max(read_version(self._lake, at, at.version, [column])[column]).as_py() or 0
+        )
 
     def first(self, table: str, column: str, most: int) -> list[Any]:
-        """As `Source.first`, of the first files that have so many."""
+        """As `RowSource.first`, of the first files that have so many."""
         at = self._table(table)
         parts = stream_whole(at, at.version, [column])
         if parts is None:
-            parts = iter([whole(self._lake, at, at.version, [column])])
+            parts = iter([read_version(self._lake, at, at.version, [column])])
         found: dict[Any, None] = {}
         for rows in parts:
             values = pc.unique(rows[column]).drop_null().slice(0, most).to_pylist()
@@ -180,13 +184,13 @@ class LakeSource:
 
     def _found(self, table: Table, equal: Mapping[str, Any]) -> list[BaseRow]:
         columns = [c for c, _ in table.columns]
-        by = _best(table, [c for c, value in equal.items() if value is not None])
+        by = _lookup_column(table, [c for c, value in equal.items() if value is not None])
         rows: pa.Table | None = None
         if by is not None:
             wanted = pa.array([equal[by]], arrow_schema({by: table.types[by.lower()]}).types[0])
             rows = look_up(table, table.version, columns, by, wanted, nulls=False, most=MOST_ROWS)
         if rows is None:
-            rows = whole(self._lake, table, table.version, columns)
+            rows = read_version(self._lake, table, table.version, columns)
         for column, value in equal.items():
             kept = (
                 rows[column].is_null()

@@ -18,18 +18,26 @@ from belvedere.lake.records.saved_state import Corrupt
 from belvedere.lake.tables.declared_keys import key_of
 from belvedere.lake.tables.table import Table
 from belvedere.sql.binder.bind import Bound, bind
-from belvedere.updating.reading import changes, row_count, signs_of, whole
-from belvedere.updating.side_effects.neighbours import unseen
-from belvedere.updating.summary.base_tables import NotHeld, held_columns
+from belvedere.updating.reading import change_signs, net_changes, read_version, row_count
+from belvedere.updating.side_effects.neighbours import hidden_held_columns
+from belvedere.updating.summary.base_tables import RowNotHeld, held_columns
 from belvedere.updating.summary.candidates import counted_candidates
-from belvedere.updating.summary.filter import Filter, make_filter
+from belvedere.updating.summary.filter import UpdateFilter, build_filter
 from belvedere.updating.summary.in_tables import parts
-from belvedere.updating.summary.in_tables.build import Choose
-from belvedere.updating.summary.in_tables.candidate_queries import Makers, counted, share_of
-from belvedere.updating.summary.in_tables.summary import Tabled
-from belvedere.updating.summary.insertion_sample import sampled_root
-from belvedere.updating.summary.roots import Choice, best_root
-from belvedere.updating.summary.saved_arrays import domain_groups, from_arrays, to_arrays
+from belvedere.updating.summary.in_tables.build import ChooseCandidates
+from belvedere.updating.summary.in_tables.candidate_queries import (
+    TableMakers,
+    choose_count,
+    choose_share,
+)
+from belvedere.updating.summary.in_tables.summary import StoredSummary
+from belvedere.updating.summary.insertion_sample import choose_root_by_sample
+from belvedere.updating.summary.roots import RootChoice, root_by_keys
+from belvedere.updating.summary.saved_arrays import (
+    domain_groups,
+    filter_from_arrays,
+    filter_to_arrays,
+)
 from belvedere.updating.updatable_block import updatable_block
 from belvedere.views.catalog import Names, as_not_read
 
@@ -59,10 +67,10 @@ class Held:
     tree: EquijoinTree
     keys: Keys
     vector: Vector
-    rows: Filter | None = None
+    rows: UpdateFilter | None = None
     unsaved: int | None = None
     """Changed rows since its rows were saved; None if they never were."""
-    tabled: Tabled | None = None
+    tabled: StoredSummary | None = None
     """Its summary, if that is kept in tables."""
 
     @property
@@ -71,7 +79,7 @@ class Held:
         return self.tree.block
 
     @property
-    def filter(self) -> Filter:
+    def filter(self) -> UpdateFilter:
         """Its filter, where all its rows are in memory."""
         assert self.rows is not None
         return self.rows
@@ -116,7 +124,7 @@ def usual_lookups(lake: ReadableLake, shape: JoinBlock) -> Where:
     """Where rows are looked up unless a user says so: large tables stay where they are."""
     counts = [row_count(lake.table(t)) for t in shape.tables]
     few = None not in counts and sum(n for n in counts if n is not None) <= MOST_HELD
-    hidden = unseen(shape, held_columns(shape, declared_keys(lake, shape)))
+    hidden = hidden_held_columns(shape, held_columns(shape, declared_keys(lake, shape)))
     return Where.MEMORY if few or hidden else Where.TABLES
 
 
@@ -124,7 +132,7 @@ def _in_tables(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:
     """A view whose rows stay in its tables: nothing is read."""
     bound, shape = compiled(lake, definition["query"], definition["name"])
     keys = declared_keys(lake, shape)
-    hidden = unseen(shape, held_columns(shape, keys))
+    hidden = hidden_held_columns(shape, held_columns(shape, keys))
     if hidden:
         raise Unsupported(
             f"rows are not found in the tables by a view that does not show {hidden[0]}",
@@ -133,18 +141,18 @@ def _in_tables(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:
             reason="HIDDEN_KEYS",
         )
     asked = definition.get("root")
-    tree = equijoin_tree(shape, best_root(shape, keys) if asked is None else asked, keys)
+    tree = equijoin_tree(shape, root_by_keys(shape, keys) if asked is None else asked, keys)
     vector = {t: lake.table(t).position for t in shape.tables}
     found = Held(definition, bound, tree, keys, vector)
     return replace(found, tabled=_tabled(lake, found))
 
 
-def _tabled(lake: ReadableLake, held: Held) -> Tabled | None:
+def _tabled(lake: ReadableLake, held: Held) -> StoredSummary | None:
     """The summary of a view as its tables have it now, if it is kept there; without Spark, none."""
     definition, spark = held.definition, spark_lake(lake)
     if not definition.get("summary") or spark is None:
         return None
-    return Tabled(spark, definition["name"], held.tree, definition.get("pieces", ()))
+    return StoredSummary(spark, definition["name"], held.tree, definition.get("pieces", ()))
 
 
 def built(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:
@@ -157,15 +165,18 @@ def built(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:
     bound, shape = compiled(lake, definition["query"], definition["name"])
     keys = declared_keys(lake, shape)
     tables = {t: lake.table(t) for t in shape.tables}
-    rows = {t: whole(lake, tables[t], tables[t].version, list(shape.used[t])) for t in shape.tables}
+    rows = {
+        t: read_version(lake, tables[t], tables[t].version, list(shape.used[t]))
+        for t in shape.tables
+    }
     share = definition["percent"] / 100
     asked = definition.get("root") or definition.get("rooted")
     vector = {t: table.position for t, table in tables.items()}
-    first = best_root(shape, keys) if asked is None else asked
-    made, choice = make_filter(shape, rows, keys, root=first, share=share), None
+    first = root_by_keys(shape, keys) if asked is None else asked
+    made, choice = build_filter(shape, rows, keys, root=first, share=share), None
     few = sum(made.base.tables[t].size for t in shape.tables) <= MOST_SAMPLED
     if asked is None and few:
-        made, choice = sampled_root(made, share, made.base.tree.root)
+        made, choice = choose_root_by_sample(made, share, made.base.tree.root)
     if definition.get("candidates") is not None:
         made.candidates = counted_candidates(made.base, made.graph, definition["candidates"])
         made.summarize()
@@ -173,20 +184,20 @@ def built(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:
     return Held(told, bound, made.base.tree, made.keys, vector, made)
 
 
-def _summarized(held: Held, known: Tabled) -> Held:
+def _summarized(held: Held, known: StoredSummary) -> Held:
     """A view with its summary made in tables, and candidates chosen."""
     asked, columns = held.definition, held_columns(held.shape, held.keys)
     count, share = asked.get("candidates"), asked["percent"] / 100
 
-    def choose(makers: Makers) -> Choose:
-        return share_of(share, makers) if count is None else counted(count, makers)
+    def choose(makers: TableMakers) -> ChooseCandidates:
+        return choose_share(share, makers) if count is None else choose_count(count, makers)
 
-    made = parts.create(known.door, asked["name"], held.tree, columns, held.keys, choose)
+    made = parts.create_parts(known.door, asked["name"], held.tree, columns, held.keys, choose)
     kept = replace(known, pieces=made)
     return replace(held, definition={**asked, "pieces": made}, tabled=kept)
 
 
-def _told(made: Filter, choice: Choice | None) -> dict[str, Any]:
+def _told(made: UpdateFilter, choice: RootChoice | None) -> dict[str, Any]:
     """What is kept of how a root was chosen."""
     if choice is None:
         return {}
@@ -221,7 +232,7 @@ def save(lake: ReadableLake, name: str, held: Held) -> None:
         saves.save(MOVED, name, {}, held.vector, {})
         return
     definition["groups"] = domain_groups(base)
-    saves.save(KIND, name, definition, held.vector, to_arrays(held.rows))
+    saves.save(KIND, name, definition, held.vector, filter_to_arrays(held.rows))
     saves.drop(MOVED, name)
     held.unsaved = 0
 
@@ -261,12 +272,14 @@ def load(lake: ReadableLake, name: str) -> Held:
     if _as_saved(keys) != definition["keys"]:
         return built(lake, definition)
     tree = equijoin_tree(shape, int(definition["rooted"]), keys)
-    made = from_arrays(saved.arrays, tree, held_columns(shape, keys), definition["groups"], keys)
+    made = filter_from_arrays(
+        saved.arrays, tree, held_columns(shape, keys), definition["groups"], keys
+    )
     held = Held(definition, bound, tree, keys, dict(saved.head.vector), made, 0)
     tables = {t: lake.table(t) for t in shape.tables}
     try:
         found = _advanced(tables, held, saved_vector(lake, name))
-    except NotHeld:
+    except RowNotHeld:
         return built(lake, definition)
     return built(lake, definition) if isinstance(found, str) else found[0]
 
@@ -275,7 +288,7 @@ def forget(lake: ReadableLake, name: str) -> None:
     """Take a saved view away."""
     made = the_saves(lake).head(KIND, name).definition.get("pieces")
     if made:
-        parts.drop(lake, name, made)  # type: ignore[arg-type]
+        parts.drop_parts(lake, name, made)  # type: ignore[arg-type]
     the_saves(lake).drop(MOVED, name)
     the_saves(lake).drop(KIND, name)
 
@@ -287,7 +300,7 @@ def bring(
     name = held.definition["name"]
     some = held.shape.tables if only is None else only
     if held.tabled is not None:
-        if not parts.is_whole(held.tabled.door, name, held.definition["pieces"]):
+        if not parts.is_complete(held.tabled.door, name, held.definition["pieces"]):
             reason = "a part of its summary was gone"
             return built(lake, held.definition), Brought(name, "rebuild", reason)
         moved, rows = _with_summary(held, only)
@@ -299,7 +312,7 @@ def bring(
     tables = {t: lake.table(t) for t in some}
     try:
         found = _advanced(tables, held, {t: table.position for t, table in tables.items()})
-    except NotHeld as mismatch:
+    except RowNotHeld as mismatch:
         return built(lake, held.definition), Brought(name, "rebuild", mismatch.reason)
     if isinstance(found, str):
         return _rebuilt(lake, held, found, only)
@@ -311,7 +324,7 @@ def _with_summary(held: Held, only: Collection[str] | None) -> tuple[Held, int]:
     """A view with its summary at newer versions, and how many rows of that changed."""
     assert held.tabled is not None
     known, name = held.tabled, held.definition["name"]
-    vector, rows = parts.bring(known.door, name, held.shape.tables, only)
+    vector, rows = parts.refresh_parts(known.door, name, held.shape.tables, only)
     if vector == held.vector:
         return held, rows
     return replace(held, vector=vector, tabled=replace(known)), rows
@@ -326,13 +339,13 @@ def _advanced(tables: Mapping[str, Table], held: Held, to: Vector) -> tuple[Held
             continue
         moved = now.id == known.id == then.id and now.version >= then.version >= known.version
         used = list(held.shape.used[table])
-        net = changes(now, known.version, then.version, used) if moved else None
+        net = net_changes(now, known.version, then.version, used) if moved else None
         if net is None:
             return table
         found[table] = net
     rows = sum(net.num_rows for net in found.values())
     if rows:
-        held.filter.advance(found, {t: signs_of(net) for t, net in found.items()})
+        held.filter.advance(found, {t: change_signs(net) for t, net in found.items()})
     unsaved = None if held.unsaved is None else held.unsaved + rows
     vector = {**held.vector, **to}
     return replace(held, vector=vector, unsaved=unsaved), rows

@@ -17,14 +17,14 @@ from belvedere.updating.apply import base_changes, updates
 from tests.updating import offline_lake
 
 STEPS: dict[str, tuple[Any, str]] = {
-    "write the intent": (base_changes.Applying, "write_intent"),
+    "write the intent": (base_changes.UpdateApplier, "write_intent"),
     "first commit": (row_replacement, "by_delta_rs"),
     "second commit": (row_replacement, "by_delta_rs"),
     "third commit": (row_replacement, "by_delta_rs"),
-    "forget": (base_changes.Applying, "forget"),
+    "forget": (base_changes.UpdateApplier, "forget"),
     "move the vector": (offline_lake, "fresh"),
-    "check": (updates, "checked"),
-    "undo": (base_changes.Applying, "_undo"),
+    "check": (updates, "check_update"),
+    "undo": (base_changes.UpdateApplier, "_undo"),
 }
 ROW = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 200, "item": "q"}
 OLD = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 100, "item": "a"}
@@ -36,7 +36,7 @@ def main(directory: str, step: str, when: str, what: str) -> None:
     owner, name = STEPS[step]
     setattr(owner, name, _deadly(getattr(owner, name), step, when))
     if step == "undo":
-        setattr(base_changes.Applying, "commit", lambda *_: False)  # noqa: B010
+        setattr(base_changes.UpdateApplier, "commit", lambda *_: False)  # noqa: B010
     offline_lake.update(Path(directory), **{what: ASKED[what]})
 
 

@@ -16,7 +16,7 @@ from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.table import Table
 from belvedere.lake.writes import row_replacement
 from belvedere.lake.writes.row_replacement import Exchange
-from belvedere.updating.apply.base_changes import Intent, Overtaken, Part
+from belvedere.updating.apply.base_changes import Intent, TableChanged, TableCommit
 from tests.updating import offline_lake
 from tests.updating.apply.kill_script import OLD, ROW
 from tests.updating.offline_lake import put_property, rows, update, view
@@ -30,8 +30,10 @@ def test_a_change_by_someone_else_is_noticed_and_the_update_made_on_it(lake: Pat
     write_deltalake(
         str(lake / "item"), pa.table({"line": [7], "orders": [11], "item": ["s"]}), mode="append"
     )
-    stale = Intent("contacts", 1, (Part("item", held.vector["item"].version, (), ({"line": 8},)),))
-    with pytest.raises(Overtaken):
+    stale = Intent(
+        "contacts", 1, (TableCommit("item", held.vector["item"].version, (), ({"line": 8},)),)
+    )
+    with pytest.raises(TableChanged):
         offline_lake.applying(shelf).apply(stale)
     assert {r["line"] for r in rows(lake)["item"]} == {7, 100, 101, 102, 103}
     assert (1, "ann", 11, 6, 7, "s") in view(lake)
@@ -57,7 +59,7 @@ def test_a_commit_that_someone_came_before_is_undone(
 
     monkeypatch.setattr(row_replacement, "by_delta_rs", overtaken)
     monkeypatch.setattr("belvedere.updating.apply.updates.ATTEMPTS", 1)
-    with pytest.raises(Overtaken):
+    with pytest.raises(TableChanged):
         update(lake, insert=ROW)
     assert rows(lake) == before
     assert not offline_lake.applying(OfflineLake(lake)).path("contacts").exists()
@@ -110,10 +112,12 @@ def test_what_cannot_be_written_is_said_and_nothing_of_the_update_is_left(lake: 
     put_property(lake / "item", "delta.constraints.now", "year(current_date()) > 2000")
     before, shelf = rows(lake), OfflineLake(lake)
     parts = (
-        Part(
+        TableCommit(
             "customer", shelf.table("customer").version, (), ({"id": 4, "name": "d", "note": None},)
         ),
-        Part("item", shelf.table("item").version, (), ({"line": 8, "orders": 10, "item": "x"},)),
+        TableCommit(
+            "item", shelf.table("item").version, (), ({"line": 8, "orders": 10, "item": "x"},)
+        ),
     )
     intent, applying = Intent("contacts", 1, parts), offline_lake.applying(shelf)
     with pytest.raises(Unsupported) as refused:

@@ -13,18 +13,18 @@ from deltalake import write_deltalake
 from belvedere.errors import Invalid
 from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import FOREIGN_KEYS_PROPERTY
-from belvedere.updating.request.view_updates import Update
-from belvedere.updating.side_effects.check_update import run_check
-from belvedere.updating.side_effects.checks import Check
+from belvedere.updating.request.view_updates import ViewUpdate
+from belvedere.updating.side_effects.check_update import check_in_mode
+from belvedere.updating.side_effects.checks import UpdateCheck
 from tests.updating import offline_lake
 from tests.updating.apply.kill_script import ROW
 from tests.updating.offline_lake import put_property, rows, update, view
 
 
-def check(directory: Path, mode: str = "AUTO", **asked: Any) -> Check:
+def check(directory: Path, mode: str = "AUTO", **asked: Any) -> UpdateCheck:
     shelf = OfflineLake(directory)
-    wanted = Update.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
-    return run_check(shelf, offline_lake.fresh(shelf), wanted, mode)
+    wanted = ViewUpdate.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
+    return check_in_mode(shelf, offline_lake.fresh(shelf), wanted, mode)
 
 
 def test_an_insertion_reuses_base_rows_that_are_there(lake: Path) -> None:

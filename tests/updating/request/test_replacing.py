@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from belvedere.errors import Invalid
-from belvedere.updating.side_effects.checks import Check, Checker, Mode
+from belvedere.updating.side_effects.checks import CheckMode, UpdateCheck, UpdateChecker
 from tests.updating.cases import Case, Row, random_case
 from tests.updating.replacements import asked_of
 from tests.updating.summary.kept import filter_of
@@ -23,14 +23,16 @@ ORDERS = Case(
 NO_KEYS = Case(ORDERS.query, ORDERS.columns, ORDERS.tables)
 
 
-def asked(case: Case, delete: list[Row], insert: list[Row], *, replace: bool = False) -> Check:
-    checker = Checker(filter_of(case), rules(case), Lists(case))
+def asked(
+    case: Case, delete: list[Row], insert: list[Row], *, replace: bool = False
+) -> UpdateCheck:
+    checker = UpdateChecker(filter_of(case), rules(case), Lists(case))
     pairs = {i: i for i in range(len(insert))} if replace else {}
     told = [[view_row(case, r) for r in some] for some in (delete, insert)]
-    return checker.check(told[0], told[1], Mode.AUTO, pairs)
+    return checker.check(told[0], told[1], CheckMode.AUTO, pairs)
 
 
-def changes(found: Check) -> tuple[dict[str, int], dict[str, list[Any]]]:
+def changes(found: UpdateCheck) -> tuple[dict[str, int], dict[str, list[Any]]]:
     """How many rows go from each table, and those put in."""
     assert found.possible == "yes"
     assert found.translation is not None

@@ -14,8 +14,8 @@ from deltalake import write_deltalake
 
 from belvedere.errors import Invalid
 from belvedere.lake.offline import OfflineLake
-from belvedere.updating.request.view_updates import Update, typed_rows
-from belvedere.updating.side_effects.check_update import run_check
+from belvedere.updating.request.view_updates import ViewUpdate, typed_rows
+from belvedere.updating.side_effects.check_update import check_in_mode
 from belvedere.updating.state import Held, built
 
 DAY = datetime.date(2021, 1, 2)
@@ -104,20 +104,23 @@ def test_what_is_no_row_is_refused(
 
 
 def check(view: tuple[OfflineLake, Held], **asked: Any) -> None:
-    wanted = Update.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
-    run_check(*view, wanted, "AUTO")
+    wanted = ViewUpdate.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
+    check_in_mode(*view, wanted, "AUTO")
 
 
 def test_a_mode_that_is_none_is_refused(view: tuple[OfflineLake, Held]) -> None:
     with pytest.raises(Invalid, match="no mode"):
-        run_check(*view, Update.of(GOOD, None, None), None)  # type: ignore[arg-type]
+        check_in_mode(*view, ViewUpdate.of(GOOD, None, None), None)  # type: ignore[arg-type]
 
 
 def test_columns_that_show_one_column_have_one_value(tmp_path: Path) -> None:
     lake, twice = held(tmp_path, "SELECT n, n AS m, text FROM t")
     bad = {"n": 1, "m": 2, "text": "t"}
-    for asked in (Update.of(bad, None, None), Update.of(None, bad, None)):
+    for asked in (ViewUpdate.of(bad, None, None), ViewUpdate.of(None, bad, None)):
         with pytest.raises(Invalid, match="cannot be in one row") as refused:
-            run_check(lake, twice, asked, "AUTO")
+            check_in_mode(lake, twice, asked, "AUTO")
         assert refused.value.reason == "CONTRADICTION"
-    assert run_check(lake, twice, Update.of({**bad, "m": 1}, None, None), "AUTO").possible == "yes"
+    assert (
+        check_in_mode(lake, twice, ViewUpdate.of({**bad, "m": 1}, None, None), "AUTO").possible
+        == "yes"
+    )

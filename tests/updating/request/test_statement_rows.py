@@ -8,8 +8,8 @@ import pytest
 
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.sql.statements.spark import WriteKind
-from belvedere.updating.request.statement_rows import requested
-from belvedere.updating.request.view_updates import Update
+from belvedere.updating.request.statement_rows import update_of_statement
+from belvedere.updating.request.view_updates import ViewUpdate
 
 COLUMNS = [("line", "int"), ("item", "string")]
 
@@ -44,12 +44,12 @@ class SparkLake:
         return self.frame
 
 
-def ask(text: str, columns: list[str], *rows: tuple[Any, ...]) -> tuple[Update, str]:
+def ask(text: str, columns: list[str], *rows: tuple[Any, ...]) -> tuple[ViewUpdate, str]:
     door, kind = (
         SparkLake(columns, list(rows)),
         WriteKind(text.replace("WITH q AS (SELECT 1) ", "").split()[0]),
     )
-    found = requested(door, "`v`", COLUMNS, kind, text)  # type: ignore[arg-type]
+    found = update_of_statement(door, "`v`", COLUMNS, kind, text)  # type: ignore[arg-type]
     return found, door.asked
 
 

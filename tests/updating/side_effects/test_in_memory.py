@@ -9,15 +9,15 @@ import pytest
 from sqlglot import exp
 
 from belvedere.updating.side_effects.in_memory import (
-    Changes,
+    BaseChanges,
     NewRow,
     Signature,
-    effect,
-    tagged,
-    told,
+    shown_held_columns,
+    tagged_positions,
+    view_effect,
 )
-from belvedere.updating.side_effects.on_spark import Engine, Made, effect_by
-from belvedere.updating.summary.base_tables import Base
+from belvedere.updating.side_effects.on_spark import CompleteChanges, JoinEngine, view_effect_by
+from belvedere.updating.summary.base_tables import BaseTables
 from belvedere.updating.translate.constraints import BaseRow
 from tests.updating.cases import Case, Row, random_case
 
@@ -48,13 +48,13 @@ def test_the_effect_of_base_changes_is_that_of_brute_force(
         new[table] = tuple(new_row(base, case, table, r) for r in fresh)
         after[table] += fresh
         rows[table] = [dict(zip(columns, r, strict=True)) for r in fresh]
-    changes = Changes(gone, new)
+    changes = BaseChanges(gone, new)
     before, then = case.view(), case.view(after)
-    ways = [effect(base, changes)]
+    ways = [view_effect(base, changes)]
     if seed < 6:
-        made, asked = Made(changes, rows), engine(case, connection)
-        ways.append(effect_by(asked, base, made, asked=(), most=10_000))
-        few = effect_by(asked, base, made, asked=(), most=1)
+        made, asked = CompleteChanges(changes, rows), engine(case, connection)
+        ways.append(view_effect_by(asked, base, made, asked=(), most=10_000))
+        few = view_effect_by(asked, base, made, asked=(), most=1)
         assert bool(few.added) == bool(then - before)
         assert set(few.added) <= set(ways[0].added)
     for found in ways:
@@ -67,38 +67,38 @@ def connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1})
 
 
-def engine(case: Case, connection: duckdb.DuckDBPyConnection) -> Engine:
+def engine(case: Case, connection: duckdb.DuckDBPyConnection) -> JoinEngine:
     """Who has a case's tables, without Spark."""
     for table, rows in case.arrow(case.tables).items():
         connection.register(f"arrow_{table}", rows)
-    return Engine(
+    return JoinEngine(
         lambda t: exp.to_table(f"arrow_{t}"),
         lambda q: connection.execute(q.sql(dialect="duckdb")).fetchall(),
     )
 
 
-def held(base: Base, case: Case, table: str, row: Row) -> Row:
+def held(base: BaseTables, case: Case, table: str, row: Row) -> Row:
     at = dict(zip(case.columns[table], row, strict=True))
     return tuple(at[c] for c in base.held[table])
 
 
-def values(base: Base, table: str, number: int) -> Row:
+def values(base: BaseTables, table: str, number: int) -> Row:
     row = base.tables[table].row(number)
     return tuple(base.values(table, row).values())  # type: ignore[return-value]
 
 
-def new_row(base: Base, case: Case, table: str, row: Row) -> NewRow:
+def new_row(base: BaseTables, case: Case, table: str, row: Row) -> NewRow:
     at = dict(zip(case.columns[table], row, strict=True))
     code = tuple(base.domains[table, c].added(at[c]) for c in base.held[table])
     members = frozenset(p for p in base.shape.at(table) if case.selected(p, at))
     return NewRow(code, members)
 
 
-def signature(base: Base, case: Case, row: Row) -> Signature:
+def signature(base: BaseTables, case: Case, row: Row) -> Signature:
     at = dict(zip((place for _, place in base.shape.column_outputs), row, strict=True))
     codes = []
-    for p, c in told(base):
+    for p, c in shown_held_columns(base):
         code = base.domains[base.shape.positions[p].table, c].code(at[p, c])
         assert code is not None
         codes.append(code)
-    return (*codes, *(0 for _ in tagged(base)))
+    return (*codes, *(0 for _ in tagged_positions(base)))

@@ -18,16 +18,20 @@ from belvedere.errors import Invalid, Unsupported
 from belvedere.joins.equijoin_tree import equijoin_tree
 from belvedere.lake.offline import OfflineLake
 from belvedere.updating import reading, state
-from belvedere.updating.request.view_updates import Update
+from belvedere.updating.request.view_updates import ViewUpdate
 from belvedere.updating.side_effects import neighbours as near_module
-from belvedere.updating.side_effects.check_update import run_check
-from belvedere.updating.side_effects.checks import Check, Checker, Mode
-from belvedere.updating.side_effects.in_memory import TooMuch
-from belvedere.updating.side_effects.neighbours import agreeing, near, unseen
-from belvedere.updating.side_effects.on_spark import Engine
+from belvedere.updating.side_effects.check_update import check_in_mode
+from belvedere.updating.side_effects.checks import CheckMode, UpdateCheck, UpdateChecker
+from belvedere.updating.side_effects.in_memory import TooManyJoins
+from belvedere.updating.side_effects.neighbours import (
+    agreeing_rows,
+    hidden_held_columns,
+    load_neighbours,
+)
+from belvedere.updating.side_effects.on_spark import JoinEngine
 from belvedere.updating.state import Where, built, save, usual_lookups
 from belvedere.updating.summary.base_tables import held_columns
-from belvedere.updating.summary.filter import Lookups
+from belvedere.updating.summary.filter import RowLookups
 from tests.updating import offline_lake
 from tests.updating.cases import Case, Row, random_case
 from tests.updating.offline_lake import QUERY, make
@@ -43,29 +47,29 @@ class Found:
 
     def find(self, table: str, values: pa.Table, most: int) -> pa.Table | None:
         rows = self.tables[table]
-        kept = rows.filter(pa.array(agreeing(rows, values)))
+        kept = rows.filter(pa.array(agreeing_rows(rows, values)))
         return kept.slice(0, most + 1)
 
 
-def beside(case: Case, delete: list[Row], insert: list[Row]) -> Lookups:
+def beside(case: Case, delete: list[Row], insert: list[Row]) -> RowLookups:
     shape = case.shape
     tree = equijoin_tree(shape, case.root % len(shape.positions), case.keys)
     told = [[view_row(case, r) for r in some] for some in (delete, insert)]
-    return near(tree, held_columns(shape, case.keys), case.keys, Found(case), *told)
+    return load_neighbours(tree, held_columns(shape, case.keys), case.keys, Found(case), *told)
 
 
 def answer(
     case: Case,
-    rows: Lookups,
+    rows: RowLookups,
     delete: list[Row],
     insert: list[Row],
-    engine: Engine | None = None,
+    engine: JoinEngine | None = None,
 ) -> Any:
     """What a check comes to: possible, rows touched, side effects; or why it is refused."""
-    checker = Checker(rows, rules(case), Lists(case), engine=engine)
+    checker = UpdateChecker(rows, rules(case), Lists(case), engine=engine)
     told = [[view_row(case, r) for r in some] for some in (delete, insert)]
     try:
-        found: Check = checker.check(told[0], told[1], Mode.EXACT)
+        found: UpdateCheck = checker.check(told[0], told[1], CheckMode.EXACT)
     except Invalid as refused:
         return refused.reason
     touched = None if found.translation is None else found.translation.touched
@@ -124,8 +128,8 @@ def cases(seeds: range) -> Iterator[tuple[Case, list[Row], list[Row]]]:
 def compared(seeds: range) -> Iterator[tuple[Any, Any, float]]:
     """What all rows answer, what those beside a request do, and what part of them these are."""
     for case, delete, insert in cases(seeds):
-        whole = Lookups(case.base(), case.keys)
-        assert unseen(case.shape, whole.base.held) == []
+        whole = RowLookups(case.base(), case.keys)
+        assert hidden_held_columns(case.shape, whole.base.held) == []
         rows = beside(case, delete, insert)
         some, every = (sum(x.base.tables[t].size for t in case.shape.tables) for x in (rows, whole))
         expected = answer(case, whole, delete, insert)
@@ -147,19 +151,19 @@ def test_rows_beside_a_request_answer_as_all_rows_do() -> None:
 def test_of_too_many_rows_the_first_say_only_what_they_know(
     by_engine: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(near_module, "MOST_NEAR", 4)
+    monkeypatch.setattr(near_module, "MOST_NEIGHBOURS", 4)
     monkeypatch.setattr(near_module, "MOST_KEYS", 2)
-    monkeypatch.setattr(near_module, "FIRST", 1)
+    monkeypatch.setattr(near_module, "MOST_FOLLOWED", 1)
     connection = duckdb.connect(config={"threads": 1})
     answers: Counter[str] = Counter()
     for case, delete, insert in cases(range(20 if by_engine else 45)):
         try:
             rows = beside(case, delete, insert)
-        except TooMuch:
+        except TooManyJoins:
             continue
         if not rows.base.open:
             continue
-        expected = answer(case, Lookups(case.base(), case.keys), delete, insert)
+        expected = answer(case, RowLookups(case.base(), case.keys), delete, insert)
         with_engine = engine(case, connection) if by_engine else None
         found = answer(case, rows, delete, insert, with_engine)
         if isinstance(expected, str):
@@ -176,7 +180,7 @@ def test_of_too_many_rows_the_first_say_only_what_they_know(
 def test_rows_that_are_not_looked_for_would_be_missed(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = near_module._Walk._outwards
+    usual = near_module._NeighbourSearch._outwards
 
     def some(walk: Any, origin: int, rows: pa.Table) -> None:
         if missing == "origins" and not origin:
@@ -190,7 +194,7 @@ def test_rows_that_are_not_looked_for_would_be_missed(
         usual(walk, origin, rows)
         walk.tree = kept
 
-    monkeypatch.setattr(near_module._Walk, "_outwards", some)
+    monkeypatch.setattr(near_module._NeighbourSearch, "_outwards", some)
     assert any(found != expected for expected, found, _ in compared(range(60)))
 
 
@@ -220,13 +224,13 @@ def test_copies_of_a_row_are_counted_once_however_often_they_are_found() -> None
 def test_rows_agree_null_with_null_on_all_columns() -> None:
     rows = pa.table({"a": [1, None, 1, 2], "b": ["x", None, None, "x"], "c": [0, 1, 2, 3]})
     values = pa.table({"a": [None, 1], "b": pa.array([None, "x"])})
-    assert np.flatnonzero(agreeing(rows, values)).tolist() == [0, 1]
+    assert np.flatnonzero(agreeing_rows(rows, values)).tolist() == [0, 1]
 
 
 def test_a_row_with_too_many_copies_is_not_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(near_module, "MOST_NEAR", 2)
+    monkeypatch.setattr(near_module, "MOST_NEIGHBOURS", 2)
     case = Case("SELECT a FROM t", {"t": ("a",)}, {"t": [(1,)] * 3})
-    with pytest.raises(TooMuch, match="more than 2 times"):
+    with pytest.raises(TooManyJoins, match="more than 2 times"):
         beside(case, [(1,)], [])
 
 
@@ -254,8 +258,8 @@ def test_updates_go_through_a_view_whose_rows_stay_in_the_tables(
     def never(*_: Any) -> None:
         raise AssertionError("a table was read whole")
 
-    monkeypatch.setattr(state, "whole", never)
-    monkeypatch.setattr(reading, "whole", never)
+    monkeypatch.setattr(state, "read_version", never)
+    monkeypatch.setattr(reading, "read_version", never)
     before = offline_lake.view(tmp_path)
     row = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 200, "item": "q"}
     done = offline_lake.update(tmp_path, insert=row)
@@ -272,7 +276,7 @@ def test_updates_go_through_a_view_whose_rows_stay_in_the_tables(
     assert held.rows is None
     assert held.vector == {t: lake.table(t).position for t in held.shape.tables}
     more = {"customer": 1, "name": "ann", "orders": 10, "day": 5, "line": 300, "item": "q"}
-    fast = run_check(lake, held, Update.of(more, None, None), "FAST")
+    fast = check_in_mode(lake, held, ViewUpdate.of(more, None, None), "FAST")
     assert (fast.possible, fast.how) == ("yes", "exact check")
 
 
@@ -281,12 +285,12 @@ def test_of_too_many_rows_without_spark_nothing_is_said(
 ) -> None:
     lake = put(tmp_path)
     one = {"customer": 9, "name": "new", "orders": 12, "day": 7, "line": 102, "item": "c"}
-    both = Update.of([one, {**one, "line": 103, "item": "d"}], None, None)
-    assert run_check(lake, offline_lake.fresh(lake), both, "AUTO").possible == "yes"
-    monkeypatch.setattr(near_module, "MOST_NEAR", 1)
-    monkeypatch.setattr(near_module, "FIRST", 1)
+    both = ViewUpdate.of([one, {**one, "line": 103, "item": "d"}], None, None)
+    assert check_in_mode(lake, offline_lake.fresh(lake), both, "AUTO").possible == "yes"
+    monkeypatch.setattr(near_module, "MOST_NEIGHBOURS", 1)
+    monkeypatch.setattr(near_module, "MOST_FOLLOWED", 1)
     # Each segment is there once; two items lie beside the order of the new customer.
-    found = run_check(lake, offline_lake.fresh(lake), Update.of(one, None, None), "AUTO")
+    found = check_in_mode(lake, offline_lake.fresh(lake), ViewUpdate.of(one, None, None), "AUTO")
     assert found.possible == "unknown"
     with pytest.raises(Invalid, match="too many rows"):
         offline_lake.update(tmp_path, insert=one)

@@ -10,10 +10,10 @@ from deltalake import write_deltalake
 
 from belvedere.errors import Invalid
 from belvedere.lake.offline import OfflineLake
-from belvedere.updating.apply.updates import refusal
-from belvedere.updating.request.view_updates import Update
-from belvedere.updating.side_effects.check_update import run_check
-from belvedere.updating.side_effects.checks import Check, Checker, Mode
+from belvedere.updating.apply.updates import refusal_error
+from belvedere.updating.request.view_updates import ViewUpdate
+from belvedere.updating.side_effects.check_update import check_in_mode
+from belvedere.updating.side_effects.checks import CheckMode, UpdateCheck, UpdateChecker
 from belvedere.updating.translate import trial
 from tests.updating import offline_lake
 from tests.updating.cases import Case, Row, random_case
@@ -32,9 +32,9 @@ def pairs(tables: str, many: int) -> Case:
     )
 
 
-def deleted(case: Case, row: Row) -> Check:
-    checker = Checker(filter_of(case), rules(case), Lists(case))
-    return checker.check([view_row(case, row)], [], Mode.EXACT)
+def deleted(case: Case, row: Row) -> UpdateCheck:
+    checker = UpdateChecker(filter_of(case), rules(case), Lists(case))
+    return checker.check([view_row(case, row)], [], CheckMode.EXACT)
 
 
 @pytest.mark.parametrize("tables", ["a, b", "b, a"])
@@ -49,24 +49,24 @@ def test_all_side_effects_are_counted_and_some_are_shown() -> None:
     case = pairs("a, b", 40)
     case = Case(case.query, case.columns, {**case.tables, "a": [(i, 0) for i in range(30)]})
     found = deleted(case, (1, 3))
-    assert (found.extra_rows, found.at_least, len(found.rows)) == (29, False, trial.SHOWN)
-    assert "would change 29 view rows" in refusal(found).message
+    assert (found.extra_rows, found.at_least, len(found.rows)) == (29, False, trial.MOST_SHOWN)
+    assert "would change 29 view rows" in refusal_error(found).message
 
 
 def test_only_what_can_be_made_with_side_effects_is_offered_so() -> None:
     found = deleted(pairs("a, b", 40), (1, 3))
-    assert "ALLOWED" in refusal(found).hint
-    assert "ALLOWED" not in refusal(replace(found, translation=None)).hint
+    assert "ALLOWED" in refusal_error(found).hint
+    assert "ALLOWED" not in refusal_error(replace(found, translation=None)).hint
 
 
 def test_what_would_take_long_to_count_is_at_least_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "COUNTED", 10)
+    monkeypatch.setattr(trial, "MOST_STEPS_COUNTING", 10)
     case = pairs("a, b", 40)
     case = Case(case.query, case.columns, {**case.tables, "a": [(i, 0) for i in range(30)]})
     found = deleted(case, (1, 3))
-    assert (found.extra_rows, found.at_least) == (trial.SHOWN, True)
+    assert (found.extra_rows, found.at_least) == (trial.MOST_SHOWN, True)
     assert "extra rows: 5 or more" in str(found)
-    assert "at least 5 view rows" in refusal(found).message
+    assert "at least 5 view rows" in refusal_error(found).message
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -81,7 +81,7 @@ def test_a_deletion_that_is_refused_has_as_many_side_effects_as_it_says(seed: in
             assert found.extra_rows >= min(
                 len(view - some) - 1 for some in every if row not in some
             )
-            assert len(found.rows) == min(found.extra_rows, trial.SHOWN)
+            assert len(found.rows) == min(found.extra_rows, trial.MOST_SHOWN)
 
 
 def test_an_update_whose_side_effects_are_allowed_tells_some_of_them(lake: Path) -> None:
@@ -98,7 +98,7 @@ def test_many_side_effects_that_are_allowed_are_all_counted(lake: Path) -> None:
     write_deltalake(str(lake / "item"), lines, mode="append")
     row = {"customer": 9, "name": "new", "orders": 12, "day": 7, "line": 102, "item": "c"}
     shelf = OfflineLake(lake)
-    found = run_check(shelf, offline_lake.fresh(shelf), Update((), (row,)), "AUTO")
+    found = check_in_mode(shelf, offline_lake.fresh(shelf), ViewUpdate((), (row,)), "AUTO")
     assert (found.extra_rows, found.at_least) == (501, False)
     with pytest.raises(Invalid, match="would change 501 view rows"):
         offline_lake.update(lake, insert=row)

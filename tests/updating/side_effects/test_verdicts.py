@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from belvedere.lake.tables.declared_keys import ForeignKey
-from belvedere.updating.side_effects.checks import Check, Checker, Mode
-from belvedere.updating.translate.constraints import TableRules, check
-from belvedere.updating.translate.translator import Translation, search
+from belvedere.updating.side_effects.checks import CheckMode, UpdateCheck, UpdateChecker
+from belvedere.updating.translate.constraints import TableRules, check_condition
+from belvedere.updating.translate.translator import Translation, search_translation
 from tests.updating.brute_force import (
     Scene,
     deletion,
@@ -84,15 +84,18 @@ def rules_of(scene: Scene) -> dict[str, TableRules]:
             dict.fromkeys(columns, "int"),
             case.keys.get(t),
             scene.foreign.get(t, ()),
-            {f"c{i}": check(limit.text) for i, limit in enumerate(scene.limits.get(t, ()))},
+            {
+                f"c{i}": check_condition(limit.text)
+                for i, limit in enumerate(scene.limits.get(t, ()))
+            },
         )
         for t, columns in case.columns.items()
     }
 
 
-def checked(scene: Scene, asked: Asked, mode: Mode, *, paired: bool = False) -> Check:
+def checked(scene: Scene, asked: Asked, mode: CheckMode, *, paired: bool = False) -> UpdateCheck:
     case = scene.case
-    checker = Checker(filter_of(case), rules_of(scene), Lists(case))
+    checker = UpdateChecker(filter_of(case), rules_of(scene), Lists(case))
     delete, insert = ([view_row(case, r) for r in some] for some in (asked.delete, asked.insert))
     return checker.check(delete, insert, mode, {0: 0} if paired else None)
 
@@ -113,7 +116,7 @@ def judge(scene: Scene, seed: int, verdicts: Verdicts) -> None:
     """Check that the verdicts on a scene's requests are true, and count them."""
     for asked in asked_for(scene, seed):
         told = f"seed {seed}: {scene}, -{asked.delete} +{asked.insert}"
-        for mode in (Mode.EXACT, Mode.AUTO) if seed % 5 == 0 else (Mode.AUTO,):
+        for mode in (CheckMode.EXACT, CheckMode.AUTO) if seed % 5 == 0 else (CheckMode.AUTO,):
             paired = seed % 8 == 0 and bool(asked.delete and asked.insert)
             found = checked(scene, asked, mode, paired=paired)
             verdicts.exact[found.possible, asked.makeable] += 1
@@ -125,7 +128,7 @@ def judge(scene: Scene, seed: int, verdicts: Verdicts) -> None:
             else:
                 assert found.reason, f"{told}\n{found}"
         if len(asked.insert) == 1 and not asked.delete:
-            quick = checked(scene, asked, Mode.FAST)
+            quick = checked(scene, asked, CheckMode.FAST)
             if quick.possible == "no" and quick.how == "rules of the tables":
                 assert not asked.makeable, f"{told}\n{quick}"
             verdicts.fast[quick.possible, asked.makeable] += 1
@@ -140,8 +143,8 @@ BOSSES = Case(
 MENTOR = {"staff": {"foreign": (ForeignKey(("mentor",), "boss", ("id",)),)}}
 
 
-@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.EXACT])
-def test_a_hidden_key_takes_the_value_that_another_column_refers_to(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [CheckMode.AUTO, CheckMode.EXACT])
+def test_a_hidden_key_takes_the_value_that_another_column_refers_to(mode: CheckMode) -> None:
     """The boss that the row needs has a hidden key; only as 5 is it the mentor's parent as well."""
     found = constrained(BOSSES, (5,), mode, **MENTOR)
     assert found.possible == "yes"
@@ -174,8 +177,8 @@ def test_a_foreign_key_between_columns_of_two_types_links_no_values() -> None:
     assert view.check(insert=[("5",)]).possible == "unknown"
 
 
-@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.EXACT])
-def test_one_new_row_stands_at_both_places_of_a_self_join(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [CheckMode.AUTO, CheckMode.EXACT])
+def test_one_new_row_stands_at_both_places_of_a_self_join(mode: CheckMode) -> None:
     """Neither place uses all of it: k and m here, m and w there. Two rows would make a second view row."""
     found = constrained(PAIR, (1, 1, 8), mode)
     assert found.possible == "yes"
@@ -189,7 +192,7 @@ def test_one_new_row_stands_at_both_places_of_a_self_join(mode: Mode) -> None:
 def test_one_new_row_stands_at_places_of_several_view_rows() -> None:
     """The key of the one place is told by the first row, what else there is to tell by the second."""
     case = replace(PAIR, keys={"t": ("k",)})
-    checker = Checker(filter_of(case), rules_of(Scene(case)), Lists(case))
+    checker = UpdateChecker(filter_of(case), rules_of(Scene(case)), Lists(case))
     found = checker.check([], [view_row(case, r) for r in ((1, 2, 8), (2, 1, 9))])
     assert found.possible == "yes"
     assert found.translation is not None
@@ -204,7 +207,7 @@ def test_a_hidden_value_is_that_of_another_view_row_s_existing_one() -> None:
         {"a": [], "b": [(7, 1)]},
         {"a": ("k",), "b": ("w",)},
     )
-    checker = Checker(filter_of(case), rules_of(Scene(case)), Lists(case))
+    checker = UpdateChecker(filter_of(case), rules_of(Scene(case)), Lists(case))
     found = checker.check([], [view_row(case, r) for r in ((5, 1), (5, 2))])
     assert found.possible == "yes"
     assert found.translation is not None
@@ -225,7 +228,7 @@ def test_a_new_hidden_join_value_has_an_estimate() -> None:
         {"a": [], "b": [], "c": [(1, None), (2, None)]},
     )
     for root in range(3):
-        found = constrained(replace(case, root=root), (3,), Mode.FAST)
+        found = constrained(replace(case, root=root), (3,), CheckMode.FAST)
         assert (found.possible, found.how) == ("yes", "estimate")
 
 
@@ -236,7 +239,7 @@ def test_a_parent_may_go_where_another_row_has_its_values() -> None:
         {"o": [(1, 5), (1, 6)], "i": [(1,)]},
     )
     foreign = {"i": (ForeignKey(("a",), "o", ("k",)),)}
-    found = search(request(case, [(1, 5)], [], foreign))
+    found = search_translation(request(case, [(1, 5)], [], foreign))
     assert found.translation is not None
     assert list(found.translation.changes.gone) == ["o"]
 
@@ -253,7 +256,7 @@ def test_a_child_that_no_view_row_shows_is_left_alone_and_that_is_said() -> None
         "i": (ForeignKey(("a",), "o", ("k",)),),
         "claim": (ForeignKey(("line",), "i", ("k",)),),
     }
-    found = search(request(case, [(1, 1)], [], foreign))
+    found = search_translation(request(case, [(1, 1)], [], foreign))
     assert found.translation is None
     assert not found.exhausted
     assert "'i'" in found.left_out
@@ -269,7 +272,7 @@ def test_a_made_up_key_does_not_rule_out_others() -> None:
         {"t": ("flag", "n")},
     )
     assert flags.check(insert=[(8,)]).possible != "no"
-    low = {"t": {"checks": {"low": check("k < 5")}}}
+    low = {"t": {"checks": {"low": check_condition("k < 5")}}}
     checked_keys = Typed(
         "SELECT t.v FROM t", {"t": {"k": "int", "v": "int"}}, {"t": [(4, 7)]}, {"t": ("k",)}, low
     )
@@ -281,15 +284,17 @@ def test_a_kept_value_that_breaks_a_check_does_not_rule_out_others() -> None:
     case = Case("SELECT a.k, a.v FROM a", {"a": ("k", "v", "w")}, {"a": [(1, 2, 5)]}, {"a": ("k",)})
     rules = {
         "a": TableRules(
-            dict.fromkeys("kvw", "int"), ("k",), (), {"c": check("v < 3 OR w IN (7, 8)")}
+            dict.fromkeys("kvw", "int"), ("k",), (), {"c": check_condition("v < 3 OR w IN (7, 8)")}
         )
     }
-    checker = Checker(filter_of(case), rules, Lists(case))
+    checker = UpdateChecker(filter_of(case), rules, Lists(case))
     old, new = view_row(case, (1, 2)), view_row(case, (1, 4))
-    found = checker.check([old], [new], Mode.AUTO, {0: 0})
+    found = checker.check([old], [new], CheckMode.AUTO, {0: 0})
     assert (found.possible, "CHECK" in found.reason) == ("unknown", True)
-    listed = {"a": replace(rules["a"], checks={"c": check("w IN (7, 8)")})}
-    found = Checker(filter_of(case), listed, Lists(case)).check([old], [new], Mode.AUTO, {0: 0})
+    listed = {"a": replace(rules["a"], checks={"c": check_condition("w IN (7, 8)")})}
+    found = UpdateChecker(filter_of(case), listed, Lists(case)).check(
+        [old], [new], CheckMode.AUTO, {0: 0}
+    )
     assert found.possible == "unknown"
 
 

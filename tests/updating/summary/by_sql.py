@@ -13,18 +13,18 @@ from sqlglot import exp
 
 from belvedere.joins.equijoin_tree import EquijoinTree
 from belvedere.updating.summary import classes
-from belvedere.updating.summary.base_tables import Base
-from belvedere.updating.summary.classes import Candidates, Summary
-from belvedere.updating.summary.database_graph import Graph
+from belvedere.updating.summary.base_tables import BaseTables
+from belvedere.updating.summary.classes import CandidateRows, Summary
+from belvedere.updating.summary.database_graph import DatabaseGraph
 from belvedere.updating.summary.in_tables.build import (
-    Built,
-    Choose,
-    Passes,
-    Steps,
-    columns_of,
-    summary_of,
+    BuiltSummary,
+    ChooseCandidates,
+    SummaryQueries,
+    SummaryTables,
+    held_column_names,
+    read_summary,
 )
-from belvedere.updating.summary.in_tables.candidate_queries import Makers
+from belvedere.updating.summary.in_tables.candidate_queries import TableMakers
 from tests.updating.cases import Case
 
 Numbers = dict[int, dict[int, int]]
@@ -36,7 +36,7 @@ class Sql:
     """A case in DuckDB, its base in memory beside it."""
 
     case: Case
-    base: Base
+    base: BaseTables
     connection: duckdb.DuckDBPyConnection
 
     @staticmethod
@@ -59,19 +59,21 @@ class Sql:
     def ask(self, query: exp.Query) -> pa.Table:
         return self.connection.execute(query.sql(dialect="duckdb")).to_arrow_table()
 
-    def passes(self) -> Passes:
+    def passes(self) -> SummaryQueries:
         base = self.base
-        return Passes(
+        return SummaryQueries(
             base.tree, base.held, self.case.keys, lambda t: exp.to_table(f"arrow_{t}"), self.run
         )
 
-    def summary(self, made: Steps) -> Built:
-        return summary_of(self.base.tree, made, self.read)
+    def summary(self, made: SummaryTables) -> BuiltSummary:
+        return read_summary(self.base.tree, made, self.read)
 
-    def chosen(self, choose: Callable[[Makers], Choose]) -> tuple[Built, Numbers]:
+    def chosen(
+        self, choose: Callable[[TableMakers], ChooseCandidates]
+    ) -> tuple[BuiltSummary, Numbers]:
         """The summary with the candidates that are chosen, and which these are."""
         passes = self.passes()
-        built = self.summary(passes.run_all(choose(Makers(self.run, self.run, self.ask))))
+        built = self.summary(passes.run_all(choose(TableMakers(self.run, self.run, self.ask))))
         return built, {p: self._numbers(p, table) for p, table in passes.candidates.items()}
 
     def _numbers(self, p: int, table: str) -> dict[int, int]:
@@ -79,14 +81,14 @@ class Sql:
         held = self.base.held[at]
         rows = {tuple(self.base.values(at, r).values()): n for n, r in self._rows(at)}
         found = self.read(table).to_pylist()
-        return {rows[tuple(row[v] for v in columns_of(held))]: row["own"] for row in found}
+        return {rows[tuple(row[v] for v in held_column_names(held))]: row["own"] for row in found}
 
     def _rows(self, table: str) -> list[tuple[int, tuple[int, ...]]]:
         rows = self.base.tables[table]
         return [(n, rows.row(n)) for n in range(rows.size)]
 
 
-def in_words(tree: EquijoinTree, built: Built) -> tuple[Any, Any]:
+def in_words(tree: EquijoinTree, built: BuiltSummary) -> tuple[Any, Any]:
     """Sizes and links by what stands for classes."""
     names = {(p, i): (p, int(n)) for p, some in enumerate(built.names) for i, n in enumerate(some)}
     sizes = {names[p, i]: int(n) for p, some in enumerate(built.sizes) for i, n in enumerate(some)}
@@ -99,7 +101,7 @@ def in_words(tree: EquijoinTree, built: Built) -> tuple[Any, Any]:
 
 
 def arrays_in_words(
-    base: Base, graph: Graph, summary: Summary, own: Numbers | None = None
+    base: BaseTables, graph: DatabaseGraph, summary: Summary, own: Numbers | None = None
 ) -> tuple[Any, Any]:
     """The same of a summary in arrays, whose candidates have these numbers."""
     names, tree = {}, base.tree
@@ -107,7 +109,9 @@ def arrays_in_words(
         for n in np.flatnonzero(of_row >= 0):
             children = len(tree.child_edges[p])
             bits = int(graph.joined[p][n]) | int(graph.completes.heard[p][n]) << children
-            known = int(graph.jcard[p][n]) << classes.ROOM | bits & (1 << classes.ROOM) - 1
+            known = (
+                int(graph.jcard[p][n]) << classes.CLASS_BITS | bits & (1 << classes.CLASS_BITS) - 1
+            )
             number = (own or {}).get(p, {}).get(int(n))
             names[p, int(of_row[n])] = (p, known if number is None else -number)
     sizes = {names[p, c]: int(summary.sizes[p][c]) for p, c in names}
@@ -119,7 +123,7 @@ def arrays_in_words(
     return sizes, links
 
 
-def rows_of(base: Base, own: Numbers) -> Candidates:
+def rows_of(base: BaseTables, own: Numbers) -> CandidateRows:
     """The numbers of the candidates among each position's rows."""
     return [
         np.array(sorted(own.get(p, {})), dtype=np.int64) for p in range(len(base.shape.positions))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from belvedere.updating.side_effects.in_memory import Changes, State
-from belvedere.updating.summary.base_tables import Base
-from belvedere.updating.summary.database_graph import MOST
+from belvedere.updating.side_effects.in_memory import BaseChanges, TableState
+from belvedere.updating.summary.base_tables import BaseTables
+from belvedere.updating.summary.database_graph import MOST_JOINS
 
 Node = tuple[int, int]
 """A position and the number of a row."""
@@ -35,9 +35,9 @@ class Defined:
         }
 
 
-def defined(base: Base) -> Defined:
+def defined(base: BaseTables) -> Defined:
     """The definitions of Sec. 5, applied to every row and every join of two rows."""
-    state = State(base, Changes(), [10**9])
+    state = TableState(base, BaseChanges(), [10**9])
     shape, tree = base.shape, base.tree
     nodes = [
         (p, n)
@@ -45,7 +45,7 @@ def defined(base: Base) -> Defined:
         for n in range(base.rows_at(p).size)
         if base.is_present(p, n)
     ]
-    plain = State(base, Changes(), [10**9])
+    plain = TableState(base, BaseChanges(), [10**9])
     plain.checks = []  # G knows the joins of the tree only
     whole = {n for n in nodes if next(plain.through(*n), None) is not None}
     dangling = set(nodes) - whole
@@ -85,20 +85,22 @@ def defined(base: Base) -> Defined:
                 ]
                 for e in tree.child_edges[p]
             }
-            jcard[node] = min(prod(sum(jcard[b] for b in some) for some in below.values()), MOST)
+            jcard[node] = min(
+                prod(sum(jcard[b] for b in some) for some in below.values()), MOST_JOINS
+            )
             joined[node] = frozenset(q for q, some in below.items() if some)
     return Defined(frozenset(whole), extended, jcard, joined, complete)
 
 
 def weights(
-    base: Base, found: Defined, classes: dict[Node, object]
+    base: BaseTables, found: Defined, classes: dict[Node, object]
 ) -> Counter[tuple[object, object]]:
     """How many pairs of rows join between two classes, the upper one first."""
     return Counter((classes[a], classes[b]) for a, b in _joins(base, found))
 
 
-def _joins(base: Base, found: Defined) -> Iterator[tuple[Node, Node]]:
-    state = State(base, Changes(), [10**9])
+def _joins(base: BaseTables, found: Defined) -> Iterator[tuple[Node, Node]]:
+    state = TableState(base, BaseChanges(), [10**9])
     for p, number in found.extended:
         for e in base.tree.child_edges[p]:
             child = base.tree.child(e)

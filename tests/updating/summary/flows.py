@@ -13,36 +13,38 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from belvedere.updating.summary.base_tables import Base
-from belvedere.updating.summary.candidates import embedding, ranks
-from belvedere.updating.summary.database_graph import Graph
+from belvedere.updating.summary.base_tables import BaseTables
+from belvedere.updating.summary.candidates import embedding_costs, partial_embedding
+from belvedere.updating.summary.database_graph import DatabaseGraph
 
 Node = tuple[int, int]
 _ENDLESS = 10**6
 _UNIT = 100
 
 
-def flow_candidates(base: Base, graph: Graph, count: int) -> list[set[Node]]:
+def flow_candidates(base: BaseTables, graph: DatabaseGraph, count: int) -> list[set[Node]]:
     """So many sets of rows, each the partial embedding around the path of greatest flow."""
     left = {(p, int(n)) for p, e in enumerate(graph.extended) for n in np.flatnonzero(e)}
     found: list[set[Node]] = []
-    costs = ranks(base, graph)
+    costs = embedding_costs(base, graph)
     while left and len(found) < count:
         path = _greatest(base, left)
         dangling = [n for n in path if not graph.whole[n[0]][n[1]]] or path[:1]
         chosen = set(
-            embedding(base, graph, costs, *max(dangling, key=lambda n: _degree(base, n, left)))
+            partial_embedding(
+                base, graph, costs, *max(dangling, key=lambda n: _degree(base, n, left))
+            )
         )
         found.append(chosen)
         left -= chosen
     return found
 
 
-def _degree(base: Base, node: Node, left: set[Node]) -> int:
+def _degree(base: BaseTables, node: Node, left: set[Node]) -> int:
     return sum(_joined(base, node, other) for other in left)
 
 
-def _joined(base: Base, one: Node, other: Node) -> bool:
+def _joined(base: BaseTables, one: Node, other: Node) -> bool:
     (p, n), (q, m) = one, other
     for e in base.tree.around[p]:
         if base.tree.edges[e].across(p) == q:
@@ -51,7 +53,7 @@ def _joined(base: Base, one: Node, other: Node) -> bool:
     return False
 
 
-def _greatest(base: Base, left: set[Node]) -> list[Node]:
+def _greatest(base: BaseTables, left: set[Node]) -> list[Node]:
     """The rows on the path from source to sink through which most flows."""
     tree, nodes = base.tree, sorted(left)
     at = {node: i + 2 for i, node in enumerate(nodes)}

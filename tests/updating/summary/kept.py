@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.filter import UpdateFilter
 from tests.updating.cases import Case, Row, Tables
 
 Batch = tuple[dict[str, pa.Table], dict[str, list[int]]]
 
 
-def filter_of(case: Case, share: float = 0.2, tables: Tables | None = None) -> Filter:
-    made = Filter(
+def filter_of(case: Case, share: float = 0.2, tables: Tables | None = None) -> UpdateFilter:
+    made = UpdateFilter(
         case.base(tables), case.keys, [np.zeros(0, np.int64) for _ in case.shape.positions]
     )
     made.candidates_of(share)
     return made
 
 
-def described(made: Filter, own: set[tuple[Any, ...]]) -> dict[str, Any]:
+def described(made: UpdateFilter, own: set[tuple[Any, ...]]) -> dict[str, Any]:
     """A summary in terms of rows, for comparison: classes as sets, links by classes."""
     base, summary, names = made.base, made.summary, {}
     for p, of_row in enumerate(summary.of_row):
@@ -68,7 +68,7 @@ def described(made: Filter, own: set[tuple[Any, ...]]) -> dict[str, Any]:
     }
 
 
-def owners(made: Filter) -> set[tuple[Any, ...]]:
+def owners(made: UpdateFilter) -> set[tuple[Any, ...]]:
     base = made.base
     found = set()
     for p, own in enumerate(made.candidates):
@@ -77,15 +77,17 @@ def owners(made: Filter) -> set[tuple[Any, ...]]:
     return found
 
 
-def _numbers(made: Filter, p: int, own: set[tuple[Any, ...]]) -> list[int]:
+def _numbers(made: UpdateFilter, p: int, own: set[tuple[Any, ...]]) -> list[int]:
     base, table = made.base, made.shape.positions[p].table
     rows = base.tables[table]
     return [n for n in range(rows.size) if (p, *base.values(table, rows.row(n)).values()) in own]
 
 
-def anew(case: Case, now: Tables, own: set[tuple[Any, ...]]) -> Filter:
+def anew(case: Case, now: Tables, own: set[tuple[Any, ...]]) -> UpdateFilter:
     """The filter of tables with candidates that are given."""
-    made = Filter(case.base(now), case.keys, [np.zeros(0, np.int64) for _ in case.shape.positions])
+    made = UpdateFilter(
+        case.base(now), case.keys, [np.zeros(0, np.int64) for _ in case.shape.positions]
+    )
     made.candidates = [
         np.array(sorted(_numbers(made, p, own)), dtype=np.int64)
         for p in range(len(case.shape.positions))

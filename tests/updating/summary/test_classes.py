@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from belvedere.updating.summary.classes import Summary, summarized
-from belvedere.updating.summary.database_graph import graph_of
+from belvedere.updating.summary.classes import Summary, summarize
+from belvedere.updating.summary.database_graph import build_graph
 from tests.updating.cases import Case, random_case
 from tests.updating.summary.defined import defined, weights
 
@@ -23,7 +23,7 @@ def cases() -> list[Case]:
 @pytest.mark.parametrize("case", cases(), ids=lambda c: c.query[:40])
 def test_arrays_hold_what_the_definitions_say(case: Case) -> None:
     base = case.base()
-    graph, found = graph_of(base), defined(base)
+    graph, found = build_graph(base), defined(base)
     for p in range(len(base.shape.positions)):
         n = base.rows_at(p).size
         assert {(p, i) for i in range(n) if graph.whole[p][i]} == {
@@ -34,7 +34,7 @@ def test_arrays_hold_what_the_definitions_say(case: Case) -> None:
         assert {x: graph.jcard[p][x[1]] for x in extended} == {x: found.jcard[x] for x in extended}
     own = [np.flatnonzero(e)[:1] for e in graph.extended]
     candidates = frozenset((p, int(i)) for p, some in enumerate(own) for i in some)
-    summary = summarized(base, graph, own)
+    summary = summarize(base, graph, own)
     classes = found.classes(candidates)
     names = {(p, int(summary.of_row[p][i])): classes[p, i] for p, i in classes}
     assert len(set(names.values())) == len(names)

@@ -19,7 +19,11 @@ from belvedere.updating import kind
 from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.state import KIND
 from belvedere.updating.summary.in_tables import creation
-from belvedere.updating.summary.in_tables.creation import MAKING, noted, take_away
+from belvedere.updating.summary.in_tables.creation import (
+    UNFINISHED,
+    drop_unfinished,
+    recorded_creation,
+)
 from tests.updating.offline_lake import QUERY, make
 
 Dropped = list[tuple[str, list[str]]]
@@ -33,12 +37,14 @@ def lake(tmp_path: Path) -> OfflineLake:
 @pytest.fixture
 def dropped(monkeypatch: pytest.MonkeyPatch) -> Dropped:
     found: Dropped = []
-    monkeypatch.setattr(creation.parts, "drop", lambda _, name, some: found.append((name, some)))
+    monkeypatch.setattr(
+        creation.parts, "drop_parts", lambda _, name, some: found.append((name, some))
+    )
     return found
 
 
 def killed(lake: OfflineLake, name: str) -> None:
-    the_saves(lake).save(MAKING, name, {"pieces": [f"{name}_summary_k_0"]}, {}, {})
+    the_saves(lake).save(UNFINISHED, name, {"pieces": [f"{name}_summary_k_0"]}, {}, {})
 
 
 @contextmanager
@@ -82,26 +88,26 @@ def test_what_a_killed_creation_left_is_dropped_with_its_note(
     lake: OfflineLake, dropped: Dropped
 ) -> None:
     killed(lake, "v")
-    take_away(lake)
+    drop_unfinished(lake)
     assert dropped == [("v", ["v_summary_k_0"])]
-    take_away(lake)
+    drop_unfinished(lake)
     assert len(dropped) == 1
-    assert not the_saves(lake).names(MAKING)
+    assert not the_saves(lake).names(UNFINISHED)
 
 
 def test_of_a_view_that_was_saved_only_the_note_goes(lake: OfflineLake, dropped: Dropped) -> None:
     killed(lake, "contacts")
-    take_away(lake)
+    drop_unfinished(lake)
     assert not dropped
-    assert not the_saves(lake).names(MAKING)
+    assert not the_saves(lake).names(UNFINISHED)
 
 
 def test_what_another_process_is_making_is_left_to_it(lake: OfflineLake, dropped: Dropped) -> None:
     killed(lake, "v")
     with locked_elsewhere(lake, "v"):
-        take_away(lake)
+        drop_unfinished(lake)
     assert not dropped
-    assert the_saves(lake).names(MAKING) == ["v"]
+    assert the_saves(lake).names(UNFINISHED) == ["v"]
 
 
 def test_the_note_stands_while_a_summary_is_made_and_goes_when_that_fails(
@@ -110,14 +116,14 @@ def test_the_note_stands_while_a_summary_is_made_and_goes_when_that_fails(
     seen: list[Any] = []
 
     def interrupted() -> None:
-        with noted(lake, "v", ["v_summary_k_0"]):
-            seen.append(the_saves(lake).head(MAKING, "v").definition["pieces"])
+        with recorded_creation(lake, "v", ["v_summary_k_0"]):
+            seen.append(the_saves(lake).head(UNFINISHED, "v").definition["pieces"])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert seen == [["v_summary_k_0"]]
-    assert not the_saves(lake).names(MAKING)
+    assert not the_saves(lake).names(UNFINISHED)
 
 
 @pytest.mark.parametrize("summary", [False, True])
@@ -128,7 +134,7 @@ def test_a_view_is_checked_for_its_name_made_and_saved_under_its_lock(
     built = kind.built
 
     def watched(door: Any, definition: Any) -> Any:
-        seen.append((is_locked(lake, "v"), the_saves(lake).names(MAKING)))
+        seen.append((is_locked(lake, "v"), the_saves(lake).names(UNFINISHED)))
         return built(door, definition)
 
     monkeypatch.setattr(kind, "built", watched)
@@ -139,6 +145,6 @@ def test_a_view_is_checked_for_its_name_made_and_saved_under_its_lock(
     assert seen == [(True, ["v"] if summary else [])]
     assert "v" in views.names()
     assert not is_locked(lake, "v")
-    assert not the_saves(lake).names(MAKING)
+    assert not the_saves(lake).names(UNFINISHED)
     with pytest.raises(Invalid, match="exists already"):
         views._create(create)

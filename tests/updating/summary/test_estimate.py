@@ -9,11 +9,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from belvedere.updating.summary.base_tables import Base
-from belvedere.updating.summary.classes import Names, cardinality_codes, summarized
-from belvedere.updating.summary.database_graph import Graph, graph_of
+from belvedere.updating.summary.base_tables import BaseTables
+from belvedere.updating.summary.classes import ClassNumbers, cardinality_codes, summarize
+from belvedere.updating.summary.database_graph import DatabaseGraph, build_graph
 from belvedere.updating.summary.domains import Codes
-from belvedere.updating.summary.estimate import Estimate, estimate_side_effects, segments_of
+from belvedere.updating.summary.estimate import (
+    InsertionEstimate,
+    estimate_side_effects,
+    segments_of,
+)
 from tests.updating.cases import Case, Row, random_case
 
 
@@ -43,8 +47,10 @@ def rows_to_insert(case: Case, dice: random.Random, most: int) -> list[tuple[Row
     return found
 
 
-def estimated(case: Case, base: Base, share: float, pick: tuple[Row, ...]) -> Estimate:
-    graph = graph_of(base)
+def estimated(
+    case: Case, base: BaseTables, share: float, pick: tuple[Row, ...]
+) -> InsertionEstimate:
+    graph = build_graph(base)
     own = [np.flatnonzero(e)[: round(share * int(e.sum()))] for e in graph.extended]
     codes, numbers = [], []
     for p, row in zip(base.shape.positions, pick, strict=True):
@@ -55,7 +61,7 @@ def estimated(case: Case, base: Base, share: float, pick: tuple[Row, ...]) -> Es
         )
         codes.append(code)
         numbers.append(base.find(p.table, code))
-    summary = summarized(base, graph, own)
+    summary = summarize(base, graph, own)
     return estimate_side_effects(base.tree, graph, summary, segments_of(base, codes, numbers))
 
 
@@ -67,7 +73,7 @@ def real(case: Case, pick: tuple[Row, ...]) -> int:
     return len(set(case.embeddings(after)) - set(case.embeddings()))
 
 
-def checked(share: float, seeds: range) -> list[tuple[int, Estimate]]:
+def checked(share: float, seeds: range) -> list[tuple[int, InsertionEstimate]]:
     found = []
     for seed in seeds:
         case = random_case(seed, positions=2 + seed % 3, values=4 if seed % 2 else 3)
@@ -83,7 +89,7 @@ def test_with_every_row_a_candidate_the_estimate_is_never_wrong() -> None:
     assert [(n, e) for n, e in found if (n > 1) != e.declares()] == []
 
 
-def of_one_new_segment(seeds: range) -> list[tuple[int, Estimate]]:
+def of_one_new_segment(seeds: range) -> list[tuple[int, InsertionEstimate]]:
     """Insertions of which all segments but one are there, from every root, without candidates."""
     found = []
     for seed in seeds:
@@ -111,11 +117,11 @@ def test_what_one_new_segment_completes_is_told_without_candidates() -> None:
 def test_the_law_of_one_new_segment_notices_classes_that_look_down_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def down_alone(names: Names, graph: Graph, rows: Codes) -> Codes:
+    def down_alone(names: ClassNumbers, graph: DatabaseGraph, rows: Codes) -> Codes:
         p = names.position
         return cardinality_codes(graph.jcard[p][rows], graph.joined[p][rows])
 
-    monkeypatch.setattr(Names, "_in_common", down_alone)
+    monkeypatch.setattr(ClassNumbers, "_in_common", down_alone)
     assert any((n > 1) != e.declares() for n, e in of_one_new_segment(range(80)))
 
 

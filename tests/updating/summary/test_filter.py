@@ -11,12 +11,16 @@ import duckdb
 import pytest
 from benchmarks.updating.baselines import FullPropagation, everything
 
-from belvedere.updating.side_effects.checks import Checker, Mode, decided_by_schema
+from belvedere.updating.side_effects.checks import CheckMode, UpdateChecker, is_decided_by_schema
 from belvedere.updating.summary.candidates import best_candidates, counted_candidates
-from belvedere.updating.summary.database_graph import graph_of
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.database_graph import build_graph
+from belvedere.updating.summary.filter import UpdateFilter
 from belvedere.updating.summary.roots import choose_root
-from belvedere.updating.summary.saved_arrays import domain_groups, from_arrays, to_arrays
+from belvedere.updating.summary.saved_arrays import (
+    domain_groups,
+    filter_from_arrays,
+    filter_to_arrays,
+)
 from belvedere.updating.translate.constraints import TableRules
 from tests.updating.cases import Case, Row, random_case
 from tests.updating.side_effects.test_in_memory import engine
@@ -33,7 +37,9 @@ def test_a_saved_filter_comes_back_the_same(seed: int) -> None:
     case = random_case(4000 + seed, positions=3, rows=6, project=seed % 2 == 0)
     made = filter_of(case)
     base = made.base
-    back = from_arrays(to_arrays(made), base.tree, base.held, domain_groups(base), case.keys)
+    back = filter_from_arrays(
+        filter_to_arrays(made), base.tree, base.held, domain_groups(base), case.keys
+    )
     assert described(back, owners(made)) == described(made, owners(made))
 
 
@@ -43,13 +49,13 @@ def rules(case: Case) -> dict[str, TableRules]:
     }
 
 
-@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.EXACT])
-def test_checks_that_answer_exactly_agree_with_brute_force(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [CheckMode.AUTO, CheckMode.EXACT])
+def test_checks_that_answer_exactly_agree_with_brute_force(mode: CheckMode) -> None:
     answers: Counter[str] = Counter()
     for seed in range(60):
         keyed = seed % 2 == 0
         case = random_case(5000 + seed, positions=2 + seed % 2, values=4, keyed=keyed)
-        checker = Checker(filter_of(case), rules(case), Lists(case))
+        checker = UpdateChecker(filter_of(case), rules(case), Lists(case))
         for pick in rows_to_insert(case, random.Random(seed), 3):
             row = case.shown(pick)
             if row in case.view() or (keyed and _breaks_a_key(case, pick)):
@@ -76,9 +82,9 @@ def test_the_schema_decides_where_new_rows_only_refer_by_key() -> None:
         {"l": ("k",), "o": ("k",), "c": ("k",)},
     )
     tree = case.base().tree
-    assert decided_by_schema(tree, case.keys, [0])
-    assert not decided_by_schema(tree, case.keys, [1])
-    assert not decided_by_schema(tree, {"o": ("k",)}, [0])
+    assert is_decided_by_schema(tree, case.keys, [0])
+    assert not is_decided_by_schema(tree, case.keys, [1])
+    assert not is_decided_by_schema(tree, {"o": ("k",)}, [0])
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -98,7 +104,7 @@ def _known(case: Case, pick: tuple[Row, ...]) -> list[dict[str, Any]]:
     return [dict(zip(case.columns[t], r, strict=True)) for t, r in zip(tables, pick, strict=True)]
 
 
-def _coder(made: Filter) -> Any:
+def _coder(made: UpdateFilter) -> Any:
     from belvedere.updating.request.view_rows import Coder
 
     return Coder(made.base)
@@ -107,7 +113,7 @@ def _coder(made: Filter) -> Any:
 def test_candidates_miss_the_fewest_segments(shop: Case) -> None:
     """Example 5.8: {s1, p2, o2} and {o4, p5, a2} miss one segment, all others two."""
     base = shop.base()
-    graph = graph_of(base)
+    graph = build_graph(base)
     best = {(0, 0), (1, 1), (2, 1)}, {(2, 3), (1, 4), (3, 1)}
     one = counted_candidates(base, graph, 1)
     assert {(p, int(n)) for p, some in enumerate(one) for n in some} in best
@@ -124,7 +130,7 @@ def test_the_root_with_the_fewest_errors_is_chosen() -> None:
     )
     sample = [({"a": i, "d": i, "e": i, "f": 5, "b": i}, True) for i in range(4)]
 
-    def rooted(root: int) -> Filter:
+    def rooted(root: int) -> UpdateFilter:
         """With all rows candidates from one root, so that it alone makes no error."""
         return filter_of(replace(case, root=root), 1.0 if root == 2 else 0.0)
 
@@ -136,7 +142,7 @@ def test_the_root_with_the_fewest_errors_is_chosen() -> None:
 def test_a_row_that_is_there_is_refused(shop: Case) -> None:
     from belvedere.errors import Invalid
 
-    checker = Checker(filter_of(shop), rules(shop), Lists(shop))
+    checker = UpdateChecker(filter_of(shop), rules(shop), Lists(shop))
     there = view_row(shop, sorted(shop.view())[0])
     with pytest.raises(Invalid, match="already"):
         checker.check([], [there])
@@ -150,7 +156,7 @@ LINES = Case(
 )
 
 
-@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("mode", list(CheckMode))
 @pytest.mark.parametrize(("row", "reason"), [
     ((10, 1, 2), "the key of 'i' has another row with k=1"),
     ((10, 2, 2), "the key of 'i' has another row with k=2"),
@@ -160,17 +166,19 @@ LINES = Case(
     ((10, None, 0), "the key (k) of 'i' cannot be NULL"),
     ((10, 3, 1), ""),
 ])  # fmt: skip
-def test_every_mode_refuses_what_the_tables_do_not_allow(mode: Mode, row: Row, reason: str) -> None:
-    checker = Checker(filter_of(LINES), rules(LINES), Lists(LINES))
+def test_every_mode_refuses_what_the_tables_do_not_allow(
+    mode: CheckMode, row: Row, reason: str
+) -> None:
+    checker = UpdateChecker(filter_of(LINES), rules(LINES), Lists(LINES))
     found = checker.check([], [view_row(LINES, row)], mode)
     assert (found.possible, found.reason) == ("no" if reason else "yes", reason)
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-def test_every_mode_refuses_a_row_that_is_there(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", list(CheckMode))
+def test_every_mode_refuses_a_row_that_is_there(mode: CheckMode) -> None:
     from belvedere.errors import Invalid
 
-    checker = Checker(filter_of(LINES), rules(LINES), Lists(LINES))
+    checker = UpdateChecker(filter_of(LINES), rules(LINES), Lists(LINES))
     with pytest.raises(Invalid, match="already"):
         checker.check([], [view_row(LINES, (10, 1, 0))], mode)
 
@@ -183,7 +191,7 @@ def test_rows_inserted_together_are_checked_together() -> None:
         {"a": [], "b": [(1, 0), (2, 0)]},
     )
     case = Case("SELECT a.x, a.j, b.y FROM a, b WHERE a.j = b.j", case.columns, case.tables)
-    checker = Checker(filter_of(case), rules(case), Lists(case))
+    checker = UpdateChecker(filter_of(case), rules(case), Lists(case))
     one, two = view_row(case, (7, 0, 1)), view_row(case, (7, 0, 2))
     assert checker.check([], [one]).possible == "no"
     assert checker.check([], [one, two]).possible == "yes"
@@ -196,14 +204,14 @@ def test_what_is_too_much_for_memory_is_joined_by_an_engine() -> None:
     for seed in range(6):
         case = random_case(5100 + seed, positions=2, values=3)
         made = filter_of(case)
-        with_engine = Checker(
+        with_engine = UpdateChecker(
             made, rules(case), Lists(case), engine=engine(case, connection), steps=3
         )
         for pick in rows_to_insert(case, random.Random(seed), 3):
             row = case.shown(pick)
             if row in case.view():
                 continue
-            answer = with_engine.check([], [view_row(case, row)], Mode.EXACT).possible
+            answer = with_engine.check([], [view_row(case, row)], CheckMode.EXACT).possible
             answers[answer] += 1
             assert answer in ("no" if real(case, pick) > 1 else "yes", "unknown")
     assert answers["yes"] > 3

@@ -14,14 +14,14 @@ from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid
 from belvedere.lake.records.saved_state import Saves
 from belvedere.updating.kind import UpdatableViews
-from belvedere.updating.reading import whole
+from belvedere.updating.reading import read_version
 from belvedere.updating.request.view_rows import ViewRow
-from belvedere.updating.side_effects.summary_check import estimate_in_tables, segments_there
+from belvedere.updating.side_effects.summary_check import estimate_by_summary, existing_segments
 from belvedere.updating.state import Held
-from belvedere.updating.summary.filter import Filter, make_filter
+from belvedere.updating.summary.filter import UpdateFilter, build_filter
 from belvedere.updating.summary.in_tables import parts
-from belvedere.updating.summary.in_tables.build import columns_of
-from belvedere.updating.summary.in_tables.creation import MAKING
+from belvedere.updating.summary.in_tables.build import held_column_names
+from belvedere.updating.summary.in_tables.creation import UNFINISHED
 from tests.updating.summary.by_sql import Numbers, arrays_in_words, in_words, rows_of
 
 pytestmark = pytest.mark.spark
@@ -71,20 +71,22 @@ def held_of(lake: bv.Lake) -> Held:
     return held
 
 
-def in_memory(lake: bv.Lake, held: Held) -> tuple[Filter, Numbers]:
+def in_memory(lake: bv.Lake, held: Held) -> tuple[UpdateFilter, Numbers]:
     """The filter of the same rows from the same root with the same candidates, and their numbers."""
     rows = {
-        t: whole(lake._door, lake._door.table(t), held.vector[t].version, list(held.shape.used[t]))
+        t: read_version(
+            lake._door, lake._door.table(t), held.vector[t].version, list(held.shape.used[t])
+        )
         for t in held.shape.tables
     }
-    made = make_filter(held.shape, rows, held.keys, root=held.tree.root, share=0)
+    made = build_filter(held.shape, rows, held.keys, root=held.tree.root, share=0)
     own = {p: candidates(lake, made, p) for p in range(len(held.shape.positions))}
     made.candidates = rows_of(made.base, own)
     made.summarize()
     return made, own
 
 
-def candidates(lake: bv.Lake, made: Filter, p: int) -> dict[int, int]:
+def candidates(lake: bv.Lake, made: UpdateFilter, p: int) -> dict[int, int]:
     """The rows of a position that are candidates, with their numbers; of those that are there."""
     if f"v_summary_k_{p}" not in {t["tableName"] for t in lake.sql("SHOW TABLES").collect()}:
         return {}
@@ -93,7 +95,7 @@ def candidates(lake: bv.Lake, made: Filter, p: int) -> dict[int, int]:
         tuple(base.values(table, base.tables[table].row(n)).values()): n
         for n in range(base.tables[table].size)
     }
-    columns = columns_of(base.held[table])
+    columns = held_column_names(base.held[table])
     found = lake.sql(f"SELECT * FROM v_summary_k_{p}").collect()
     numbers = {tuple(row[c] for c in columns): row["own"] for row in found}
     return {rows[values]: own for values, own in numbers.items() if values in rows}
@@ -113,19 +115,19 @@ def asked(dice: random.Random) -> dict[str, Any]:
     }
 
 
-def estimates(lake: bv.Lake, held: Held, made: Filter, dice: random.Random) -> int:
+def estimates(lake: bv.Lake, held: Held, made: UpdateFilter, dice: random.Random) -> int:
     """Random insertions are estimated alike; how many of them have side effects."""
     declared = 0
     for _ in range(12):
         row = asked(dice)
         segments = made.segments(row)
         assert held.tabled is not None
-        there = segments_there(lake._door, held, ViewRow(row))
+        there = existing_segments(lake._door, held, ViewRow(row))
         assert there == [segment.number is not None for segment in segments]
         if all(there):
             continue
         # Many of these rows have a key that another row has: what FAST says is not the estimate.
-        found = estimate_in_tables(held, held.tabled, ViewRow(row), there)
+        found = estimate_by_summary(held, held.tabled, ViewRow(row), there)
         told = made.estimate(segments)
         assert found.rows == pytest.approx(told.rows)
         declared += found.declares()
@@ -170,12 +172,12 @@ def test_a_summary_in_tables_is_kept_from_changes_and_estimates_as_one_in_memory
 def killed_while_made(lake: bv.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """A creation that ends without taking back what it made, as if it had been killed."""
     with monkeypatch.context() as patch:
-        patch.setattr(parts, "drop", lambda *_: None)
+        patch.setattr(parts, "drop_parts", lambda *_: None)
         patch.setattr(Saves, "drop", lambda *_: None)
         with pytest.raises(Invalid, match="v_summary_k_1"):
             lake.sql(CREATE.format(2))
     assert lake.sql("SHOW MATERIALIZED VIEWS").collect()
-    assert the_saves(lake._door).names(MAKING) == ["v"]
+    assert the_saves(lake._door).names(UNFINISHED) == ["v"]
 
 
 def test_a_summary_is_there_whole_or_not_at_all(
@@ -191,7 +193,7 @@ def test_a_summary_is_there_whole_or_not_at_all(
     assert not lake.sql("SHOW MATERIALIZED VIEWS").collect()
     assert not lake.sql("SHOW TABLES LIKE 'v_summary_k_0'").collect()
     assert lake.sql("SHOW TABLES LIKE 'v_summary_k_1'").collect()
-    assert not the_saves(lake._door).names(MAKING)
+    assert not the_saves(lake._door).names(UNFINISHED)
     killed_while_made(lake, monkeypatch)
     lake.sql("DROP TABLE v_summary_k_1")
     lake.sql(CREATE.format(2))

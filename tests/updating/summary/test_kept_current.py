@@ -40,7 +40,7 @@ def test_cardinalities_that_stop_at_the_greatest_go_down_again(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (database_graph, graph_changes, classes):
-        monkeypatch.setattr(module, "MOST", 4.0)
+        monkeypatch.setattr(module, "MOST_JOINS", 4.0)
     assert not differs(seed, rows=9, values=2, batches=3)
 
 
@@ -55,14 +55,14 @@ def test_the_law_notices_changes_that_are_not_spread(
     what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    monkeypatch.setattr(graph_changes._Spreading, what, lambda *args: nothing)
+    monkeypatch.setattr(graph_changes._GraphUpdate, what, lambda *args: nothing)
     assert any(differs(seed, rows=6, values=3, batches=2) for seed in range(40))
 
 
 def test_classes_that_became_empty_are_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     case = random_case(3006, positions=3, rows=12)
     made, dice, most = filter_of(case), random.Random(1), 0
-    monkeypatch.setattr(classes, "FEW", 2)
+    monkeypatch.setattr(classes, "FEW_CLASSES", 2)
     own, now = owners(made), {t: list(some) for t, some in case.tables.items()}
     for _ in range(60):
         made.advance(*random_batch(case, now, dice, 5))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from belvedere.updating.summary import classes, database_graph
-from belvedere.updating.summary.classes import summarized
-from belvedere.updating.summary.database_graph import graph_of
+from belvedere.updating.summary.classes import summarize
+from belvedere.updating.summary.database_graph import build_graph
 from belvedere.updating.summary.in_tables import build
 from tests.updating.cases import Case, random_case
 from tests.updating.summary.by_sql import Sql, arrays_in_words, in_words
@@ -25,7 +25,7 @@ def test_sql_stops_at_the_greatest_cardinality_too(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (database_graph, classes, build):
-        monkeypatch.setattr(module, "MOST", 4.0)
+        monkeypatch.setattr(module, "MOST_JOINS", 4.0)
     same_summary(random_case(7100 + seed, positions=2 + seed % 4, rows=12, values=2))
 
 
@@ -33,7 +33,7 @@ def test_sql_stops_at_the_greatest_cardinality_too(
 def test_joins_that_a_class_has_no_bits_for_tell_nothing_in_sql_either(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(classes, "ROOM", 3)
+    monkeypatch.setattr(classes, "CLASS_BITS", 3)
     same_summary(random_case(7200 + seed, positions=4 + seed % 2, rows=9))
 
 
@@ -50,7 +50,7 @@ def test_joins_that_a_class_has_no_bits_for_tell_nothing_in_sql_either(
 def test_the_law_notices_what_is_not_heard(
     what: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build.Passes, what, wrong)
+    monkeypatch.setattr(build.SummaryQueries, what, wrong)
     cases = [random_case(7000 + seed, positions=2 + seed % 3, rows=7) for seed in range(16)]
     with pytest.raises(AssertionError):
         list(map(same_summary, cases))
@@ -59,8 +59,8 @@ def test_the_law_notices_what_is_not_heard(
 def same_summary(case: Case) -> None:
     sql = Sql.of(case)
     base, found = sql.base, sql.summary(sql.passes().run_all_counted())
-    made = graph_of(base)
-    summary = summarized(base, made, [np.zeros(0, np.int64) for _ in base.shape.positions])
+    made = build_graph(base)
+    summary = summarize(base, made, [np.zeros(0, np.int64) for _ in base.shape.positions])
     assert in_words(base.tree, found) == arrays_in_words(base, made, summary)
     assert [whole for _, whole in found.rows] == [int(w.sum()) for w in made.whole]
     assert [int(s.sum()) for s in found.sizes] == [int(x.sum()) for x in made.extended]

@@ -12,11 +12,11 @@ import pytest
 
 from belvedere.updating.summary import candidates
 from belvedere.updating.summary.candidates import best_candidates, counted_candidates
-from belvedere.updating.summary.classes import summarized
-from belvedere.updating.summary.database_graph import graph_of
+from belvedere.updating.summary.classes import summarize
+from belvedere.updating.summary.database_graph import build_graph
 from belvedere.updating.summary.in_tables import candidate_queries
-from belvedere.updating.summary.in_tables.build import Choose
-from belvedere.updating.summary.in_tables.candidate_queries import counted, share_of
+from belvedere.updating.summary.in_tables.build import ChooseCandidates
+from belvedere.updating.summary.in_tables.candidate_queries import choose_count, choose_share
 from tests.updating.cases import Case, random_case
 from tests.updating.summary.by_sql import Sql, arrays_in_words, in_words, rows_of
 
@@ -36,7 +36,7 @@ def full_cases() -> list[Case]:
         case = random_case(seed, positions=2 + seed % 3, rows=12, keyed=seed % 3 == 0)
         tables = {t: sorted(r for r in rows if None not in r) for t, rows in case.tables.items()}
         if not any(at.selection.conjuncts for at in case.shape.positions):
-            graph = graph_of(case.base(tables))
+            graph = build_graph(case.base(tables))
             if any((x & w).any() for x, w in zip(graph.extended, graph.whole, strict=True)):
                 found.append(replace(case, tables=tables))
     return found
@@ -49,7 +49,7 @@ def whole_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     In arrays the keys of a join are numbered together with those of others on the same columns.
     """
     for module in (candidates, candidate_queries):
-        monkeypatch.setattr(module, "cost_of_none", lambda segments, _: 1000.0 * segments + 7)
+        monkeypatch.setattr(module, "missing_cost", lambda segments, _: 1000.0 * segments + 7)
 
 
 @pytest.mark.usefixtures("whole_costs")
@@ -64,8 +64,8 @@ def test_the_rows_of_partial_view_rows_are_the_same() -> None:
     for case in full_cases():
         for count in COUNTS:
             sql = Sql.of(case)
-            _, own = sql.chosen(lambda makers, n=count: counted(n, makers))
-            wanted = counted_candidates(sql.base, graph_of(sql.base), count)
+            _, own = sql.chosen(lambda makers, n=count: choose_count(n, makers))
+            wanted = counted_candidates(sql.base, build_graph(sql.base), count)
             assert [r.tolist() for r in rows_of(sql.base, own)] == [r.tolist() for r in wanted]
 
 
@@ -73,7 +73,7 @@ def test_the_rows_of_partial_view_rows_are_the_same() -> None:
 @pytest.mark.parametrize(
     ("what", "wrong"),
     [
-        ("_Choosing._cost", lambda self, p, edges: f"CAST({len(edges)} AS DOUBLE)"),
+        ("_CandidateQueries._cost", lambda self, p, edges: f"CAST({len(edges)} AS DOUBLE)"),
         ("_least_of", lambda costs: "CAST(0 AS DOUBLE)"),
     ],
 )
@@ -88,10 +88,10 @@ def test_the_law_notices_ranks_that_are_wrong(
 @pytest.mark.parametrize("seed", range(8))
 def test_the_summary_with_candidates_is_the_one_in_arrays(seed: int) -> None:
     sql = Sql.of(random_case(7300 + seed, positions=1 + seed % 5, rows=9, keyed=seed % 3 == 0))
-    choose = (lambda m: counted(2, m)) if seed % 2 else (lambda m: share_of(0.5, m))
+    choose = (lambda m: choose_count(2, m)) if seed % 2 else (lambda m: choose_share(0.5, m))
     found, own = sql.chosen(choose)
-    base, graph = sql.base, graph_of(sql.base)
-    summary = summarized(base, graph, rows_of(base, own))
+    base, graph = sql.base, build_graph(sql.base)
+    summary = summarize(base, graph, rows_of(base, own))
     assert in_words(base.tree, found) == arrays_in_words(base, graph, summary, own)
 
 
@@ -100,13 +100,15 @@ def test_a_join_of_many_keys_costs_more() -> None:
     columns = {"t": ("a", "b"), "u": ("a",), "w": ("b",)}
     tables = {"t": [(0, 9)], "u": [(n,) for n in range(1, 6)], "w": [(n,) for n in range(3)]}
     sql = Sql.of(Case(query, columns, tables))
-    sql.chosen(lambda makers: share_of(1.0, makers))
+    sql.chosen(lambda makers: choose_share(1.0, makers))
     costs = sql.connection.execute("SELECT cost FROM f_0").fetchall()
     assert costs == [(pytest.approx(2000 + math.log(6) + math.log(4)),)]
 
 
-@pytest.mark.parametrize("choose", [lambda m: share_of(1.0, m), lambda m: counted(3, m)])
-def test_rows_with_null_are_none(choose: Callable[[candidate_queries.Makers], Choose]) -> None:
+@pytest.mark.parametrize("choose", [lambda m: choose_share(1.0, m), lambda m: choose_count(3, m)])
+def test_rows_with_null_are_none(
+    choose: Callable[[candidate_queries.TableMakers], ChooseCandidates],
+) -> None:
     query = "SELECT x.a, x.b, y.a AS c FROM t AS x, u AS y WHERE x.a = y.a"
     tables = {"t": [(1, None), (None, 2)], "u": [(None,)]}
     sql = Sql.of(Case(query, {"t": ("a", "b"), "u": ("a",)}, tables))
@@ -116,14 +118,14 @@ def test_rows_with_null_are_none(choose: Callable[[candidate_queries.Makers], Ch
 
 
 def test_at_most_so_many_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate_queries, "MOST_OWN", 3)
+    monkeypatch.setattr(candidate_queries, "MOST_CANDIDATES", 3)
     sql = Sql.of(full_cases()[0])
-    _, own = sql.chosen(lambda makers: share_of(1.0, makers))
+    _, own = sql.chosen(lambda makers: choose_share(1.0, makers))
     assert sum(map(len, own.values())) == 3
 
 
 def same_share(case: Case, share: float = 0.6) -> None:
     sql = Sql.of(case)
-    _, own = sql.chosen(lambda makers: share_of(share, makers))
-    wanted = best_candidates(sql.base, graph_of(sql.base), share)
+    _, own = sql.chosen(lambda makers: choose_share(share, makers))
+    wanted = best_candidates(sql.base, build_graph(sql.base), share)
     assert [r.tolist() for r in rows_of(sql.base, own)] == [np.sort(r).tolist() for r in wanted]

@@ -13,11 +13,11 @@ from sqlglot import parse_one
 from belvedere.algebra.scalars import Scalar
 from belvedere.lake.tables.declared_keys import ForeignKey
 from belvedere.sql.dialect import SparkAsWritten
-from belvedere.updating.side_effects.checks import Check, Mode
+from belvedere.updating.side_effects.checks import CheckMode, UpdateCheck
 from belvedere.updating.summary.domains import Domain
-from belvedere.updating.translate.condition_constants import left
-from belvedere.updating.translate.constraints import check
-from belvedere.updating.translate.fresh_values import Unused
+from belvedere.updating.translate.condition_constants import listed_values
+from belvedere.updating.translate.constraints import check_condition
+from belvedere.updating.translate.fresh_values import FreshValues
 from tests.updating.typed import Typed
 
 DAY = datetime.date
@@ -25,7 +25,9 @@ LAST = DAY(9999, 12, 31)
 NOW = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999)
 
 
-def selected(kind: str, where: str, rows: list[Any], mode: Mode = Mode.AUTO) -> Check:
+def selected(
+    kind: str, where: str, rows: list[Any], mode: CheckMode = CheckMode.AUTO
+) -> UpdateCheck:
     """An insertion through a view that selects by a column which it hides; rows beside it have it too."""
     return Typed(
         f"SELECT a.k, b.k AS other FROM a, b WHERE a.k = b.a AND {where}",
@@ -35,7 +37,7 @@ def selected(kind: str, where: str, rows: list[Any], mode: Mode = Mode.AUTO) -> 
     ).check(insert=[(1, 5)], mode=mode)
 
 
-def made(found: Check, table: str = "b") -> Any:
+def made(found: UpdateCheck, table: str = "b") -> Any:
     assert found.possible == "yes", str(found)
     assert found.translation is not None
     return found.translation.new[table][0]["x"]
@@ -94,10 +96,12 @@ def test_what_is_not_found_may_be_there(where: str) -> None:
     ],
 )
 def test_a_hidden_value_keeps_to_checks(text: str, values: Any) -> None:
-    assert made(joined("int", [], b={"checks": {"c": check(text)}})) in values
+    assert made(joined("int", [], b={"checks": {"c": check_condition(text)}})) in values
 
 
-def joined(kind: str, taken: list[Any], mode: Mode = Mode.AUTO, **rules: Any) -> Check:
+def joined(
+    kind: str, taken: list[Any], mode: CheckMode = CheckMode.AUTO, **rules: Any
+) -> UpdateCheck:
     """An insertion through a view that hides what it joins on; all rows there are have effects."""
     return Typed(
         "SELECT a.k, c.v FROM a, b, c WHERE a.k = b.k AND b.x = c.x",
@@ -137,18 +141,21 @@ def test_a_new_value_is_one_of_its_type_though_the_last_is_taken(kind: str, take
 
 def test_of_a_type_whose_ends_are_taken_a_gap_is_found() -> None:
     taken = np.array([x for x in range(-128, 128) if x != 100])
-    assert list(Unused(["tinyint"], Domain.of_integers(taken)).values((), 2)) == [100]
+    assert list(FreshValues(["tinyint"], Domain.of_integers(taken)).values((), 2)) == [100]
     far = Domain.of_integers(np.array([-(2**63), 5, 2**63 - 1]))
-    assert len(set(Unused(["bigint"], far).values((), 3)) - {-(2**63), 5, 2**63 - 1}) >= 3
+    assert len(set(FreshValues(["bigint"], far).values((), 3)) - {-(2**63), 5, 2**63 - 1}) >= 3
 
 
 def test_where_all_values_that_may_be_are_taken_only_a_list_of_them_shows_that_none_is_left() -> (
     None
 ):
-    few = {"checks": {"few": check("x >= 1 AND x <= 3")}}
+    few = {"checks": {"few": check_condition("x >= 1 AND x <= 3")}}
     assert joined("int", [1, 2, 3], b=few).possible == "unknown"
     assert joined("int", [1, 2], b=few).possible == "yes"
-    assert joined("int", [1, 2], b={"checks": {"two": check("x BETWEEN 1 AND 2")}}).possible == "no"
+    assert (
+        joined("int", [1, 2], b={"checks": {"two": check_condition("x BETWEEN 1 AND 2")}}).possible
+        == "no"
+    )
     assert joined("boolean", [True, False]).possible == "no"
 
 
@@ -195,10 +202,10 @@ def test_a_hidden_part_of_a_foreign_key_is_that_of_a_parent_with_the_known_part(
 
 
 def test_an_estimate_fills_in_what_may_be_null_and_what_nothing_fits() -> None:
-    assert selected("int", "b.x IS NULL", [None], mode=Mode.FAST).possible == "yes"
-    checks = {t: {"checks": {"c": check(f"x IN ({v})")}} for t, v in (("b", 1), ("c", 2))}
+    assert selected("int", "b.x IS NULL", [None], mode=CheckMode.FAST).possible == "yes"
+    checks = {t: {"checks": {"c": check_condition(f"x IN ({v})")}} for t, v in (("b", 1), ("c", 2))}
     assert joined("int", [], **checks).possible == "no"
-    assert joined("int", [], mode=Mode.FAST, **checks).possible in ("yes", "no")
+    assert joined("int", [], mode=CheckMode.FAST, **checks).possible in ("yes", "no")
 
 
 @pytest.mark.parametrize(
@@ -220,4 +227,6 @@ def test_an_estimate_fills_in_what_may_be_null_and_what_nothing_fits() -> None:
 def test_a_condition_leaves_the_values_that_spark_finds_equal(
     condition: str, kind: str, values: list[int] | None
 ) -> None:
-    assert left(Scalar(parse_one(condition, dialect=SparkAsWritten)), ["x"], kind) == values
+    assert (
+        listed_values(Scalar(parse_one(condition, dialect=SparkAsWritten)), ["x"], kind) == values
+    )

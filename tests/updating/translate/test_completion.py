@@ -11,10 +11,10 @@ import pytest
 
 from belvedere.lake.tables.declared_keys import ForeignKey
 from belvedere.updating.request.view_rows import ViewRow
-from belvedere.updating.side_effects.checks import Check, Checker
-from belvedere.updating.translate.completion import NoValue, complete
-from belvedere.updating.translate.constraints import BaseRow, TableRules, check
-from belvedere.updating.translate.new_rows import Put
+from belvedere.updating.side_effects.checks import UpdateCheck, UpdateChecker
+from belvedere.updating.translate.completion import NoFreeValue, complete_row
+from belvedere.updating.translate.constraints import BaseRow, TableRules, check_condition
+from belvedere.updating.translate.new_rows import NewBaseRow
 from tests.updating.cases import Case
 from tests.updating.summary.kept import filter_of
 from tests.updating.translate.test_translator import Lists
@@ -35,7 +35,9 @@ class Column(Lists):
 def key_of(kind: str, values: Sequence[Any], taken: Sequence[Any] = ()) -> Any:
     rules = TableRules({"k": kind}, ("k",))
     others = [{"k": v} for v in taken]
-    return complete(rules, Column(values), lambda *_: False, Put("t", {}, []), others)["k"]
+    return complete_row(rules, Column(values), lambda *_: False, NewBaseRow("t", {}, []), others)[
+        "k"
+    ]
 
 
 @pytest.mark.parametrize(("kind", "values"), [
@@ -65,12 +67,12 @@ def test_a_key_that_is_not_told_is_a_value_of_its_type_that_no_row_has(
 def test_where_no_value_is_found_it_is_known_whether_there_is_one(
     kind: str, values: list[Any], certain: bool
 ) -> None:
-    with pytest.raises(NoValue) as none:
+    with pytest.raises(NoFreeValue) as none:
         key_of(kind, values)
     assert none.value.certain == certain
 
 
-def inserted(columns: dict[str, str], **declared: Any) -> Check:
+def inserted(columns: dict[str, str], **declared: Any) -> UpdateCheck:
     """A view that shows the key of a table with more columns; a parent has 5 and 6."""
     case = Case(
         "SELECT t.k FROM t",
@@ -79,10 +81,10 @@ def inserted(columns: dict[str, str], **declared: Any) -> Check:
         {"t": ("k",)},
     )
     rules = {"t": TableRules({"k": "int", **columns}, ("k",), **declared)}
-    return Checker(filter_of(case), rules, Lists(case)).check([], [ViewRow({"k": 9})])
+    return UpdateChecker(filter_of(case), rules, Lists(case)).check([], [ViewRow({"k": 9})])
 
 
-def row_of(found: Check) -> BaseRow:
+def row_of(found: UpdateCheck) -> BaseRow:
     assert found.translation is not None, found
     return found.translation.new["t"][0]
 
@@ -101,7 +103,10 @@ def test_a_column_that_must_have_a_value_gets_one_and_others_none(kind: str, val
 
 
 def test_a_value_that_a_check_lists_is_taken() -> None:
-    listed = {"few": check("v IN ('x', 'y')"), "not x": check("v <> 'x' OR k < 5")}
+    listed = {
+        "few": check_condition("v IN ('x', 'y')"),
+        "not x": check_condition("v <> 'x' OR k < 5"),
+    }
     assert row_of(inserted({"v": "string"}, checks=listed, required=frozenset({"v"})))["v"] == "y"
     assert row_of(inserted({"v": "string"}, checks=listed))["v"] is None
 
@@ -116,9 +121,9 @@ def test_a_value_that_a_parent_has_is_taken() -> None:
 
 
 def test_where_no_value_that_was_tried_is_allowed_nothing_is_said() -> None:
-    odd = {"odd": check("v > 1000 AND v < 1003")}
+    odd = {"odd": check_condition("v > 1000 AND v < 1003")}
     assert inserted({"v": "int"}, checks=odd, required=frozenset({"v"})).possible == "unknown"
-    never = {"no": check("v IN (1, 2)"), "nor": check("v > 5")}
+    never = {"no": check_condition("v IN (1, 2)"), "nor": check_condition("v > 5")}
     assert inserted({"v": "int"}, checks=never, required=frozenset({"v"})).possible == "no"
-    told = {"small": check("k < 5"), "odd": check("v > 1000 AND v < 1003")}
+    told = {"small": check_condition("k < 5"), "odd": check_condition("v > 1000 AND v < 1003")}
     assert inserted({"v": "int"}, checks=told, required=frozenset({"v"})).possible == "no"

@@ -16,13 +16,18 @@ from deltalake import write_deltalake
 from belvedere.errors import Unsupported
 from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import ForeignKey
-from belvedere.updating.request.fillings import Order, fillings
+from belvedere.updating.request.fillings import FillingOrder, fillings
 from belvedere.updating.request.view_rows import Coder
-from belvedere.updating.side_effects.checks import Check, Checker, Mode
-from belvedere.updating.translate.completion import complete
-from belvedere.updating.translate.constraints import BaseRow, TableRules, check, rules_of
-from belvedere.updating.translate.new_rows import Put
-from belvedere.updating.translate.options import options_of
+from belvedere.updating.side_effects.checks import CheckMode, UpdateCheck, UpdateChecker
+from belvedere.updating.translate.completion import complete_row
+from belvedere.updating.translate.constraints import (
+    BaseRow,
+    TableRules,
+    check_condition,
+    declared_rules,
+)
+from belvedere.updating.translate.new_rows import NewBaseRow
+from belvedere.updating.translate.options import segment_options
 from tests.updating.cases import Case
 from tests.updating.offline_lake import put_property
 from tests.updating.summary.test_estimate import estimated
@@ -51,12 +56,16 @@ def courses(course: list[int]) -> Case:
     )
 
 
-def asked(case: Case, row: tuple[int, ...], mode: Mode = Mode.AUTO, **rules: Any) -> Check:
+def asked(
+    case: Case, row: tuple[int, ...], mode: CheckMode = CheckMode.AUTO, **rules: Any
+) -> UpdateCheck:
     table_rules = {
         t: TableRules(dict.fromkeys(c, "int"), case.keys.get(t), **rules.get(t, {}))
         for t, c in case.columns.items()
     }
-    return Checker(filter_of(case), table_rules, Lists(case)).check([], [view_row(case, row)], mode)
+    return UpdateChecker(filter_of(case), table_rules, Lists(case)).check(
+        [], [view_row(case, row)], mode
+    )
 
 
 def test_a_hidden_join_value_is_new_where_it_may_be() -> None:
@@ -68,12 +77,14 @@ def test_a_hidden_join_value_is_new_where_it_may_be() -> None:
 
 
 def test_a_finite_domain_leaves_only_its_values() -> None:
-    listed = {"teaching": {"checks": {"known": check("course IN (1, 2)")}}}
+    listed = {"teaching": {"checks": {"known": check_condition("course IN (1, 2)")}}}
     case = courses([1, 2])
     found = asked(case, (9, 9, 9), **listed)
     assert found.possible == "no"
     assert "key" in found.reason or found.rows
-    free = asked(courses([1]), (9, 9, 9), teaching={"checks": {"known": check("course IN (1, 3)")}})
+    free = asked(
+        courses([1]), (9, 9, 9), teaching={"checks": {"known": check_condition("course IN (1, 3)")}}
+    )
     assert free.possible == "yes"
     assert free.translation is not None
     assert free.translation.new["teaching"] == [{"course": 3, "department": 9}]
@@ -99,7 +110,7 @@ def test_a_foreign_key_needs_its_parent() -> None:
 def test_a_check_is_broken_by_false_not_by_null(
     text: str, row: dict[str, Any], broken: bool
 ) -> None:
-    rules = TableRules({"n": "int"}, checks={"positive": check(text)})
+    rules = TableRules({"n": "int"}, checks={"positive": check_condition(text)})
     assert (rules.broken(row) is not None) == broken
 
 
@@ -119,21 +130,21 @@ def test_a_check_is_broken_by_false_not_by_null(
 def test_a_check_may_list_the_values_that_it_leaves(
     text: str, kind: str, values: list[Any] | None
 ) -> None:
-    rules = TableRules({"x": kind, "k": "int"}, checks={"listed": check(text)})
+    rules = TableRules({"x": kind, "k": "int"}, checks={"listed": check_condition(text)})
     assert rules.finite("x") == values
 
 
 def test_a_check_may_spell_columns_as_it_likes(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path / "t"), pa.table({"V": pa.array([1], pa.int32())}))
     put_property(tmp_path / "t", "delta.constraints.few", "v > 0 AND v IN (1, 2)")
-    rules = rules_of(OfflineLake(tmp_path).table("t"))
+    rules = declared_rules(OfflineLake(tmp_path).table("t"))
     assert rules.finite("V") == [1, 2]
     assert rules.broken({"V": 1}) is None
     assert "few" in str(rules.broken({"V": 3}))
 
 
 def test_a_check_that_memory_does_not_compute_is_asked_of_who_does() -> None:
-    checks = {"long": check("length(s) > 2")}
+    checks = {"long": check_condition("length(s) > 2")}
     with pytest.raises(Unsupported) as refused:
         TableRules({"s": "string"}, checks=checks).broken({"s": "ab"})
     assert refused.value.reason == "CHECK_EXPRESSION"
@@ -143,7 +154,10 @@ def test_a_check_that_memory_does_not_compute_is_asked_of_who_does() -> None:
 
 
 def test_of_many_rows_the_first_is_found_that_breaks_nothing() -> None:
-    checks = {"low": check("v < 5 OR v IS NULL"), "long": check("length(s) > 2")}
+    checks = {
+        "low": check_condition("v < 5 OR v IS NULL"),
+        "long": check_condition("length(s) > 2"),
+    }
     asked: list[str] = []
 
     def breaks(_: str, row: BaseRow) -> bool:
@@ -160,8 +174,14 @@ def test_of_many_rows_the_first_is_found_that_breaks_nothing() -> None:
 
 
 def test_a_check_without_columns_is_a_check() -> None:
-    assert TableRules({"v": "int"}, checks={"never": check("1 > 2")}).broken({"v": 1}) is not None
-    assert TableRules({"v": "int"}, checks={"always": check("1 < 2")}).broken({"v": 1}) is None
+    assert (
+        TableRules({"v": "int"}, checks={"never": check_condition("1 > 2")}).broken({"v": 1})
+        is not None
+    )
+    assert (
+        TableRules({"v": "int"}, checks={"always": check_condition("1 < 2")}).broken({"v": 1})
+        is None
+    )
 
 
 def test_what_other_columns_break_no_value_heals(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,12 +190,15 @@ def test_what_other_columns_break_no_value_heals(monkeypatch: pytest.MonkeyPatch
         {"k": "int", "v": "int"},
         ("k",),
         (),
-        {"told": check("k < 5"), "few": check("v IN (1, 2)")},
+        {"told": check_condition("k < 5"), "few": check_condition("v IN (1, 2)")},
         frozenset({"v"}),
     )
     monkeypatch.setattr(TableRules, "first_sound", lambda *_: pytest.fail("rows were tried"))
     source = Lists(courses([1]))
-    assert complete(rules, source, lambda *_: False, Put("t", {"k": 9}, []), [])["v"] is None
+    assert (
+        complete_row(rules, source, lambda *_: False, NewBaseRow("t", {"k": 9}, []), [])["v"]
+        is None
+    )
 
 
 def test_fillings_with_few_joining_rows_come_first() -> None:
@@ -185,16 +208,18 @@ def test_fillings_with_few_joining_rows_come_first() -> None:
     rules = {
         t: TableRules(dict.fromkeys(c, "int"), case.keys.get(t)) for t, c in case.columns.items()
     }
-    (options,), _ = options_of(coder, [view_row(case, (1, 1, 1))], rules, Lists(case))
-    greedy = [next(iter(f.values())) for f in islice(fillings(coder, options, Order.GREEDY), 10)]
+    (options,), _ = segment_options(coder, [view_row(case, (1, 1, 1))], rules, Lists(case))
+    greedy = [
+        next(iter(f.values())) for f in islice(fillings(coder, options, FillingOrder.GREEDY), 10)
+    ]
     assert greedy.index(2) < greedy.index(1)
     assert greedy[0] not in (1, 2)
-    random = list(islice(fillings(coder, options, Order.RANDOM), 3))
+    random = list(islice(fillings(coder, options, FillingOrder.RANDOM), 3))
     assert len(random) == 3
 
 
-@pytest.mark.parametrize("order", [Order.GREEDY, Order.ALL])
-def test_only_what_the_tables_allow_counts_as_a_filling(order: Order) -> None:
+@pytest.mark.parametrize("order", [FillingOrder.GREEDY, FillingOrder.ALL])
+def test_only_what_the_tables_allow_counts_as_a_filling(order: FillingOrder) -> None:
     """Of forty days a teacher has another name; on the one that is left more rows meet."""
     days = [*range(40), 60]
     case = Case(
@@ -209,9 +234,9 @@ def test_only_what_the_tables_allow_counts_as_a_filling(order: Order) -> None:
     columns = {t: dict.fromkeys(c, "int") for t, c in case.columns.items()}
     rules = {t: TableRules(columns[t], case.keys[t]) for t in columns}
     listed = ", ".join(map(str, days))
-    rules["room"] = replace(rules["room"], checks={"days": check(f"day IN ({listed})")})
-    checker = Checker(filter_of(case), rules, Lists(case), fillings=1, order=order)
-    found = checker.check([], [view_row(case, (2, 20, 8))], Mode.FAST)
+    rules["room"] = replace(rules["room"], checks={"days": check_condition(f"day IN ({listed})")})
+    checker = UpdateChecker(filter_of(case), rules, Lists(case), fillings=1, order=order)
+    found = checker.check([], [view_row(case, (2, 20, 8))], CheckMode.FAST)
     assert found.possible == "yes"
 
 
@@ -226,7 +251,7 @@ def test_a_table_listed_twice_is_one_table_for_the_exact_check_alone() -> None:
     )
     # Nation 7 is put in for the supplier; with it, customer 1 of nation 7 joins as well.
     row = (1, 7, 2, 8)
-    found = asked(case, row, Mode.EXACT)
+    found = asked(case, row, CheckMode.EXACT)
     assert found.possible == "no"
     assert {"k": 1, "n": 7, "c": 1, "m": 7}.items() <= found.rows[0].items()
     pick = ((1, 7), (7,), (2, 1, 8), (8,))
@@ -241,7 +266,7 @@ STAFF = Case(
 )
 
 
-@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("mode", list(CheckMode))
 @pytest.mark.parametrize(("row", "put_in"), [
     ((3, 30, 1, 10), [(3, 1, 30)]),
     ((3, 30, 4, 40), [(3, 4, 30), (4, None, 40)]),
@@ -249,7 +274,7 @@ STAFF = Case(
     ((3, 30, 3, 31), None),
 ])  # fmt: skip
 def test_a_row_of_a_table_listed_twice_may_fill_both_places(
-    mode: Mode, row: tuple[int, ...], put_in: list[tuple[int | None, ...]] | None
+    mode: CheckMode, row: tuple[int, ...], put_in: list[tuple[int | None, ...]] | None
 ) -> None:
     """A manager's place uses less of a row than the place of who has a manager."""
     found = asked(STAFF, row, mode)

@@ -12,8 +12,13 @@ import pytest
 from belvedere.errors import Invalid
 from belvedere.lake.tables.declared_keys import ForeignKey
 from belvedere.updating.request.view_rows import ViewRow
-from belvedere.updating.translate.constraints import TableRules, check
-from belvedere.updating.translate.translator import Found, Request, Translation, search
+from belvedere.updating.translate.constraints import TableRules, check_condition
+from belvedere.updating.translate.translator import (
+    SearchResult,
+    Translation,
+    TranslationRequest,
+    search_translation,
+)
 from tests.updating.cases import Case, Row, Tables, random_case
 from tests.updating.replacements import MOST, Foreign, asked_of, choices, smallest_replacement
 from tests.updating.translate.listed import Listed
@@ -28,13 +33,13 @@ class Lists(Listed):
 
 def request(
     case: Case, delete: list[Row], insert: list[Row], foreign: Foreign | None = None
-) -> Request:
+) -> TranslationRequest:
     declared = foreign or {}
     rules = {
         t: TableRules(dict.fromkeys(columns, "int"), case.keys.get(t), declared.get(t, ()))
         for t, columns in case.columns.items()
     }
-    return Request(
+    return TranslationRequest(
         case.base(),
         rules,
         Lists(case),
@@ -47,7 +52,7 @@ def view_row(case: Case, row: Row) -> ViewRow:
     return ViewRow(dict(zip((n for n, _ in case.shape.column_outputs), row, strict=True)))
 
 
-def applied(case: Case, asked: Request, translation: Translation) -> Tables:
+def applied(case: Case, asked: TranslationRequest, translation: Translation) -> Tables:
     after: dict[str, list[Row]] = {}
     for table, rows in case.tables.items():
         gone = translation.changes.gone.get(table, frozenset())
@@ -88,7 +93,7 @@ def test_a_deletion_is_the_smallest_there_is_or_impossible(seed: int) -> None:
     view = case.view()
     for row in sorted(view, key=str)[:2]:
         asked = request(case, [row], [])
-        found = search(asked)
+        found = search_translation(asked)
         best = smallest_deletion(case, view - {row})
         if found.translation is None:
             assert found.exhausted
@@ -147,9 +152,9 @@ def test_an_insertion_is_the_smallest_there_is_or_impossible(seed: int) -> None:
             assert best is None or found.translation.touched <= best
 
 
-def insertion(case: Case, row: Row) -> Found | None:
+def insertion(case: Case, row: Row) -> SearchResult | None:
     try:
-        return search(request(case, [], [row]))
+        return search_translation(request(case, [], [row]))
     except Invalid:
         return None
 
@@ -174,7 +179,7 @@ def test_a_replacement_does_what_was_asked_and_no_more(seed: int) -> None:
         if not delete or choices(case, delete, insert, domain) > MOST:
             continue
         asked = request(case, delete, insert, foreign)
-        found = search(asked)
+        found = search_translation(asked)
         best = smallest_replacement(case, delete, insert, domain, foreign)
         if found.translation is None:
             assert best is None or not found.exhausted
@@ -193,9 +198,9 @@ def test_a_parent_goes_where_its_child_goes_too() -> None:
         {"o": ("k",), "i": ("k",)},
     )
     foreign = {"i": (ForeignKey(("a",), "o", ("k",)),)}
-    found = search(request(case, [(1, 1), (1, 2)], [(1, 3)], foreign))
+    found = search_translation(request(case, [(1, 1), (1, 2)], [(1, 3)], foreign))
     assert found.translation is not None
-    gone = search(request(case, [(1, 1), (1, 2)], [], foreign))
+    gone = search_translation(request(case, [(1, 1), (1, 2)], [], foreign))
     assert gone.translation is not None
     assert gone.translation.changes.gone == {"i": frozenset({0, 1})}
 
@@ -209,7 +214,7 @@ def test_a_parent_that_is_null_has_no_children() -> None:
     )
     foreign = {"c": (ForeignKey(("a",), "o", ("b",)), ForeignKey(("a",), "i", ("a",)))}
     case.tables["i"][0] = (1, None)
-    assert search(request(case, [(1, None, 1)], [], foreign)).translation is not None
+    assert search_translation(request(case, [(1, None, 1)], [], foreign)).translation is not None
 
 
 @pytest.mark.parametrize("order", [(5, 6), (6, 5)])
@@ -221,8 +226,8 @@ def test_rows_of_one_statement_take_hidden_keys_in_any_order(order: tuple[int, i
         {"a": ("h",)},
     )
     asked = request(case, [], [(k, 0) for k in order])
-    limits = {"few": check("h IN (1, 2)"), "not so": check("k <> 6 OR h <> 2")}
+    limits = {"few": check_condition("h IN (1, 2)"), "not so": check_condition("k <> 6 OR h <> 2")}
     asked.rules = asked.rules | {"a": replace(asked.rules["a"], checks=limits)}
-    found = search(asked)
+    found = search_translation(asked)
     assert found.translation is not None
     assert {(r["k"], r["h"]) for r in found.translation.new["a"]} == {(5, 2), (6, 1)}

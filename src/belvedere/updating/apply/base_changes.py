@@ -47,7 +47,7 @@ MOST_TRIES = 10
 
 
 @dataclass(frozen=True)
-class Part:
+class TableCommit:
     """What is done to one table: the version it was meant for, rows by value."""
 
     table: str
@@ -62,7 +62,7 @@ class Intent:
 
     view: str
     number: int
-    parts: tuple[Part, ...]
+    parts: tuple[TableCommit, ...]
 
     @property
     def app(self) -> str:
@@ -71,10 +71,13 @@ class Intent:
 
     def to_json(self) -> str:
         """The record."""
-        parts = [[p.table, p.version, _plain(p.delete), _plain(p.insert)] for p in self.parts]
+        parts = [
+            [p.table, p.version, _rows_to_json(p.delete), _rows_to_json(p.insert)]
+            for p in self.parts
+        ]
         return json.dumps({"view": self.view, "number": self.number, "parts": parts})
 
-    def exchange(self, part: Part) -> Exchange:
+    def exchange(self, part: TableCommit) -> Exchange:
         """The commit of one of its tables."""
         return Exchange(part.delete, part.insert, self.app, self.number)
 
@@ -82,7 +85,10 @@ class Intent:
     def from_json(text: str) -> Intent:
         """The intent in a record."""
         found = json.loads(text)
-        parts = tuple(Part(t, v, _typed(d), _typed(i)) for t, v, d, i in found["parts"])
+        parts = tuple(
+            TableCommit(t, v, _rows_from_json(d), _rows_from_json(i))
+            for t, v, d, i in found["parts"]
+        )
         return Intent(found["view"], found["number"], parts)
 
     def to_file(self) -> bytes:
@@ -101,15 +107,15 @@ class Intent:
         return Intent.from_json(record.decode())
 
 
-class Overtaken(Invalid):
+class TableChanged(Invalid):
     """A table was changed by someone else meanwhile; nothing of the update is left."""
 
 
-class HalfMade(Invalid):
+class UnfinishedUpdate(Invalid):
     """An update was begun, and the record of what it was to do cannot be read."""
 
 
-class Applying:
+class UpdateApplier:
     """Applies updates to the tables of a lake on local disk."""
 
     def __init__(self, lake: ReadableLake, home: Path) -> None:
@@ -120,7 +126,7 @@ class Applying:
         return self._home / "updating" / f"{quote(view, safe='')}{_ENDING}"
 
     def apply(self, intent: Intent) -> None:
-        """Make all changes of an intent, or none: then `Overtaken`.
+        """Make all changes of an intent, or none: then `TableChanged`.
 
         The intent stays until `forget`, which is for when the view's vector has moved.
         """
@@ -129,12 +135,12 @@ class Applying:
         with self._locked(tables):
             for part in intent.parts:
                 if self._lake.table(part.table).version != part.version:
-                    raise _overtaken(part.table)
+                    raise _table_changed_error(part.table)
             self.write_intent(intent)
             try:
                 for part in intent.parts:
                     if not self.commit(intent, part):
-                        raise _overtaken(part.table)
+                        raise _table_changed_error(part.table)
             except Exception:
                 self._undo(intent)
                 raise
@@ -149,7 +155,7 @@ class Applying:
         return sorted(unquote(path.name.removesuffix(_ENDING)) for path in found)
 
     def pending(self, view: str) -> Intent | None:
-        """The update that began and was not settled; `HalfMade` if its record cannot be read."""
+        """The update that began and was not settled; `UnfinishedUpdate` if its record cannot be read."""
         path = self.path(view)
         try:
             with open_file(path) as file:
@@ -157,7 +163,7 @@ class Applying:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise HalfMade(
+            raise UnfinishedUpdate(
                 f"an update of {view!r} was begun and not ended, and its record cannot be read",
                 detail=f"{path}: {error}",
                 hint="see what the last commits of the view's tables did and put that right, then "
@@ -168,7 +174,7 @@ class Applying:
     def settle(self, view: str, move: Callable[[], object]) -> bool:
         """Finish or undo what a killed update left; whether there was something.
 
-        Where it is finished, `move` brings the view's vector to the tables before the intent goes.
+        Where it is finished, `move_rows` brings the view's vector to the tables before the intent goes.
         """
         intent = self.pending(view)
         if intent is None:
@@ -187,7 +193,7 @@ class Applying:
             self.forget(view)
         return True
 
-    def _finished(self, intent: Intent, missing: Sequence[Part]) -> bool:
+    def _finished(self, intent: Intent, missing: Sequence[TableCommit]) -> bool:
         """Make what is missing of an update, if that can be done as it was meant."""
         try:
             return all(self._lake.table(p.table).version == p.version for p in missing) and all(
@@ -210,7 +216,7 @@ class Applying:
         """Whatever became of the update: its record is set aside."""
         set_aside(self.path(view))
 
-    def commit(self, intent: Intent, part: Part) -> bool:
+    def commit(self, intent: Intent, part: TableCommit) -> bool:
         """Make one table's changes, in one commit; False if someone else came between."""
         table = self._writable(part.table)
         try:
@@ -228,7 +234,7 @@ class Applying:
                 self._take_back(intent, part)
         self.forget(intent.view)
 
-    def _take_back(self, intent: Intent, part: Part) -> None:
+    def _take_back(self, intent: Intent, part: TableCommit) -> None:
         """Reverse one table's changes, on whatever version it has by then."""
         for left in reversed(range(MOST_TRIES)):
             table = self._writable(part.table)
@@ -240,7 +246,7 @@ class Applying:
                 if not left:
                     raise
 
-    def _made(self, intent: Intent, part: Part) -> bool:
+    def _made(self, intent: Intent, part: TableCommit) -> bool:
         """Whether a table has an update's changes, and they were not taken back."""
         table = open_table(self._lake.table(part.table).store)
         done = table.transaction_version(intent.app) or 0
@@ -275,19 +281,19 @@ def next_number(lake: ReadableLake, view: str, tables: Sequence[str]) -> int:
     return highest + 1
 
 
-def _overtaken(table: str) -> Overtaken:
-    return Overtaken(
+def _table_changed_error(table: str) -> TableChanged:
+    return TableChanged(
         f"{table!r} was changed by someone else meanwhile",
         hint="nothing was changed; ask again",
         reason="CONCURRENT_CHANGE",
     )
 
 
-def _plain(rows: Sequence[BaseRow]) -> list[dict[str, Any]]:
-    return [{c: _tagged(v) for c, v in row.items()} for row in rows]
+def _rows_to_json(rows: Sequence[BaseRow]) -> list[dict[str, Any]]:
+    return [{c: _value_to_json(v) for c, v in row.items()} for row in rows]
 
 
-def _tagged(value: Any) -> Any:
+def _value_to_json(value: Any) -> Any:
     """A value in JSON's types, with its own where JSON has none."""
     if isinstance(value, Decimal):
         return ["decimal", str(value)]
@@ -298,11 +304,11 @@ def _tagged(value: Any) -> Any:
     return ["binary", value.hex()] if isinstance(value, bytes) else value
 
 
-def _typed(rows: Sequence[Mapping[str, Any]]) -> tuple[BaseRow, ...]:
-    return tuple({c: _untagged(v) for c, v in row.items()} for row in rows)
+def _rows_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[BaseRow, ...]:
+    return tuple({c: _value_from_json(v) for c, v in row.items()} for row in rows)
 
 
-def _untagged(value: Any) -> Any:
+def _value_from_json(value: Any) -> Any:
     if not isinstance(value, list):
         return value
     kind, text = value

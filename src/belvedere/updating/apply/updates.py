@@ -8,20 +8,26 @@ from typing import Any
 
 from belvedere.errors import Invalid
 from belvedere.lake.offline import ReadableLake
-from belvedere.updating.apply.base_changes import Applying, Intent, Overtaken, Part, next_number
-from belvedere.updating.reading import LakeSource
-from belvedere.updating.request.view_updates import Update
-from belvedere.updating.side_effects.check_update import checked
-from belvedere.updating.side_effects.checks import Check, Checker, Mode, texted
+from belvedere.updating.apply.base_changes import (
+    Intent,
+    TableChanged,
+    TableCommit,
+    UpdateApplier,
+    next_number,
+)
+from belvedere.updating.reading import LakeRowSource
+from belvedere.updating.request.view_updates import ViewUpdate
+from belvedere.updating.side_effects.check_update import check_update
+from belvedere.updating.side_effects.checks import CheckMode, UpdateCheck, UpdateChecker, row_text
 from belvedere.updating.state import Held
-from belvedere.updating.summary.base_tables import Base
-from belvedere.updating.summary.domains import plain
+from belvedere.updating.summary.base_tables import BaseTables
+from belvedere.updating.summary.domains import denormalize
 
 ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
-class Done:
+class AppliedUpdate:
     """What an update did: rows deleted and inserted in each table, and view rows besides."""
 
     tables: tuple[tuple[str, int, int], ...]
@@ -32,42 +38,42 @@ class Done:
     """Some of the latter."""
 
 
-def done_through(
+def apply_update(
     lake: ReadableLake,
-    applying: Applying,
+    applying: UpdateApplier,
     name: str,
     fresh: Callable[[], Held],
-    update: Update,
+    update: ViewUpdate,
     *,
     allowed: bool,
-) -> Done:
+) -> AppliedUpdate:
     """Do an update, all or nothing; refused if it would do more than was asked, unless allowed.
 
     Its intent stays: the caller moves the view's vector, then forgets it.
     """
     for attempt in range(1, ATTEMPTS + 1):
         held = fresh()
-        found, checker = checked(lake, held, update, Mode.AUTO)
+        found, checker = check_update(lake, held, update, CheckMode.AUTO)
         if found.possible != "yes" and not (allowed and found.translation is not None):
-            raise refusal(found)
+            raise refusal_error(found)
         assert checker is not None
-        extra, at_least = _extra(checker, found)
-        parts = _parts(lake, held, checker.filter.base, found)
+        extra, at_least = _count_side_effects(checker, found)
+        parts = _table_commits(lake, held, checker.filter.base, found)
         if not parts:
-            return Done((), 0)
+            return AppliedUpdate((), 0)
         intent = Intent(name, next_number(lake, name, held.shape.tables), parts)
         try:
             applying.apply(intent)
-        except Overtaken:
+        except TableChanged:
             if attempt == ATTEMPTS:
                 raise
             continue
         done = tuple((p.table, len(p.delete), len(p.insert)) for p in parts)
-        return Done(done, extra, at_least, found.rows)
+        return AppliedUpdate(done, extra, at_least, found.rows)
     raise Invalid("the tables change too fast", reason="CONCURRENT_CHANGE")
 
 
-def _extra(checker: Checker, found: Check) -> tuple[int, bool]:
+def _count_side_effects(checker: UpdateChecker, found: UpdateCheck) -> tuple[int, bool]:
     """How many side effects an update has, and whether there may be more."""
     if found.translation is None or not found.at_least:
         return int(found.extra_rows), False
@@ -75,7 +81,7 @@ def _extra(checker: Checker, found: Check) -> tuple[int, bool]:
     return (int(found.extra_rows), True) if counted is None else (counted, False)
 
 
-def refusal(found: Check) -> Invalid:
+def refusal_error(found: UpdateCheck) -> Invalid:
     """The error of an update that would do more than was asked, or break a constraint."""
     if found.reason and not found.rows:
         unknown = found.possible == "unknown"
@@ -87,8 +93,8 @@ def refusal(found: Check) -> Invalid:
         )
     many = "" if found.extra_rows == 1 and not found.at_least else "s"
     count = f"{'at least ' if found.at_least else ''}{found.extra_rows:g} view row{many}"
-    rows = "; ".join(f"({texted(r)})" for r in found.rows)
-    which = "; ".join(f"{t} ({texted(r)})" for t, r in found.which)
+    rows = "; ".join(f"({row_text(r)})" for r in found.rows)
+    which = "; ".join(f"{t} ({row_text(r)})" for t, r in found.which)
     word = "could" if found.possible == "unknown" else "would"
     return Invalid(
         f"the update {word} change {count} that it does not name",
@@ -100,10 +106,12 @@ def refusal(found: Check) -> Invalid:
     )
 
 
-def _parts(lake: ReadableLake, held: Held, base: Base, found: Check) -> tuple[Part, ...]:
+def _table_commits(
+    lake: ReadableLake, held: Held, base: BaseTables, found: UpdateCheck
+) -> tuple[TableCommit, ...]:
     """What a translation does to each table: whole base rows, each copy."""
     assert found.translation is not None
-    source = LakeSource(lake)
+    source = LakeRowSource(lake)
     translation = found.translation
     parts = []
     for table in sorted({*translation.changes.gone, *translation.new}):
@@ -111,8 +119,8 @@ def _parts(lake: ReadableLake, held: Held, base: Base, found: Check) -> tuple[Pa
         gone = []
         for number in sorted(translation.changes.gone.get(table, ())):
             values = base.values(table, base.tables[table].row(number))
-            gone += source.where(table, {c: plain(v, types[c]) for c, v in values.items()})
+            gone += source.where(table, {c: denormalize(v, types[c]) for c, v in values.items()})
         new = tuple(translation.new.get(table, ()))
         if gone or new:
-            parts.append(Part(table, held.vector[table].version, tuple(gone), new))
+            parts.append(TableCommit(table, held.vector[table].version, tuple(gone), new))
     return tuple(parts)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from belvedere.updating.request.view_rows import Coder, ViewRow
-from belvedere.updating.side_effects.in_memory import State
+from belvedere.updating.side_effects.in_memory import TableState
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedRows:
     """View rows to delete and to insert."""
 
     delete: Sequence[ViewRow]
@@ -19,7 +19,7 @@ class Asked:
     """For rows to insert that replace one: which of those to delete."""
 
 
-def without_staying(coder: Coder, old: State, asked: Asked) -> Asked:
+def cancel_unchanged(coder: Coder, old: TableState, asked: RequestedRows) -> RequestedRows:
     """A request without the view rows that stay, and that deletes no row twice."""
     going = [coder.signature(r) for r in asked.delete]
     coming = {coder.signature(r): i for i, r in enumerate(asked.insert)}
@@ -39,4 +39,4 @@ def without_staying(coder: Coder, old: State, asked: Asked) -> Asked:
         if j is not None and going[j] in places:
             instead[len(insert)] = places[going[j]]
         insert.append(row)
-    return Asked([asked.delete[j] for j in sorted(kept.values())], insert, instead)
+    return RequestedRows([asked.delete[j] for j in sorted(kept.values())], insert, instead)

@@ -14,10 +14,11 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from belvedere.updating.request.view_rows import Coder, Hidden, Normal, Options
+from belvedere.updating.request.view_rows import Coder, HiddenValue, SegmentOptions
+from belvedere.updating.summary.domains import NormalValue
 
 
-class Order(Enum):
+class FillingOrder(Enum):
     """In which order fillings are tried."""
 
     GREEDY = "greedy"
@@ -26,24 +27,24 @@ class Order(Enum):
 
 
 def fillings(
-    coder: Coder, options: Sequence[Options], order: Order, seed: int = 0
-) -> Iterator[dict[Hidden, Normal]]:
+    coder: Coder, options: Sequence[SegmentOptions], order: FillingOrder, seed: int = 0
+) -> Iterator[dict[HiddenValue, NormalValue]]:
     """Values for what a view row hides, all that there are; in random order for ever."""
     values = {h: v for o in options for h, v in o.values.items()}
-    if order is Order.RANDOM:
+    if order is FillingOrder.RANDOM:
         dice = random.Random(seed)
         while True:
             yield {h: dice.choice(v) for h, v in values.items()}
-    joining = {h: _joining(coder, h, v) for h, v in values.items()}
+    joining = {h: _joining_row_counts(coder, h, v) for h, v in values.items()}
     ranks = {h: sorted(range(len(v)), key=joining[h].__getitem__) for h, v in values.items()}
-    for places in fewest_first([[joining[h][i] for i in ranks[h]] for h in values]):
+    for places in least_sums_first([[joining[h][i] for i in ranks[h]] for h in values]):
         yield {h: values[h][ranks[h][i]] for h, i in zip(values, places, strict=True)}
 
 
-def fewest_first(lists: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+def least_sums_first(lists: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
     """Places in lists of rising numbers, one in each list, those with the least sum first.
 
-    >>> list(fewest_first([[0, 3], [0, 1, 5]]))
+    >>> list(least_sums_first([[0, 3], [0, 1, 5]]))
     [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (1, 2)]
     """
     heap = [(sum(some[0] for some in lists), 0, (0,) * len(lists))]
@@ -58,7 +59,7 @@ def fewest_first(lists: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
                 heappush(heap, (more, i, (*places[:i], at, *places[i + 1 :])))
 
 
-def _joining(coder: Coder, h: Hidden, values: Sequence[Normal]) -> list[int]:
+def _joining_row_counts(coder: Coder, h: HiddenValue, values: Sequence[NormalValue]) -> list[int]:
     """How many rows have each of some hidden values."""
     found = np.zeros(len(values), dtype=np.int64)
     base, places = coder.base, coder.shape.classes[h[1]] if h[0] == "class" else ()
@@ -76,9 +77,9 @@ def _joining(coder: Coder, h: Hidden, values: Sequence[Normal]) -> list[int]:
     return found.tolist()
 
 
-def known_with(
-    coder: Coder, options: Sequence[Options], filling: Mapping[Hidden, Normal]
-) -> list[dict[str, Normal]]:
+def filled_segments(
+    coder: Coder, options: Sequence[SegmentOptions], filling: Mapping[HiddenValue, NormalValue]
+) -> list[dict[str, NormalValue]]:
     """What is known of each position with a filling."""
     found = []
     for p, o in enumerate(options):

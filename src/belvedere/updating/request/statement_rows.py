@@ -11,17 +11,17 @@ from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.names import quote
 from belvedere.sql.parse import parse_statements
 from belvedere.sql.statements.spark import WriteKind
-from belvedere.updating.request.view_updates import Update
+from belvedere.updating.request.view_updates import ViewUpdate
 
 if TYPE_CHECKING:
     from belvedere.lake.spark_lake import SparkLake
 
-Columns = Sequence[tuple[str, str]]
+TypedColumns = Sequence[tuple[str, str]]
 MOST_ROWS = 10_000
-_OF_ANOTHER_TYPE = ("CAST_", "DATATYPE_MISMATCH.CAST", "NUMERIC_VALUE_OUT_OF_RANGE")
+_TYPE_ERRORS = ("CAST_", "DATATYPE_MISMATCH.CAST", "NUMERIC_VALUE_OUT_OF_RANGE")
 """What Spark says of values that are not of the type that they are cast to."""
 
-_UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
+_KNOWN_CLAUSES: dict[type[exp.Expr], set[str]] = {
     exp.Insert: {"this", "expression", "source", "by_name", "with_"},
     exp.Delete: {"this", "where"},
     exp.Update: {"this", "expressions", "where"},
@@ -32,17 +32,21 @@ _UNDERSTOOD: dict[type[exp.Expr], set[str]] = {
 """What a statement may say; a word more would change its meaning."""
 
 
-def requested(door: SparkLake, name: str, columns: Columns, kind: WriteKind, text: str) -> Update:
+def update_of_statement(
+    door: SparkLake, name: str, columns: TypedColumns, kind: WriteKind, text: str
+) -> ViewUpdate:
     """The update that a statement asks for."""
     [tree] = parse_statements(text)
     match tree, kind:
         case exp.Insert(), WriteKind.INSERT:
-            _understood(tree)
-            return Update(insert=_inserted(door, columns, tree))
+            _refuse_unknown_clauses(tree)
+            return ViewUpdate(insert=_inserted_rows(door, columns, tree))
         case exp.Delete(), WriteKind.DELETE:
-            return Update(delete=_selected(door, _source(name, tree), columns, tree, []))
+            return ViewUpdate(
+                delete=_selected_rows(door, _view_with_alias(name, tree), columns, tree, [])
+            )
         case exp.Update(), WriteKind.UPDATE:
-            return _replaced(door, _source(name, tree), columns, tree)
+            return _replaced_rows(door, _view_with_alias(name, tree), columns, tree)
         case _:
             raise Unsupported(
                 f"{kind.value} through an updatable view",
@@ -51,10 +55,10 @@ def requested(door: SparkLake, name: str, columns: Columns, kind: WriteKind, tex
             )
 
 
-def _understood(tree: exp.Expr) -> None:
+def _refuse_unknown_clauses(tree: exp.Expr) -> None:
     """Refuse a statement, or a part of one, that says more than is done."""
     said = {name for name, what in tree.args.items() if what not in (None, False, [])}
-    more = sorted(said - _UNDERSTOOD.get(type(tree), set()))
+    more = sorted(said - _KNOWN_CLAUSES.get(type(tree), set()))
     if more:
         raise Unsupported(
             f"{tree.key.upper()} through an updatable view with {more[0].rstrip('_').upper()}",
@@ -63,39 +67,41 @@ def _understood(tree: exp.Expr) -> None:
             reason="STATEMENT",
         )
     inner = tree.this
-    if isinstance(inner, exp.Expr) and type(inner) in _UNDERSTOOD:
-        _understood(inner)
+    if isinstance(inner, exp.Expr) and type(inner) in _KNOWN_CLAUSES:
+        _refuse_unknown_clauses(inner)
 
 
-def _source(name: str, tree: exp.Expr) -> str:
+def _view_with_alias(name: str, tree: exp.Expr) -> str:
     """The view as a statement names its rows: by its alias, if it gives one."""
-    _understood(tree)
+    _refuse_unknown_clauses(tree)
     alias = tree.this.args.get("alias")
     if alias is None:
         return name
-    _understood(alias)
+    _refuse_unknown_clauses(alias)
     return f"{name} AS {quote(alias.name)}"
 
 
-def _inserted(door: SparkLake, columns: Columns, tree: exp.Insert) -> tuple[dict[str, Any], ...]:
-    frame = door.sql(_query(tree))
-    given = _given(columns, tree, frame.columns)
+def _inserted_rows(
+    door: SparkLake, columns: TypedColumns, tree: exp.Insert
+) -> tuple[dict[str, Any], ...]:
+    frame = door.sql(_insert_query(tree))
+    given = _given_columns(columns, tree, frame.columns)
     kinds = {c.lower(): (c, kind) for c, kind in columns}
     if len(frame.columns) != len(given):
         raise Invalid(
             f"{len(given)} values are expected, {len(frame.columns)} given",
-            hint=f"the view's columns: {_listed(columns)}",
+            hint=f"the view's columns: {_column_list(columns)}",
             reason="COLUMNS",
         )
     named = frame.toDF(*[f"c{i}" for i in range(len(given))])
     casts = [f"CAST(c{i} AS {kinds[g.lower()][1]}) AS c{i}" for i, g in enumerate(given)]
-    rows = _collected(columns, lambda: named.selectExpr(*casts))
+    rows = _collect_rows(columns, lambda: named.selectExpr(*casts))
     return tuple(
         {kinds[g.lower()][0]: value for g, value in zip(given, row, strict=True)} for row in rows
     )
 
 
-def _query(tree: exp.Insert) -> str:
+def _insert_query(tree: exp.Insert) -> str:
     """The query whose rows are inserted, with what stands before the INSERT."""
     first, query = tree.args.get("with_"), tree.args.get("expression")
     inner = (
@@ -105,7 +111,7 @@ def _query(tree: exp.Insert) -> str:
     return f"{lead}SELECT * FROM ({inner})"
 
 
-def _given(columns: Columns, tree: exp.Insert, named: Sequence[str]) -> list[str]:
+def _given_columns(columns: TypedColumns, tree: exp.Insert, named: Sequence[str]) -> list[str]:
     """The view's columns in the order in which a statement gives their values."""
     target = tree.this
     given = [c for c, _ in columns]
@@ -113,19 +119,19 @@ def _given(columns: Columns, tree: exp.Insert, named: Sequence[str]) -> list[str
         given = list(named)
     elif isinstance(target, exp.Schema):
         given = [c.name for c in target.expressions]
-    _each_once(given)
+    _refuse_repeated_columns(given)
     lower = {g.lower() for g in given}
     unknown = [g for g in given if g.lower() not in {c.lower() for c, _ in columns}]
     missing = [c for c, _ in columns if c.lower() not in lower]
     if unknown or missing:
         wrong = f"has no column {unknown[0]!r}" if unknown else f"needs a value of {missing[0]!r}"
         raise Invalid(
-            f"the view {wrong}", hint=f"its columns: {_listed(columns)}", reason="COLUMNS"
+            f"the view {wrong}", hint=f"its columns: {_column_list(columns)}", reason="COLUMNS"
         )
     return given
 
 
-def _each_once(names: Sequence[str]) -> None:
+def _refuse_repeated_columns(names: Sequence[str]) -> None:
     lower = [n.lower() for n in names]
     twice = [n for i, n in enumerate(names) if n.lower() in lower[:i]]
     if twice:
@@ -136,23 +142,25 @@ def _each_once(names: Sequence[str]) -> None:
         )
 
 
-def _listed(columns: Columns) -> str:
+def _column_list(columns: TypedColumns) -> str:
     return ", ".join(c for c, _ in columns)
 
 
-def _selected(
-    door: SparkLake, source: str, columns: Columns, tree: exp.Expr, more: list[str]
+def _selected_rows(
+    door: SparkLake, source: str, columns: TypedColumns, tree: exp.Expr, more: list[str]
 ) -> tuple[dict[str, Any], ...]:
     """The rows of the view that a statement is about, with further values of each."""
     listed = ", ".join([*(quote(c) for c, _ in columns), *more])
     where = tree.args.get("where")
     condition = f" {where.sql(dialect='spark')}" if where is not None else ""
     names = [*(c for c, _ in columns), *(f"__new{i}" for i in range(len(more)))]
-    rows = _collected(columns, lambda: door.sql(f"SELECT {listed} FROM {source}{condition}"))
+    rows = _collect_rows(columns, lambda: door.sql(f"SELECT {listed} FROM {source}{condition}"))
     return tuple(dict(zip(names, row, strict=True)) for row in rows)
 
 
-def _replaced(door: SparkLake, source: str, columns: Columns, tree: exp.Update) -> Update:
+def _replaced_rows(
+    door: SparkLake, source: str, columns: TypedColumns, tree: exp.Update
+) -> ViewUpdate:
     kinds = {c.lower(): (c, kind) for c, kind in columns}
     changed, more = [], []
     for assignment in tree.expressions:
@@ -160,30 +168,30 @@ def _replaced(door: SparkLake, source: str, columns: Columns, tree: exp.Update) 
         if column not in kinds:
             raise Invalid(
                 f"the view has no column {column!r}",
-                hint=f"its columns: {_listed(columns)}",
+                hint=f"its columns: {_column_list(columns)}",
                 reason="COLUMNS",
             )
         changed.append(kinds[column][0])
         more.append(f"CAST({assignment.expression.sql(dialect='spark')} AS {kinds[column][1]})")
-    _each_once(changed)
-    rows = _selected(door, source, columns, tree, more)
+    _refuse_repeated_columns(changed)
+    rows = _selected_rows(door, source, columns, tree, more)
     old = [{c: row[c] for c, _ in columns} for row in rows]
     new = [
         {**o, **{c: row[f"__new{i}"] for i, c in enumerate(changed)}}
         for o, row in zip(old, rows, strict=True)
     ]
     pairs = [(o, n) for o, n in zip(old, new, strict=True) if o != n]
-    return Update(tuple(o for o, _ in pairs), tuple(n for _, n in pairs), len(pairs))
+    return ViewUpdate(tuple(o for o, _ in pairs), tuple(n for _, n in pairs), len(pairs))
 
 
-def _collected(columns: Columns, query: Callable[[], Any]) -> list[Any]:
+def _collect_rows(columns: TypedColumns, query: Callable[[], Any]) -> list[Any]:
     from belvedere.lake.sessions.errors import told
 
     try:
         with told():
             rows: list[Any] = query().limit(MOST_ROWS + 1).collect()
     except Invalid as error:
-        if not error.reason.startswith(_OF_ANOTHER_TYPE):
+        if not error.reason.startswith(_TYPE_ERRORS):
             raise
         listed = ", ".join(f"{c} {kind.upper()}" for c, kind in columns)
         raise Invalid(

@@ -15,18 +15,30 @@ import pyarrow as pa
 
 from belvedere.joins.normal_form import JoinBlock
 from belvedere.memory import kinds
-from belvedere.updating.side_effects.in_memory import NewRow, Signature, beyond, tagged, told
-from belvedere.updating.summary.base_tables import Base
-from belvedere.updating.summary.domains import NULL, Domain, Value, normal, plain
-from belvedere.updating.summary.domains import Normal as Normal
-from belvedere.updating.summary.loading import members_of
-from belvedere.updating.translate.constraints import BaseRow, Source
+from belvedere.updating.side_effects.in_memory import (
+    NewRow,
+    Signature,
+    shown_held_columns,
+    shown_unheld_columns,
+    tagged_positions,
+)
+from belvedere.updating.summary.base_tables import BaseTables
+from belvedere.updating.summary.domains import (
+    NULL,
+    ColumnValue,
+    Domain,
+    NormalValue,
+    denormalize,
+    normalize,
+)
+from belvedere.updating.summary.loading import selected_rows
+from belvedere.updating.translate.constraints import BaseRow, RowSource
 
-Hidden = tuple[str, int, str]
+HiddenValue = tuple[str, int, str]
 """A value that a view row does not tell: ("class", its number, "") or ("place", position, column)."""
 
 
-def shown_columns(shape: JoinBlock) -> list[tuple[str, str]]:
+def view_columns(shape: JoinBlock) -> list[tuple[str, str]]:
     """The view's columns with their types."""
     return [(name, shape.positions[p].types[c]) for name, (p, c) in shape.column_outputs]
 
@@ -35,9 +47,9 @@ def shown_columns(shape: JoinBlock) -> list[tuple[str, str]]:
 class ViewRow:
     """A row of a view, or to become one: all its columns."""
 
-    values: Mapping[str, Value]
+    values: Mapping[str, ColumnValue]
 
-    def told_of(self, shape: JoinBlock, p: int) -> dict[str, Value]:
+    def told_of(self, shape: JoinBlock, p: int) -> dict[str, ColumnValue]:
         """What it says of the columns of a position."""
         names = {c: shape.output_of.get((p, c)) for c, _ in shape.positions[p].columns}
         return {c: self.values[name] for c, name in names.items() if name is not None}
@@ -48,24 +60,24 @@ class ViewRow:
 
 
 @dataclass
-class Options:
+class SegmentOptions:
     """What can stand at a position for a view row."""
 
-    known: dict[str, Normal]
-    hidden: list[Hidden]
+    known: dict[str, NormalValue]
+    hidden: list[HiddenValue]
     existing: list[int] = field(default_factory=list)
-    values: dict[Hidden, list[Normal]] = field(default_factory=dict)
+    values: dict[HiddenValue, list[NormalValue]] = field(default_factory=dict)
 
 
 class Coder:
     """Values to numbers for one request: a value that no table has gets one below -1."""
 
-    def __init__(self, base: Base, source: Source | None = None) -> None:
+    def __init__(self, base: BaseTables, source: RowSource | None = None) -> None:
         self.base, self.shape, self._source = base, base.shape, source
         self._tags: dict[tuple[Any, ...], int] = {}
-        self._strange: dict[tuple[int, Normal], int] = {}
+        self._strange: dict[tuple[int, NormalValue], int] = {}
 
-    def code(self, table: str, column: str, value: Normal) -> int:
+    def code(self, table: str, column: str, value: NormalValue) -> int:
         """The number of a value of a held column."""
         domain: Domain = self.base.domains[table, column]
         # A number that was given stays, though rows with the value were taken in since.
@@ -74,18 +86,18 @@ class Coder:
             found = self._strange[id(domain), value] = -2 - len(self._strange)
         return found
 
-    def knows(self, table: str, column: str, value: Value) -> bool:
+    def knows(self, table: str, column: str, value: ColumnValue) -> bool:
         """Whether a value of a held column is in a table, or was asked for."""
         domain: Domain | None = self.base.domains.get((table, column))
         if domain is None:
             return False
-        found = normal(value, self.shape.used[table][column])
+        found = normalize(value, self.shape.used[table][column])
         return domain.code(found) is not None or (id(domain), found) in self._strange
 
-    def value(self, table: str, column: str, code: int) -> Normal:
+    def value(self, table: str, column: str, code: int) -> NormalValue:
         """The value of a number, of a table or of the request."""
         if code >= NULL:
-            found: Normal = self.base.domains[table, column].value(code)
+            found: NormalValue = self.base.domains[table, column].value(code)
             return found
         return list(self._strange)[-2 - code][1]
 
@@ -94,21 +106,23 @@ class Coder:
         names = {place: name for name, place in reversed(self.shape.column_outputs)}
         codes = [
             self.code(
-                self.shape.positions[p].table, c, normal(row.values[names[p, c]], self._kind(p, c))
+                self.shape.positions[p].table,
+                c,
+                normalize(row.values[names[p, c]], self._kind(p, c)),
             )
-            for p, c in told(self.base)
+            for p, c in shown_held_columns(self.base)
         ]
-        return (*codes, *(self._tag(p, self.known(p, row)) for p in tagged(self.base)))
+        return (*codes, *(self._tag(p, self.known(p, row)) for p in tagged_positions(self.base)))
 
-    def _tag(self, p: int, known: Mapping[str, Normal]) -> int:
+    def _tag(self, p: int, known: Mapping[str, NormalValue]) -> int:
         """0 for what the stored row of the same key shows, else a number of its own."""
         if self._source is None:
             return 0
         table = self.shape.positions[p].table
         told_of = {c: known.get(c) for c in self.base.held[table] if (p, c) in self.shape.output_of}
-        content = tuple(known.get(c) for c in beyond(self.base, p))
+        content = tuple(known.get(c) for c in shown_unheld_columns(self.base, p))
         stored = self._source.where(
-            table, {c: plain(v, self._kind(p, c)) for c, v in told_of.items()}
+            table, {c: denormalize(v, self._kind(p, c)) for c, v in told_of.items()}
         )
         if any(self.shows(p, r) == content for r in stored):
             return 0
@@ -121,69 +135,75 @@ class Coder:
             return None
         types = self.shape.used[table]
         held = self.base.values(table, self.base.tables[table].row(number))
-        return self._source.where(table, {c: plain(v, types[c]) for c, v in held.items()})
+        return self._source.where(table, {c: denormalize(v, types[c]) for c, v in held.items()})
 
-    def shows(self, p: int, row: BaseRow) -> tuple[Normal, ...]:
-        return tuple(normal(row[c], self._kind(p, c)) for c in beyond(self.base, p))
+    def shows(self, p: int, row: BaseRow) -> tuple[NormalValue, ...]:
+        return tuple(
+            normalize(row[c], self._kind(p, c)) for c in shown_unheld_columns(self.base, p)
+        )
 
-    def known(self, p: int, row: ViewRow) -> dict[str, Normal]:
+    def known(self, p: int, row: ViewRow) -> dict[str, NormalValue]:
         """What a view row says of a position."""
         kinds_of = self.shape.positions[p].types
-        return {c: normal(v, kinds_of[c]) for c, v in row.told_of(self.shape, p).items()}
+        return {c: normalize(v, kinds_of[c]) for c, v in row.told_of(self.shape, p).items()}
 
-    def hidden(self, p: int) -> list[Hidden]:
+    def hidden(self, p: int) -> list[HiddenValue]:
         """What the view uses of a position and does not show."""
-        found: list[Hidden] = []
+        found: list[HiddenValue] = []
         for c, _ in self.shape.positions[p].columns:
             if (p, c) not in self.shape.output_of:
                 k = self.shape.class_of.get((p, c))
                 found.append(("place", p, c) if k is None else ("class", k, ""))
         return list(dict.fromkeys(found))
 
-    def columns(self, p: int, h: Hidden) -> list[str]:
+    def columns(self, p: int, h: HiddenValue) -> list[str]:
         """The columns of a position that have a hidden value."""
         if h[0] == "place":
             return [h[2]]
         return [c for q, c in self.shape.classes[h[1]] if q == p]
 
-    def hidden_code(self, p: int, number: int, h: Hidden) -> Normal:
+    def hidden_code(self, p: int, number: int, h: HiddenValue) -> NormalValue:
         """The hidden value of an existing row; None if it is not held."""
         table = self.shape.positions[p].table
         column = self.columns(p, h)[0]
         if column not in self.base.held[table]:
             return None
         rows = self.base.tables[table]
-        found: Normal = self.base.domains[table, column].value(int(rows.column(column)[number]))
+        found: NormalValue = self.base.domains[table, column].value(
+            int(rows.column(column)[number])
+        )
         return found
 
-    def hidden_in(self, p: int, number: int, h: Hidden) -> list[Normal]:
+    def hidden_in(self, p: int, number: int, h: HiddenValue) -> list[NormalValue]:
         """The hidden values of the base rows that a row in memory stands for."""
         held = self.hidden_code(p, number, h)
         if held is not None:
             return [held]
         column = self.columns(p, h)[0]
         rows = self.stored(self.shape.positions[p].table, number) or ()
-        return [normal(r[column], self._kind(p, column)) for r in rows]
+        return [normalize(r[column], self._kind(p, column)) for r in rows]
 
-    def put_in(self, p: int, o: Options, values: Mapping[Hidden, Normal]) -> BaseRow:
+    def put_in(
+        self, p: int, o: SegmentOptions, values: Mapping[HiddenValue, NormalValue]
+    ) -> BaseRow:
         """What is known of the row to put in at a position."""
         told_of = dict(o.known)
         for h in o.hidden:
             told_of.update(dict.fromkeys(self.columns(p, h), values[h]))
         types = self.shape.used[self.shape.positions[p].table]
-        return {c: plain(v, types[c]) for c, v in told_of.items()}
+        return {c: denormalize(v, types[c]) for c, v in told_of.items()}
 
     def coded(self, table: str, row: Mapping[str, Any]) -> NewRow:
         """A base row as numbers, and the positions whose selection it meets."""
         types = self.shape.used[table]
         codes = tuple(
-            self.code(table, c, normal(row.get(c), types[c])) for c in self.base.held[table]
+            self.code(table, c, normalize(row.get(c), types[c])) for c in self.base.held[table]
         )
         members = self._members(table, row)
         tags = [
-            (q, self._tag(q, {c: normal(row.get(c), k) for c, k in types.items()}))
+            (q, self._tag(q, {c: normalize(row.get(c), k) for c, k in types.items()}))
             for q in self.shape.at(table)
-            if beyond(self.base, q)
+            if shown_unheld_columns(self.base, q)
         ]
         return NewRow(codes, frozenset(members), tuple(tags))
 
@@ -194,12 +214,14 @@ class Coder:
             return at
         types = self.shape.used[table]
         one = pa.table({c: pa.array([row.get(c)], kinds.arrow(k)) for c, k in types.items()})
-        return [q for q in at if members_of(self.shape, q, one)[0]]
+        return [q for q in at if selected_rows(self.shape, q, one)[0]]
 
     def number(self, table: str, row: Mapping[str, Any]) -> int | None:
         """The number of a base row, if the tables in memory have it."""
         types = self.shape.used[table]
-        codes = (self.code(table, c, normal(row.get(c), types[c])) for c in self.base.held[table])
+        codes = (
+            self.code(table, c, normalize(row.get(c), types[c])) for c in self.base.held[table]
+        )
         found = self.base.find(table, tuple(codes))
         return found if found is not None and self.base.tables[table].counts[found] > 0 else None
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 from belvedere.errors import Invalid
 from belvedere.joins.normal_form import ColumnRef, JoinBlock
 from belvedere.memory import kinds
-from belvedere.updating.request.view_rows import ViewRow, shown_columns
+from belvedere.updating.request.view_rows import ViewRow, view_columns
 
 
 @dataclass(frozen=True)
-class Update:
+class ViewUpdate:
     """View rows to delete and to insert, all together."""
 
     delete: tuple[Mapping[str, Any], ...] = ()
@@ -32,12 +32,12 @@ class Update:
         return {first + i: last + i for i in range(self.replaced)}
 
     @staticmethod
-    def of(insert: Any, delete: Any, update: Any) -> Update:
+    def of(insert: Any, delete: Any, update: Any) -> ViewUpdate:
         """An update as a user gives it: rows, lists of rows, a pair of old and new."""
-        old, new = _pair(update) if update is not None else ((), ())
-        going, coming = _rows(old), _rows(new)
+        old, new = _old_and_new(update) if update is not None else ((), ())
+        going, coming = _given_rows(old), _given_rows(new)
         pairs = len(coming) if len(going) == len(coming) else 0
-        found = Update((*_rows(delete), *going), (*_rows(insert), *coming), pairs)
+        found = ViewUpdate((*_given_rows(delete), *going), (*_given_rows(insert), *coming), pairs)
         if not found.delete and not found.insert:
             hint = "give insert=, delete= or update="
             raise Invalid("nothing was asked for", hint=hint, reason="ROWS")
@@ -46,14 +46,14 @@ class Update:
 
 def typed_rows(shape: JoinBlock, rows: Sequence[Mapping[str, Any]]) -> list[ViewRow]:
     """Rows with all of the view's columns and values of their types; `Invalid` otherwise."""
-    columns = dict(shown_columns(shape))
-    typed = [_typed(columns, row) for row in rows]
+    columns = dict(view_columns(shape))
+    typed = [_typed_row(columns, row) for row in rows]
     for row in typed:
-        _agreeing(shape, row)
+        _refuse_contradiction(shape, row)
     return [ViewRow(row) for row in typed]
 
 
-def _agreeing(shape: JoinBlock, row: Mapping[str, Any]) -> None:
+def _refuse_contradiction(shape: JoinBlock, row: Mapping[str, Any]) -> None:
     """Columns of the view that show one column of a table have one value."""
     first: dict[ColumnRef, str] = {}
     for name, place in shape.column_outputs:
@@ -67,7 +67,7 @@ def _agreeing(shape: JoinBlock, row: Mapping[str, Any]) -> None:
             )
 
 
-def _typed(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
+def _typed_row(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
     given = {name.lower(): value for name, value in row.items()}
     spelled = {name.lower(): name for name in columns}
     unknown = [name for name in row if name.lower() not in spelled]
@@ -81,10 +81,10 @@ def _typed(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]
         raise Invalid(
             f"the view {wrong}", hint=f"its columns: {', '.join(columns)}", reason="COLUMNS"
         )
-    return {name: _value(name, given[name.lower()], kind) for name, kind in columns.items()}
+    return {name: _typed_value(name, given[name.lower()], kind) for name, kind in columns.items()}
 
 
-def _value(name: str, value: Any, kind: str) -> Any:
+def _typed_value(name: str, value: Any, kind: str) -> Any:
     """A value of a type; what Arrow does not take for one, or only changed, is refused."""
 
     if value is None:
@@ -92,13 +92,13 @@ def _value(name: str, value: Any, kind: str) -> Any:
     try:
         found = pa.array([value], kinds.arrow(kind))[0].as_py()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as why:
-        raise _mistyped(name, value, kind, str(why)) from why
-    if not _is_same(value, found):
-        raise _mistyped(name, value, kind, f"it would become {found!r}")
+        raise _mistyped_value(name, value, kind, str(why)) from why
+    if not _is_unchanged(value, found):
+        raise _mistyped_value(name, value, kind, f"it would become {found!r}")
     return found
 
 
-def _is_same(given: Any, found: Any) -> bool:
+def _is_unchanged(given: Any, found: Any) -> bool:
     """Whether a value is what it became: not cut off, not of another kind."""
     if isinstance(given, (bool, np.bool_)) != isinstance(found, bool):
         return False
@@ -108,7 +108,7 @@ def _is_same(given: Any, found: Any) -> bool:
     return bool(given == found)
 
 
-def _mistyped(name: str, value: Any, kind: str, detail: str) -> Invalid:
+def _mistyped_value(name: str, value: Any, kind: str, detail: str) -> Invalid:
     return Invalid(
         f"{value!r} is not a value of column {name!r}, which has type {kind}",
         detail=detail,
@@ -117,13 +117,13 @@ def _mistyped(name: str, value: Any, kind: str, detail: str) -> Invalid:
     )
 
 
-def _rows(given: Any) -> tuple[Mapping[str, Any], ...]:
+def _given_rows(given: Any) -> tuple[Mapping[str, Any], ...]:
     if given is None:
         return ()
     rows = (given,) if isinstance(given, Mapping) else given
     listed = isinstance(rows, Iterable) and not isinstance(rows, (str, bytes))
     found = tuple(rows) if listed else (rows,)
-    wrong = [row for row in found if not isinstance(row, Mapping) or not _named(row)]
+    wrong = [row for row in found if not isinstance(row, Mapping) or not _has_text_names(row)]
     if wrong:
         raise Invalid(
             f"{wrong[0]!r} is not a row of a view",
@@ -133,12 +133,12 @@ def _rows(given: Any) -> tuple[Mapping[str, Any], ...]:
     return found
 
 
-def _named(row: Mapping[Any, Any]) -> bool:
+def _has_text_names(row: Mapping[Any, Any]) -> bool:
     """Whether a row's columns are named by texts."""
     return all(isinstance(name, str) for name in row)
 
 
-def _pair(update: Any) -> tuple[Any, Any]:
+def _old_and_new(update: Any) -> tuple[Any, Any]:
     if isinstance(update, Sequence) and not isinstance(update, str) and len(update) == 2:
         return update[0], update[1]
     raise Invalid(

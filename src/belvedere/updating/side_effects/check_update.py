@@ -6,54 +6,54 @@ from collections.abc import Sequence
 
 from belvedere.errors import Invalid
 from belvedere.lake.offline import ReadableLake
-from belvedere.updating.reading import LakeFinder, LakeSource
+from belvedere.updating.reading import LakeRowFinder, LakeRowSource
 from belvedere.updating.request.view_rows import ViewRow
-from belvedere.updating.request.view_updates import Update, typed_rows
-from belvedere.updating.side_effects.checks import Check, Checker, Mode
-from belvedere.updating.side_effects.in_memory import TooMuch
+from belvedere.updating.request.view_updates import ViewUpdate, typed_rows
+from belvedere.updating.side_effects.checks import CheckMode, UpdateCheck, UpdateChecker
+from belvedere.updating.side_effects.in_memory import TooManyJoins
 from belvedere.updating.side_effects.lake_rules import referring_rules, table_rules
-from belvedere.updating.side_effects.neighbours import near
-from belvedere.updating.side_effects.spark_engine import engine_of
-from belvedere.updating.side_effects.summary_check import estimated
+from belvedere.updating.side_effects.neighbours import load_neighbours
+from belvedere.updating.side_effects.spark_engine import join_engine
+from belvedere.updating.side_effects.summary_check import check_by_summary
 from belvedere.updating.state import Held
 from belvedere.updating.summary.base_tables import held_columns
-from belvedere.updating.summary.filter import Lookups
+from belvedere.updating.summary.filter import RowLookups
 
 
-def run_check(lake: ReadableLake, held: Held, update: Update, mode: str) -> Check:
+def check_in_mode(lake: ReadableLake, held: Held, update: ViewUpdate, mode: str) -> UpdateCheck:
     """Whether an update can be done as asked."""
     try:
-        chosen = Mode(str(mode).upper())
+        chosen = CheckMode(str(mode).upper())
     except ValueError:
-        listed = ", ".join(m.value for m in Mode)
+        listed = ", ".join(m.value for m in CheckMode)
         hint = f"the modes are {listed}"
         raise Invalid(f"no mode {mode!r}", hint=hint, reason="MODE") from None
-    return checked(lake, held, update, chosen)[0]
+    return check_update(lake, held, update, chosen)[0]
 
 
-def checked(
-    lake: ReadableLake, held: Held, update: Update, mode: Mode
-) -> tuple[Check, Checker | None]:
+def check_update(
+    lake: ReadableLake, held: Held, update: ViewUpdate, mode: CheckMode
+) -> tuple[UpdateCheck, UpdateChecker | None]:
     """Whether an update can be done as asked, and who found out; nobody if rows are too many."""
     delete, insert = (typed_rows(held.shape, rows) for rows in (update.delete, update.insert))
-    if mode is Mode.FAST and held.tabled is not None and len(insert) == 1 and not delete:
-        return estimated(lake, held, held.tabled, insert[0]), None
+    if mode is CheckMode.FAST and held.tabled is not None and len(insert) == 1 and not delete:
+        return check_by_summary(lake, held, held.tabled, insert[0]), None
     try:
-        lookups = held.rows or rows_beside(lake, held, delete, insert)
-    except TooMuch as much:
-        return Check("unknown", 0, how="lookups in the tables", reason=much.message), None
+        lookups = held.rows or neighbouring_rows(lake, held, delete, insert)
+    except TooManyJoins as much:
+        return UpdateCheck("unknown", 0, how="lookups in the tables", reason=much.message), None
     rules = {t: table_rules(lake, t) for t in held.shape.tables}
     if update.delete:
         rules |= referring_rules(lake, held.shape.tables)
-    engine = engine_of(lake, held.vector)
-    checker = Checker(lookups, rules, LakeSource(lake), engine=engine)
+    engine = join_engine(lake, held.vector)
+    checker = UpdateChecker(lookups, rules, LakeRowSource(lake), engine=engine)
     return checker.check(delete, insert, mode, update.instead), checker
 
 
-def rows_beside(
+def neighbouring_rows(
     lake: ReadableLake, held: Held, delete: Sequence[ViewRow], insert: Sequence[ViewRow]
-) -> Lookups:
+) -> RowLookups:
     """What a view whose rows stay in the tables needs of them for some view rows."""
-    finder = LakeFinder(lake, held.shape, held.vector)
+    finder = LakeRowFinder(lake, held.shape, held.vector)
     columns = held_columns(held.shape, held.keys)
-    return near(held.tree, columns, held.keys, finder, delete, insert)
+    return load_neighbours(held.tree, columns, held.keys, finder, delete, insert)

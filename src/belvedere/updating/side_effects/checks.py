@@ -16,26 +16,37 @@ from typing import Any
 from belvedere.errors import Invalid
 from belvedere.joins.equijoin_tree import EquijoinTree, Keys
 from belvedere.listing import table as listed
-from belvedere.updating.request.cancel_unchanged import Asked, without_staying
-from belvedere.updating.request.fillings import Order
+from belvedere.updating.request.cancel_unchanged import RequestedRows, cancel_unchanged
+from belvedere.updating.request.fillings import FillingOrder
 from belvedere.updating.request.view_rows import Coder, ViewRow
-from belvedere.updating.side_effects.fast_check import Quick, hides
-from belvedere.updating.side_effects.in_memory import STEPS, Changes, State, TooMuch, effect, told
-from belvedere.updating.side_effects.on_spark import Engine
-from belvedere.updating.summary.domains import plain
-from belvedere.updating.summary.estimate import THETA, Estimate
-from belvedere.updating.summary.filter import Filter, Lookups
-from belvedere.updating.translate.base_rows import Broken
-from belvedere.updating.translate.constraints import BaseRow, Source, TableRules
-from belvedere.updating.translate.translator import Found, Request, search
-from belvedere.updating.translate.trial import SHOWN, Translation
+from belvedere.updating.side_effects.fast_check import FastCheck, has_hidden_values
+from belvedere.updating.side_effects.in_memory import (
+    MOST_STEPS,
+    BaseChanges,
+    TableState,
+    TooManyJoins,
+    shown_held_columns,
+    view_effect,
+)
+from belvedere.updating.side_effects.on_spark import JoinEngine
+from belvedere.updating.summary.domains import denormalize
+from belvedere.updating.summary.estimate import THETA, InsertionEstimate
+from belvedere.updating.summary.filter import RowLookups, UpdateFilter
+from belvedere.updating.translate.base_rows import BrokenConstraint
+from belvedere.updating.translate.constraints import BaseRow, RowSource, TableRules
+from belvedere.updating.translate.translator import (
+    SearchResult,
+    TranslationRequest,
+    search_translation,
+)
+from belvedere.updating.translate.trial import MOST_SHOWN, Translation
 
-FILLINGS = 10
-NEAR = 2_000
+MOST_FILLINGS = 10
+MOST_NEIGHBOURS = 2_000
 """Rows beside new segments up to which the exact check is taken to be cheaper than the estimate."""
 
 
-class Mode(Enum):
+class CheckMode(Enum):
     """How a check answers."""
 
     FAST = "FAST"
@@ -44,7 +55,7 @@ class Mode(Enum):
 
 
 @dataclass(frozen=True)
-class Check:
+class UpdateCheck:
     """Whether an update can be done as asked, what it would do besides, and why."""
 
     possible: str
@@ -77,72 +88,74 @@ class Check:
         if self.translation is not None:
             if self.possible != "yes":
                 lines.append("with side effects allowed:")
-            lines += [f"delete from {t}: {texted(r)}" for t, r in self.gone]
+            lines += [f"delete from {t}: {row_text(r)}" for t, r in self.gone]
             new = self.translation.new.items()
-            lines += [f"insert into {t}: {texted(r)}" for t, some in new for r in some]
+            lines += [f"insert into {t}: {row_text(r)}" for t, some in new for r in some]
         if self.rows:
             lines.append("side effects, some of them:")
             lines.append(listed(list(self.rows[0]), [list(r.values()) for r in self.rows]))
-        lines += [f"through a row of {t}: {texted(r)}" for t, r in self.which]
+        lines += [f"through a row of {t}: {row_text(r)}" for t, r in self.which]
         return "\n".join(lines)
 
 
-def texted(row: Mapping[str, Any]) -> str:
+def row_text(row: Mapping[str, Any]) -> str:
     """A row as text: its columns with their values."""
     return ", ".join(f"{c}={v!r}" for c, v in row.items())
 
 
 @dataclass
-class Checker:
+class UpdateChecker:
     """Checks updates of one view."""
 
-    filter: Lookups
+    filter: RowLookups
     rules: Mapping[str, TableRules]
-    source: Source
+    source: RowSource
     theta: float = THETA
-    fillings: int = FILLINGS
-    order: Order = Order.GREEDY
-    engine: Engine | None = None
+    fillings: int = MOST_FILLINGS
+    order: FillingOrder = FillingOrder.GREEDY
+    engine: JoinEngine | None = None
     """Who joins what is too much for memory."""
-    steps: int = STEPS
+    steps: int = MOST_STEPS
 
     def check(
         self,
         delete: Sequence[ViewRow],
         insert: Sequence[ViewRow],
-        mode: Mode = Mode.AUTO,
+        mode: CheckMode = CheckMode.AUTO,
         instead: Mapping[int, int] | None = None,
-    ) -> Check:
+    ) -> UpdateCheck:
         """Whether some rows can be deleted and some inserted, all together.
 
         Of a row to insert that replaces one, `instead` tells which of those to delete it is.
         """
         self._refuse_duplicates(delete, insert, instead or {})
-        estimates = isinstance(self.filter, Filter) and self.filter.tells_rows
-        if mode is Mode.FAST and estimates and len(insert) == 1 and not delete:
+        estimates = isinstance(self.filter, UpdateFilter) and self.filter.tells_rows
+        if mode is CheckMode.FAST and estimates and len(insert) == 1 and not delete:
             return self._fast(insert[0])
-        hint = self._hint(delete, insert) if mode is Mode.AUTO else ""
-        asked = self._left(Asked(delete, insert, instead or {}))
+        hint = self._hint(delete, insert) if mode is CheckMode.AUTO else ""
+        asked = self._left(RequestedRows(delete, insert, instead or {}))
         if not asked.delete and not asked.insert:
-            return Check("yes", 0, how="the request", translation=Translation(Changes(), {}))
+            return UpdateCheck(
+                "yes", 0, how="the request", translation=Translation(BaseChanges(), {})
+            )
         return self._exact(asked, hint)
 
-    def _left(self, asked: Asked) -> Asked:
+    def _left(self, asked: RequestedRows) -> RequestedRows:
         """What is left of a request without the rows that stay."""
         if not asked.delete:
             return asked
         coder = Coder(self.filter.base, self.source)
-        old = State(self.filter.base, Changes(), [self.steps])
+        old = TableState(self.filter.base, BaseChanges(), [self.steps])
         try:
-            return without_staying(coder, old, asked)
-        except TooMuch:
+            return cancel_unchanged(coder, old, asked)
+        except TooManyJoins:
             return asked
 
     def _refuse_duplicates(
         self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], instead: Mapping[int, int]
     ) -> None:
         """A view is a set: a row that is there cannot be inserted again, nor one row twice."""
-        state = State(self.filter.base, Changes())
+        state = TableState(self.filter.base, BaseChanges())
         if len(insert) == 1 and not delete:
             # What is held of it tells most rows that are new, without a look at the tables.
             rough = Coder(self.filter.base).signature(insert[0])
@@ -155,31 +168,35 @@ class Checker:
             signature = coder.signature(row)
             other = first.setdefault(signature, i)
             if other != i:
-                raise _named_twice(row) if {i, other}.isdisjoint(instead) else _become_one(row)
+                raise (
+                    _named_twice_error(row)
+                    if {i, other}.isdisjoint(instead)
+                    else _rows_become_one_error(row)
+                )
             if signature not in leaving and state.shows(signature) is not None:
-                raise _becomes_another(row) if i in instead else already_there(row)
+                raise _becomes_existing_row_error(row) if i in instead else already_there_error(row)
 
-    def _fast(self, row: ViewRow) -> Check:
+    def _fast(self, row: ViewRow) -> UpdateCheck:
         """What the rules of the tables, and then the estimate, say of an insertion."""
-        assert isinstance(self.filter, Filter)
-        request = Request(self.filter.base, self.rules, self.source, (), (row,))
-        quick = Quick(self.filter, request, self.theta, self.fillings, self.order)
+        assert isinstance(self.filter, UpdateFilter)
+        request = TranslationRequest(self.filter.base, self.rules, self.source, (), (row,))
+        quick = FastCheck(self.filter, request, self.theta, self.fillings, self.order)
         found = quick.answer(row)
-        if isinstance(found, Broken):
-            return refused_by_rules(found)
-        return fast(found, self.theta)
+        if isinstance(found, BrokenConstraint):
+            return check_from_constraint(found)
+        return check_from_estimate(found, self.theta)
 
     def _hint(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> str:
         """What the schema, or else the estimate, says of one insertion."""
         if delete or len(insert) != 1 or not self.filter.tells_rows:
             return ""
-        if hides(Coder(self.filter.base)):
+        if has_hidden_values(Coder(self.filter.base)):
             return ""
         segments = self.filter.segments(insert[0].values)
         new = [p for p, s in enumerate(segments) if s.number is None]
-        if decided_by_schema(self.filter.base.tree, self.filter.keys, new):
+        if is_decided_by_schema(self.filter.base.tree, self.filter.keys, new):
             return "schema"
-        if not isinstance(self.filter, Filter):
+        if not isinstance(self.filter, UpdateFilter):
             return ""
         base = self.filter.base
         near = sum(
@@ -188,13 +205,13 @@ class Checker:
             for e, key in segments[p].keys.items()
             if key is not None and key >= 0
         )
-        if near <= NEAR:
+        if near <= MOST_NEIGHBOURS:
             return "exact check"
         declared = self.filter.estimate(segments).declares(self.theta)
         return "estimate, then a side effect" if declared else "estimate, then the exact check"
 
-    def _exact(self, asked: Asked, hint: str) -> Check:
-        request = Request(
+    def _exact(self, asked: RequestedRows, hint: str) -> UpdateCheck:
+        request = TranslationRequest(
             self.filter.base,
             self.rules,
             self.source,
@@ -206,9 +223,9 @@ class Checker:
         )
         how = hint or "exact check"
         try:
-            found = search(request)
-        except TooMuch as much:
-            return Check("unknown", 0, how=how, reason=much.message)
+            found = search_translation(request)
+        except TooManyJoins as much:
+            return UpdateCheck("unknown", 0, how=how, reason=much.message)
         if found.translation is not None:
             return self._possible(found.translation, how)
         return self._impossible(request, found, how)
@@ -219,36 +236,38 @@ class Checker:
         if base.open & {*changes.gone, *changes.new}:
             return None
         try:
-            found = effect(base, changes, steps=self.steps)
-        except TooMuch:
+            found = view_effect(base, changes, steps=self.steps)
+        except TooManyJoins:
             return None
         return len(found.added) + len(found.removed) - asked
 
-    def _possible(self, translation: Translation, how: str) -> Check:
+    def _possible(self, translation: Translation, how: str) -> UpdateCheck:
         gone = self._gone(translation)
-        return Check("yes", 0, how=how, translation=translation, gone=gone)
+        return UpdateCheck("yes", 0, how=how, translation=translation, gone=gone)
 
     def _gone(self, translation: Translation) -> tuple[tuple[str, BaseRow], ...]:
         some = translation.changes.gone.items()
         return tuple((t, self._base_row(t, n)) for t, numbers in some for n in sorted(numbers))
 
-    def _impossible(self, request: Request, found: Found, how: str) -> Check:
+    def _impossible(
+        self, request: TranslationRequest, found: SearchResult, how: str
+    ) -> UpdateCheck:
         possible, least = "no" if found.exhausted else "unknown", found.least
         if least is None or not least.extra:
             reason = found.broken or found.left_out or "no base rows make it so"
-            return Check(possible, 0, how=how, reason=reason)
+            return UpdateCheck(possible, 0, how=how, reason=reason)
         coder = request.coder
         asked = {coder.signature(r) for r in request.insert}
         unasked = {coder.signature(r) for r in request.delete} - asked
         extra = {s: e for s, e in least.effect.added.items() if s not in asked}
         lost = {s: e for s, e in least.effect.removed.items() if s not in unasked}
-        state = State(self.filter.base, least.attempt.changes)
+        state = TableState(self.filter.base, least.attempt.changes)
         rows = tuple(self._view_row(coder, state, e) for e in (*extra.values(), *lost.values()))
-        return Check(
+        return UpdateCheck(
             possible,
             least.extra,
-            rows[:SHOWN],
-            self._causes(extra, lost)[:SHOWN],
+            rows[:MOST_SHOWN],
+            self._causes(extra, lost)[:MOST_SHOWN],
             how,
             found.broken or found.left_out,
             least.attempt if least.does else None,
@@ -272,32 +291,34 @@ class Checker:
         base = self.filter.base
         types = base.shape.used[table]
         values = base.values(table, base.tables[table].row(number))
-        return {c: plain(v, types[c]) for c, v in values.items()}
+        return {c: denormalize(v, types[c]) for c, v in values.items()}
 
-    def _view_row(self, coder: Coder, state: State, embedding: Sequence[int]) -> dict[str, Any]:
+    def _view_row(
+        self, coder: Coder, state: TableState, embedding: Sequence[int]
+    ) -> dict[str, Any]:
         shape = self.filter.shape
         names = {place: n for n, place in reversed(shape.column_outputs)}
         shown = {}
-        for p, c in told(self.filter.base):
+        for p, c in shown_held_columns(self.filter.base):
             table = shape.positions[p].table
             value = coder.value(table, c, state.code(p, embedding[p], c))
-            shown[names[p, c]] = plain(value, shape.used[table][c])
+            shown[names[p, c]] = denormalize(value, shape.used[table][c])
         return shown
 
 
-def fast(found: Estimate, theta: float = THETA) -> Check:
+def check_from_estimate(found: InsertionEstimate, theta: float = THETA) -> UpdateCheck:
     """What an estimate says of an insertion."""
     declared = found.declares(theta)
-    return Check("no" if declared else "yes", max(found.rows - 1, 0.0), how="estimate")
+    return UpdateCheck("no" if declared else "yes", max(found.rows - 1, 0.0), how="estimate")
 
 
-def refused_by_rules(broken: Broken) -> Check:
+def check_from_constraint(broken: BrokenConstraint) -> UpdateCheck:
     """That what the tables declare forbids an insertion, for sure or as far as was tried."""
     possible = "no" if broken.certain else "unknown"
-    return Check(possible, 0, how="rules of the tables", reason=broken.message)
+    return UpdateCheck(possible, 0, how="rules of the tables", reason=broken.message)
 
 
-def already_there(row: ViewRow) -> Invalid:
+def already_there_error(row: ViewRow) -> Invalid:
     """The error for a row that the view has."""
     return Invalid(
         f"the view has the row {row.text()} already",
@@ -306,7 +327,7 @@ def already_there(row: ViewRow) -> Invalid:
     )
 
 
-def _named_twice(row: ViewRow) -> Invalid:
+def _named_twice_error(row: ViewRow) -> Invalid:
     """The error for a request that inserts one row twice."""
     return Invalid(
         f"the row {row.text()} is to be inserted twice",
@@ -316,7 +337,7 @@ def _named_twice(row: ViewRow) -> Invalid:
     )
 
 
-def _become_one(row: ViewRow) -> Invalid:
+def _rows_become_one_error(row: ViewRow) -> Invalid:
     """The error for an update that gives two view rows the same values."""
     return Invalid(
         f"two rows would become one: {row.text()}",
@@ -326,7 +347,7 @@ def _become_one(row: ViewRow) -> Invalid:
     )
 
 
-def _becomes_another(row: ViewRow) -> Invalid:
+def _becomes_existing_row_error(row: ViewRow) -> Invalid:
     """The error for an update that gives a view row the values of one that stays."""
     return Invalid(
         f"two rows would become one: the view has the row {row.text()} already",
@@ -336,7 +357,7 @@ def _becomes_another(row: ViewRow) -> Invalid:
     )
 
 
-def decided_by_schema(tree: EquijoinTree, keys: Keys, new: Sequence[int]) -> bool:
+def is_decided_by_schema(tree: EquijoinTree, keys: Keys, new: Sequence[int]) -> bool:
     """Whether new rows only refer to existing ones by key: then they make one view row.
 
     From every position with a new row, every join leads to a key, so that each choice is the only

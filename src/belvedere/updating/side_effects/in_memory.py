@@ -20,7 +20,7 @@ import numpy as np
 
 from belvedere.errors import BelvedereError
 from belvedere.joins.normal_form import ColumnRef
-from belvedere.updating.summary.base_tables import Base, Row
+from belvedere.updating.summary.base_tables import BaseTables, RowCodes
 from belvedere.updating.summary.domains import NULL
 
 Embedding = tuple[int, ...]
@@ -28,10 +28,10 @@ Embedding = tuple[int, ...]
 Signature = tuple[int, ...]
 """The numbers of a view row's held columns, then the tags of rows of which more is shown."""
 
-STEPS = 2_000_000
+MOST_STEPS = 2_000_000
 
 
-class TooMuch(BelvedereError):
+class TooManyJoins(BelvedereError):
     """More embeddings than are gone through in memory."""
 
 
@@ -39,14 +39,14 @@ class TooMuch(BelvedereError):
 class NewRow:
     """A row put in: its numbers, and the positions whose selection it meets."""
 
-    row: Row
+    row: RowCodes
     members: frozenset[int]
     tags: tuple[tuple[int, int], ...] = ()
     """For a position that shows more of the row than is held, which of its contents it is."""
 
 
 @dataclass
-class Changes:
+class BaseChanges:
     """What is done to the tables: rows taken away by number, rows put in."""
 
     gone: Mapping[str, frozenset[int]] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Changes:
 
 
 @dataclass
-class Effect:
+class ViewEffect:
     """What changes do to the view: embeddings that show what is added, and what is removed."""
 
     added: dict[Signature, Embedding] = field(default_factory=dict)
@@ -63,14 +63,16 @@ class Effect:
     """Whether this is all, not only the first few."""
 
 
-class State:
+class TableState:
     """The tables with changes applied, for going through embeddings."""
 
-    def __init__(self, base: Base, changes: Changes, budget: list[int] | None = None) -> None:
+    def __init__(
+        self, base: BaseTables, changes: BaseChanges, budget: list[int] | None = None
+    ) -> None:
         self.base, self.tree, self.shape = base, base.tree, base.shape
         self.gone = changes.gone
         self.new = changes.new
-        self.budget = budget if budget is not None else [STEPS]
+        self.budget = budget if budget is not None else [MOST_STEPS]
         self._completes: dict[tuple[int, int, int], bool] = {}
         self._partners: dict[tuple[int, int, int], list[int]] = {}
 
@@ -79,7 +81,7 @@ class State:
         """Join classes that the tree does not imply: checked on whole embeddings."""
         return [list(self.shape.classes[k]) for k in self.tree.dropped]
 
-    def row(self, p: int, number: int) -> Row:
+    def row(self, p: int, number: int) -> RowCodes:
         """A row of a position."""
         table = self.shape.positions[p].table
         return (
@@ -109,7 +111,7 @@ class State:
             self._partners[p, number, edge] = known
             self.budget[0] -= 1 + len(known)
             if self.budget[0] < 0:
-                raise TooMuch(
+                raise TooManyJoins(
                     "this update touches too many rows to be checked in memory", reason="TOO_MUCH"
                 )
         return known
@@ -204,7 +206,7 @@ class State:
     def _meets(self, embedding: Embedding) -> bool:
         self.budget[0] -= 1
         if self.budget[0] < 0:
-            raise TooMuch("this update joins too many rows in memory", reason="TOO_MUCH")
+            raise TooManyJoins("this update joins too many rows in memory", reason="TOO_MUCH")
         for members in self.checks:
             codes = {self.code(p, embedding[p], c) for p, c in members}
             if len(codes) > 1 or NULL in codes:
@@ -213,8 +215,8 @@ class State:
 
     def signature(self, embedding: Embedding) -> Signature:
         """What tells the view row of an embedding from others."""
-        codes = [self.code(p, embedding[p], c) for p, c in told(self.base)]
-        return (*codes, *(self.tag(p, embedding[p]) for p in tagged(self.base)))
+        codes = [self.code(p, embedding[p], c) for p, c in shown_held_columns(self.base)]
+        return (*codes, *(self.tag(p, embedding[p]) for p in tagged_positions(self.base)))
 
     def tag(self, p: int, number: int) -> int:
         """Which contents a row has beyond what is held."""
@@ -230,10 +232,10 @@ class State:
     def showing(self, signature: Signature) -> Iterator[Embedding]:
         """The embeddings that show a view row."""
         wanted: dict[int, dict[str, int]] = {}
-        places = told(self.base)
+        places = shown_held_columns(self.base)
         for (p, c), code in zip(places, signature, strict=False):
             wanted.setdefault(p, {})[c] = code
-        tags = dict(zip(tagged(self.base), signature[len(places) :], strict=True))
+        tags = dict(zip(tagged_positions(self.base), signature[len(places) :], strict=True))
 
         def fits(p: int, number: int) -> bool:
             same = all(self.code(p, number, c) == v for c, v in wanted.get(p, {}).items())
@@ -284,40 +286,40 @@ class State:
         return found + [-1 - i for i in range(len(self.new.get(table, ())))]
 
 
-def told(base: Base) -> tuple[ColumnRef, ...]:
+def shown_held_columns(base: BaseTables) -> tuple[ColumnRef, ...]:
     """The held columns that the view shows, in its order."""
     held = {(p, c) for p, at in enumerate(base.shape.positions) for c in base.held[at.table]}
     found = [place for _, place in base.shape.column_outputs if place in held]
     return tuple(dict.fromkeys(found))
 
 
-def tagged(base: Base) -> tuple[int, ...]:
+def tagged_positions(base: BaseTables) -> tuple[int, ...]:
     """The positions of which the view shows more than is held."""
     shape = base.shape
-    return tuple(p for p in range(len(shape.positions)) if beyond(base, p))
+    return tuple(p for p in range(len(shape.positions)) if shown_unheld_columns(base, p))
 
 
-def beyond(base: Base, p: int) -> tuple[str, ...]:
+def shown_unheld_columns(base: BaseTables, p: int) -> tuple[str, ...]:
     """The columns of a position that the view shows and that are not held."""
     held = base.held[base.shape.positions[p].table]
     columns = dict.fromkeys(c for c, _ in base.shape.positions[p].columns)
     return tuple(c for c in columns if c not in held and (p, c) in base.shape.output_of)
 
 
-def effect(
-    base: Base,
-    changes: Changes,
+def view_effect(
+    base: BaseTables,
+    changes: BaseChanges,
     *,
     asked: Iterable[Signature] = (),
     most: int | None = None,
-    steps: int = STEPS,
-) -> Effect:
+    steps: int = MOST_STEPS,
+) -> ViewEffect:
     """What changes do to the view; at most so many rows that were not asked for."""
     budget = [steps]
-    old, new = State(base, Changes(), budget), State(base, changes, budget)
-    found, expected = Effect(), frozenset(asked)
+    old, new = TableState(base, BaseChanges(), budget), TableState(base, changes, budget)
+    found, expected = ViewEffect(), frozenset(asked)
     for way, before, after in ((found.added, new, old), (found.removed, old, new)):
-        for embedding in _touched(before, changes, put_in=before is new):
+        for embedding in _embeddings_through_changes(before, changes, put_in=before is new):
             signature = before.signature(embedding)
             if signature in way or after.shows(signature) is not None:
                 continue
@@ -328,7 +330,9 @@ def effect(
     return found
 
 
-def _touched(state: State, changes: Changes, *, put_in: bool) -> Iterator[Embedding]:
+def _embeddings_through_changes(
+    state: TableState, changes: BaseChanges, *, put_in: bool
+) -> Iterator[Embedding]:
     """The embeddings of a state through rows that were put in, or taken away."""
     for p, position in enumerate(state.shape.positions):
         table = position.table

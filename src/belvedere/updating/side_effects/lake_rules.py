@@ -11,8 +11,8 @@ from belvedere.lake.capabilities import reads_files
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import foreign_keys
 from belvedere.sql.names import quote
-from belvedere.updating.side_effects.spark_engine import checks_by
-from belvedere.updating.translate.constraints import TableRules, rules_of
+from belvedere.updating.side_effects.spark_engine import check_evaluator
+from belvedere.updating.translate.constraints import TableRules, declared_rules
 from belvedere.views.catalog import canonical_name, is_view
 
 
@@ -23,7 +23,7 @@ def table_rules(lake: ReadableLake, name: str) -> TableRules:
     if reads_files(table):
         fields = open_table(table.store).schema().fields
         required = frozenset(f.name for f in fields if not f.nullable)
-    return rules_of(table, required, checks_by(lake, table))
+    return declared_rules(table, required, check_evaluator(lake, table))
 
 
 def referring_rules(lake: ReadableLake, tables: Collection[str]) -> dict[str, TableRules]:
@@ -37,5 +37,5 @@ def referring_rules(lake: ReadableLake, tables: Collection[str]) -> dict[str, Ta
                 continue
             table = lake.table(name)
             if any(key.parent in tables for key in foreign_keys(table)):
-                found[name] = rules_of(table)
+                found[name] = declared_rules(table)
     return found

@@ -27,20 +27,20 @@ from belvedere.joins.equijoin_tree import EquijoinTree, Keys
 from belvedere.joins.normal_form import JoinBlock
 from belvedere.memory import kinds
 from belvedere.updating.request.view_rows import ViewRow
-from belvedere.updating.side_effects.in_memory import TooMuch
-from belvedere.updating.summary.base_tables import Base, Mask
-from belvedere.updating.summary.filter import Lookups
-from belvedere.updating.summary.loading import coded, load, members_of
+from belvedere.updating.side_effects.in_memory import TooManyJoins
+from belvedere.updating.summary.base_tables import BaseTables, Mask
+from belvedere.updating.summary.filter import RowLookups
+from belvedere.updating.summary.loading import encode_rows, load_base, selected_rows
 
-MOST_NEAR = 100_000
+MOST_NEIGHBOURS = 100_000
 """Rows that are found from one origin."""
 MOST_KEYS = 10_000
 """Keys that are looked for at once."""
-FIRST = 1_000
+MOST_FOLLOWED = 1_000
 """Of more keys, or rows, than that: how many are gone on with."""
 
 
-class Finder(Protocol):
+class RowFinder(Protocol):
     """Who finds rows of the tables by value."""
 
     def find(self, table: str, values: pa.Table, most: int) -> pa.Table | None:
@@ -50,7 +50,7 @@ class Finder(Protocol):
         """
 
 
-def unseen(shape: JoinBlock, held: Mapping[str, Sequence[str]]) -> list[str]:
+def hidden_held_columns(shape: JoinBlock, held: Mapping[str, Sequence[str]]) -> list[str]:
     """What a view would have to show for its rows to be found by its own: columns, with tables."""
     return [
         f"{at.table}.{c}"
@@ -60,39 +60,39 @@ def unseen(shape: JoinBlock, held: Mapping[str, Sequence[str]]) -> list[str]:
     ]
 
 
-def near(
+def load_neighbours(
     tree: EquijoinTree,
     held: Mapping[str, tuple[str, ...]],
     keys: Keys,
-    finder: Finder,
+    finder: RowFinder,
     delete: Sequence[ViewRow],
     insert: Sequence[ViewRow],
-) -> Lookups:
-    """The rows beside some view rows to delete and to insert; `TooMuch` if a row has too many copies."""
-    walk = _Walk(tree, held, finder, delete, insert)
+) -> RowLookups:
+    """The rows beside some view rows to delete and to insert; `TooManyJoins` if a row has too many copies."""
+    walk = _NeighbourSearch(tree, held, finder, delete, insert)
     found = walk.found()
     tables = {t: pa.concat_tables(some) for t, some in found.items()}
-    base = load(tree, held, tables)
+    base = load_base(tree, held, tables)
     for table, some in found.items():
-        _count(base, table, some)
+        _count_copies(base, table, some)
     base.open = frozenset(walk.open)
-    return Lookups(base, keys)
+    return RowLookups(base, keys)
 
 
-def is_there(
+def segment_exists(
     shape: JoinBlock,
     p: int,
     held: Mapping[str, tuple[str, ...]],
-    finder: Finder,
+    finder: RowFinder,
     told: Mapping[str, Any],
 ) -> bool:
     """Whether the table of a position has the segment that a view row tells, and the view takes it."""
     table = shape.positions[p].table
-    found = finder.find(table, _table(shape, table, held[table], [told]), MOST_NEAR)
-    return found is None or bool(members_of(shape, p, found).any())
+    found = finder.find(table, _segment_table(shape, table, held[table], [told]), MOST_NEIGHBOURS)
+    return found is None or bool(selected_rows(shape, p, found).any())
 
 
-def _table(
+def _segment_table(
     shape: JoinBlock, table: str, columns: Sequence[str], told: Sequence[Mapping[str, Any]]
 ) -> pa.Table:
     types = shape.used[table]
@@ -101,22 +101,22 @@ def _table(
     )
 
 
-def _count(base: Base, table: str, found: Iterable[pa.Table]) -> None:
+def _count_copies(base: BaseTables, table: str, found: Iterable[pa.Table]) -> None:
     """How often rows are there: whoever found one found all its copies."""
     rows = base.tables[table]
     counts = np.zeros(rows.size, dtype=np.int64)
     for some in found:
-        numbers = rows.numbers(coded(base, table, some))
+        numbers = rows.numbers(encode_rows(base, table, some))
         np.maximum(counts, np.bincount(numbers, minlength=rows.size), out=counts)
     rows.counts = counts
 
 
-class _Walk:
+class _NeighbourSearch:
     def __init__(
         self,
         tree: EquijoinTree,
         held: Mapping[str, tuple[str, ...]],
-        finder: Finder,
+        finder: RowFinder,
         delete: Sequence[ViewRow],
         insert: Sequence[ViewRow],
     ) -> None:
@@ -137,26 +137,28 @@ class _Walk:
     def _segments(self, table: str, asked: Sequence[ViewRow]) -> pa.Table:
         """What view rows say of a table's rows, at any of its positions."""
         told = [row.told_of(self.shape, p) for p in self.shape.at(table) for row in asked]
-        return _distinct(_table(self.shape, table, self.held[table], told))
+        return _distinct(_segment_table(self.shape, table, self.held[table], told))
 
     def _stored(self, table: str, segments: pa.Table) -> pa.Table:
         """Find the segments that a table has; which of them are origins."""
-        rows = self.finder.find(table, segments, MOST_NEAR)
-        if rows is None or rows.num_rows > MOST_NEAR:
-            raise TooMuch(
-                f"a row of {table!r} is there more than {MOST_NEAR} times", reason="TOO_MUCH"
+        rows = self.finder.find(table, segments, MOST_NEIGHBOURS)
+        if rows is None or rows.num_rows > MOST_NEIGHBOURS:
+            raise TooManyJoins(
+                f"a row of {table!r} is there more than {MOST_NEIGHBOURS} times", reason="TOO_MUCH"
             )
         self.by_table[table].append(rows)
         if not self.only_inserts:
             return segments
         there = rows
         for p in self.shape.at(table):
-            there = there.filter(pa.array(members_of(self.shape, p, there)))
-        return segments.filter(pa.array(~agreeing(segments, there.select(segments.column_names))))
+            there = there.filter(pa.array(selected_rows(self.shape, p, there)))
+        return segments.filter(
+            pa.array(~agreeing_rows(segments, there.select(segments.column_names)))
+        )
 
     def _outwards(self, origin: int, rows: pa.Table) -> None:
         """Follow the joins from some rows of a position, each edge away from it."""
-        left, todo = MOST_NEAR, [(origin, -1, rows)]
+        left, todo = MOST_NEIGHBOURS, [(origin, -1, rows)]
         while todo:
             p, came, here = todo.pop()
             for e in self.tree.around[p]:
@@ -167,14 +169,19 @@ class _Walk:
                 table = self.shape.positions[q].table
                 keys = keys.rename_columns(list(self.tree.columns(q, e)))
                 many = keys.num_rows > MOST_KEYS
-                found = self.finder.find(table, keys.slice(0, FIRST) if many else keys, left)
+                found = self.finder.find(
+                    table, keys.slice(0, MOST_FOLLOWED) if many else keys, left
+                )
                 if found is None or found.num_rows > left:
-                    many, found = True, self._none(table) if found is None else found[:FIRST]
+                    many, found = (
+                        True,
+                        self._none(table) if found is None else found[:MOST_FOLLOWED],
+                    )
                 if many:
                     self.open.add(self.shape.positions[origin].table)
-                left = max(left - found.num_rows, FIRST)
+                left = max(left - found.num_rows, MOST_FOLLOWED)
                 self.by_table[table].append(found)
-                members = pa.array(members_of(self.shape, q, found))
+                members = pa.array(selected_rows(self.shape, q, found))
                 todo.append((q, e, found.filter(members)))
 
     def _none(self, table: str) -> pa.Table:
@@ -186,7 +193,7 @@ def _distinct(rows: pa.Table) -> pa.Table:
     return rows.group_by(rows.column_names).aggregate([])
 
 
-def agreeing(rows: pa.Table, values: pa.Table) -> Mask:
+def agreeing_rows(rows: pa.Table, values: pa.Table) -> Mask:
     """Which rows agree with one of some on all their columns, NULL with NULL."""
     from belvedere.kernels.hashes.interning import Interner
 

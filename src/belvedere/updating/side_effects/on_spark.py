@@ -20,25 +20,25 @@ from sqlglot import exp
 
 from belvedere.algebra.scalars import col, condition
 from belvedere.updating.side_effects.in_memory import (
-    Changes,
-    Effect,
+    BaseChanges,
     Embedding,
     NewRow,
     Signature,
-    State,
-    TooMuch,
+    TableState,
+    TooManyJoins,
+    ViewEffect,
 )
-from belvedere.updating.summary.base_tables import Base
-from belvedere.updating.summary.domains import normal, plain
+from belvedere.updating.summary.base_tables import BaseTables
+from belvedere.updating.summary.domains import denormalize, normalize
 from belvedere.updating.translate.constraints import BaseRow
 
-FETCHED = 1_000
-Values = tuple[Any, ...]
+MOST_FETCHED = 1_000
+HeldValues = tuple[Any, ...]
 """What is held of a row, in Python's values."""
 
 
 @dataclass(frozen=True)
-class Engine:
+class JoinEngine:
     """Who has the tables: how SQL names one, and the rows of a query."""
 
     table: Callable[[str], exp.Table]
@@ -46,22 +46,26 @@ class Engine:
 
 
 @dataclass(frozen=True)
-class Made:
+class CompleteChanges:
     """Base changes with the whole rows that are put in, in the order of the changes."""
 
-    changes: Changes
+    changes: BaseChanges
     new: Mapping[str, Sequence[BaseRow]]
 
 
-def effect_by(
-    engine: Engine, base: Base, made: Made, asked: Iterable[Signature], most: int
-) -> Effect:
-    """As `exact.effect`, by an engine; `TooMuch` if what it finds first does not tell."""
-    return _Restricted(engine, base, made).effect(frozenset(asked), most)
+def view_effect_by(
+    engine: JoinEngine,
+    base: BaseTables,
+    made: CompleteChanges,
+    asked: Iterable[Signature],
+    most: int,
+) -> ViewEffect:
+    """As `exact.effect`, by an engine; `TooManyJoins` if what it finds first does not tell."""
+    return _JoinedEffect(engine, base, made).effect(frozenset(asked), most)
 
 
-class _Restricted:
-    def __init__(self, engine: Engine, base: Base, made: Made) -> None:
+class _JoinedEffect:
+    def __init__(self, engine: JoinEngine, base: BaseTables, made: CompleteChanges) -> None:
         self.engine, self.base, self.made = engine, base, made
         self.shape, self.tree = base.shape, base.tree
         self.new = {t: [self._held(t, r) for r in rows] for t, rows in made.new.items()}
@@ -69,9 +73,9 @@ class _Restricted:
             t: [self._stored(t, n) for n in sorted(some)] for t, some in made.changes.gone.items()
         }
 
-    def effect(self, asked: frozenset[Signature], most: int) -> Effect:
-        old, new = State(self.base, Changes()), State(self.base, self.made.changes)
-        found = Effect()
+    def effect(self, asked: frozenset[Signature], most: int) -> ViewEffect:
+        old, new = TableState(self.base, BaseChanges()), TableState(self.base, self.made.changes)
+        found = ViewEffect()
         for way, before, after in ((found.added, new, old), (found.removed, old, new)):
             for p in range(len(self.shape.positions)):
                 for embedding in self._embeddings(p, before is new, len(asked) + most):
@@ -91,12 +95,12 @@ class _Restricted:
             return []
         rows = self.engine.fetch(self._query(p, begin, put_in))
         found = [self._numbered(row, put_in) for row in rows]
-        signatures = {State(self.base, self.made.changes).signature(e) for e in found}
-        if len(rows) == FETCHED and len(signatures) < wanted:
-            raise TooMuch("this update joins too many rows to tell", reason="TOO_MUCH")
+        signatures = {TableState(self.base, self.made.changes).signature(e) for e in found}
+        if len(rows) == MOST_FETCHED and len(signatures) < wanted:
+            raise TooManyJoins("this update joins too many rows to tell", reason="TOO_MUCH")
         return found
 
-    def _query(self, p: int, begin: Sequence[Values], put_in: bool) -> exp.Select:
+    def _query(self, p: int, begin: Sequence[HeldValues], put_in: bool) -> exp.Select:
         """Changed rows at a position joined with the rows elsewhere, from edge to edge."""
         every = [
             exp.column(f"c{i}", f"x{q}")
@@ -116,7 +120,7 @@ class _Restricted:
             first, *others = (self._column(q, c) for q, c in self.shape.classes[k])
             for other in others:
                 query = query.where(exp.EQ(this=first.copy(), expression=other))
-        return query.limit(FETCHED)
+        return query.limit(MOST_FETCHED)
 
     def _outwards(self, p: int) -> list[tuple[int, int, int]]:
         """Every other position after one it joins with: that one, it, their edge."""
@@ -155,7 +159,7 @@ class _Restricted:
             )
         return query
 
-    def _among(self, table: str, rows: Sequence[Values]) -> exp.Exists:
+    def _among(self, table: str, rows: Sequence[HeldValues]) -> exp.Exists:
         """Whether a row is one of some, NULL the same as NULL."""
         same = [
             exp.NullSafeEQ(this=exp.column(f"c{i}", "t"), expression=exp.column(f"c{i}", "g"))
@@ -163,7 +167,7 @@ class _Restricted:
         ]
         return exp.Exists(this=exp.select("1").from_(self._listed(table, rows, "g")).where(*same))
 
-    def _listed(self, table: str, rows: Sequence[Values], alias: str) -> exp.Subquery:
+    def _listed(self, table: str, rows: Sequence[HeldValues], alias: str) -> exp.Subquery:
         """Rows written out, each value of its type."""
         parts = [
             exp.select(*(self._constant(table, i, v) for i, v in enumerate(row))) for row in rows
@@ -180,25 +184,25 @@ class _Restricted:
             text = exp.Literal.string(str(value))
         return exp.alias_(exp.cast(text, exp.DataType.build(kind, dialect="spark")), f"c{i}")
 
-    def _members(self, p: int) -> list[Values]:
+    def _members(self, p: int) -> list[HeldValues]:
         """The rows put in that meet a position's selection."""
         table = self.shape.positions[p].table
         rows: Sequence[NewRow] = self.made.changes.new.get(table, ())
         return [v for r, v in zip(rows, self.new.get(table, ()), strict=True) if p in r.members]
 
-    def _leaving(self, p: int) -> list[Values]:
+    def _leaving(self, p: int) -> list[HeldValues]:
         """The rows taken away that met a position's selection."""
         table = self.shape.positions[p].table
         numbers = sorted(self.made.changes.gone.get(table, ()))
         return [self._stored(table, n) for n in numbers if self.base.is_present(p, n)]
 
-    def _held(self, table: str, row: BaseRow) -> Values:
+    def _held(self, table: str, row: BaseRow) -> HeldValues:
         return tuple(row.get(c) for c in self.base.held[table])
 
-    def _stored(self, table: str, number: int) -> Values:
+    def _stored(self, table: str, number: int) -> HeldValues:
         types = self.shape.used[table]
         values = self.base.values(table, self.base.tables[table].row(number))
-        return tuple(plain(v, types[c]) for c, v in values.items())
+        return tuple(denormalize(v, types[c]) for c, v in values.items())
 
     def _numbered(self, row: Sequence[Any], put_in: bool) -> Embedding:
         """The numbers of the rows of an embedding, given one after the other."""
@@ -209,10 +213,10 @@ class _Restricted:
             at += width
         return tuple(found)
 
-    def _number(self, p: int, row: Values, put_in: bool) -> int:
+    def _number(self, p: int, row: HeldValues, put_in: bool) -> int:
         table = self.shape.positions[p].table
         types = [self.shape.used[table][c] for c in self.base.held[table]]
-        values = [normal(v, kind) for v, kind in zip(row, types, strict=True)]
+        values = [normalize(v, kind) for v, kind in zip(row, types, strict=True)]
         columns = self.base.held[table]
         codes = [self.base.domains[table, c].code(v) for c, v in zip(columns, values, strict=True)]
         number = None if None in codes else self.base.find(table, tuple(codes))  # type: ignore[arg-type]
@@ -220,11 +224,11 @@ class _Restricted:
         if number is not None and number not in gone and self.base.is_present(p, number):
             return number
         for i, new in enumerate(self.new.get(table, ())):
-            if [normal(v, kind) for v, kind in zip(new, types, strict=True)] == values:
+            if [normalize(v, kind) for v, kind in zip(new, types, strict=True)] == values:
                 return -1 - i
         if self.base.open:
             return self._taken_in(p, values)
-        raise TooMuch(f"{table!r} was changed meanwhile", reason="CONCURRENT_CHANGE")
+        raise TooManyJoins(f"{table!r} was changed meanwhile", reason="CONCURRENT_CHANGE")
 
     def _taken_in(self, p: int, values: Sequence[int | str | None]) -> int:
         """The number of a stored row of a position that was not among those in memory."""

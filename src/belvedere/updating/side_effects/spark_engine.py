@@ -15,16 +15,16 @@ from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.table import Table
 from belvedere.memory import kinds
-from belvedere.updating.side_effects.on_spark import Engine
+from belvedere.updating.side_effects.on_spark import JoinEngine
 from belvedere.updating.summary.base_tables import held_columns
-from belvedere.updating.summary.in_tables.build import Built, Passes, summary_of
-from belvedere.updating.translate.constraints import BaseRow, checks_of
+from belvedere.updating.summary.in_tables.build import BuiltSummary, SummaryQueries, read_summary
+from belvedere.updating.translate.constraints import BaseRow, check_texts
 
 if TYPE_CHECKING:
     from belvedere.lake.sessions.workspace import Workspace
 
 
-def pinned(table: Table, version: int) -> exp.Table:
+def table_at_version(table: Table, version: int) -> exp.Table:
     """A version of a table, as SQL reads it."""
     found = exp.to_table(table.reference, dialect="spark")
     number = exp.Literal.number(version)
@@ -32,7 +32,7 @@ def pinned(table: Table, version: int) -> exp.Table:
     return found
 
 
-def engine_of(lake: ReadableLake, vector: Vector) -> Engine | None:
+def join_engine(lake: ReadableLake, vector: Vector) -> JoinEngine | None:
     """The tables of a lake at some versions, joined by Spark; None of a lake that has no Spark."""
     spark = spark_lake(lake)
     if spark is None:
@@ -40,17 +40,17 @@ def engine_of(lake: ReadableLake, vector: Vector) -> Engine | None:
 
     def fetch(query: exp.Query) -> Sequence[Sequence[Any]]:
         with spark.work() as w:
-            return _rows(w, query)
+            return _fetch_rows(w, query)
 
-    return Engine(lambda t: pinned(lake.table(t), vector[t].version), fetch)
+    return JoinEngine(lambda t: table_at_version(lake.table(t), vector[t].version), fetch)
 
 
-def checks_by(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow], bool] | None:
+def check_evaluator(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow], bool] | None:
     """Spark, asked whether a row breaks a CHECK of a table; None of a lake that has no Spark."""
     spark = spark_lake(lake)
     if spark is None:
         return None
-    texts, known = checks_of(table), dict[tuple[Any, ...], bool]()
+    texts, known = check_texts(table), dict[tuple[Any, ...], bool]()
     types = {c: kind for c, kind in table.columns if kinds.is_exact(kind)}
 
     def asked(name: str, row: BaseRow) -> bool:
@@ -74,7 +74,9 @@ def checks_by(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow], bool
     return asked
 
 
-def built_on(lake: ReadableLake, tree: EquijoinTree, keys: Keys, vector: Vector) -> Built:
+def summarize_on_spark(
+    lake: ReadableLake, tree: EquijoinTree, keys: Keys, vector: Vector
+) -> BuiltSummary:
     """The summary of a view at some versions of its tables, by jobs of Spark; no rows come here."""
     tables = {t: lake.table(t) for t in tree.block.tables}
     with lake.work() as w:  # type: ignore[attr-defined]
@@ -84,12 +86,14 @@ def built_on(lake: ReadableLake, tree: EquijoinTree, keys: Keys, vector: Vector)
             return name
 
         def table(name: str) -> exp.Table:
-            return pinned(tables[name], vector[name].version)
+            return table_at_version(tables[name], vector[name].version)
 
-        made = Passes(tree, held_columns(tree.block, keys), keys, table, run).run_all_counted()
-        return summary_of(tree, made, lambda name: w.query(f"SELECT * FROM {name}").toArrow())
+        made = SummaryQueries(
+            tree, held_columns(tree.block, keys), keys, table, run
+        ).run_all_counted()
+        return read_summary(tree, made, lambda name: w.query(f"SELECT * FROM {name}").toArrow())
 
 
-def _rows(w: Workspace, query: exp.Query) -> list[tuple[Any, ...]]:
+def _fetch_rows(w: Workspace, query: exp.Query) -> list[tuple[Any, ...]]:
     found = w.query(query.sql(dialect="spark")).toArrow()
     return list(zip(*(column.to_pylist() for column in found.columns), strict=True))

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from belvedere.kernels.hashes.interning import Interner
     from belvedere.kernels.postings import Postings
 
-Row = tuple[int, ...]
+RowCodes = tuple[int, ...]
 """A row of a table: the numbers of its held columns, in their order."""
 
 Mask = npt.NDArray[np.bool_]
 _SHIFT = 32
 
 
-class NotHeld(Internal):
+class RowNotHeld(Internal):
     """A row goes that is not held: what is held is not what its vector says."""
 
     def __init__(self, table: str) -> None:
@@ -58,7 +58,7 @@ def held_columns(
 
 
 @dataclass
-class Rows:
+class TableRows:
     """The rows of one table."""
 
     columns: tuple[str, ...]
@@ -81,7 +81,7 @@ class Rows:
             self.interner.ids(np.stack([c[: self.size] for c in self.codes], axis=1))
         return self.interner.ids(rows).astype(np.int64)
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> RowCodes:
         """A row by its number."""
         return tuple(int(c[number]) for c in self.codes)
 
@@ -90,7 +90,7 @@ class Rows:
         return self.codes[self.columns.index(name)][: self.size]
 
 
-class Base:
+class BaseTables:
     """The rows of all tables of a view, and where to find them by the keys of a join tree."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Base:
     ) -> None:
         self.tree, self.shape, self.held = tree, tree.block, dict(held)
         self.domains: dict[tuple[str, str], Domain] = dict(domains)
-        self.tables: dict[str, Rows] = {}
+        self.tables: dict[str, TableRows] = {}
         self.open: frozenset[str] = frozenset()
         """Tables whose segments join with more rows than are here."""
         self.pairs: dict[int, Domain] = {
@@ -113,14 +113,14 @@ class Base:
         self._keys: dict[tuple[int, int], Codes] = {}
         self._numbered: dict[tuple[int, int], int] = {}
 
-    def rooted(self, root: int) -> Base:
+    def rooted(self, root: int) -> BaseTables:
         """The same rows, seen from another root."""
-        other = Base(self.tree.rooted(root), self.held, self.domains)
+        other = BaseTables(self.tree.rooted(root), self.held, self.domains)
         other.tables, other.pairs = self.tables, self.pairs
         other._indexes, other._keys, other._numbered = self._indexes, self._keys, self._numbered
         return other
 
-    def rows_at(self, position: int) -> Rows:
+    def rows_at(self, position: int) -> TableRows:
         """The rows of a position's table."""
         return self.tables[self.shape.positions[position].table]
 
@@ -150,7 +150,7 @@ class Base:
         done = 0 if known is None else self._numbered[position, edge]
         if known is None or done < rows.size:
             parts = [rows.column(c)[done:] for c in self.tree.columns(position, edge)]
-            known = with_room(np.zeros(0, np.int64) if known is None else known, rows.size)
+            known = resized(np.zeros(0, np.int64) if known is None else known, rows.size)
             known[done : rows.size] = self._combined(edge, parts)
             self._keys[position, edge] = known
             self._numbered[position, edge] = rows.size
@@ -164,7 +164,7 @@ class Base:
         for position, edge in ends:
             self.index(position, edge)
 
-    def key(self, position: int, edge: int, row: Row) -> int | None:
+    def key(self, position: int, edge: int, row: RowCodes) -> int | None:
         """The key of a row that need not be there; None if no row has it."""
         columns = self.rows_at(position).columns
         parts = [row[columns.index(c)] for c in self.tree.columns(position, edge)]
@@ -211,7 +211,7 @@ class Base:
         member, counts = rows.members[position], rows.counts
         return [n for n in self.index(position, edge).rows(key) if counts[n] > 0 and member[n]]
 
-    def find(self, table: str, row: Row) -> int | None:
+    def find(self, table: str, row: RowCodes) -> int | None:
         """The number of a row, there or gone; None if it never was there."""
         rows = self.tables[table]
         edge, position = self._finest(table)
@@ -253,11 +253,11 @@ class Base:
     def _append(self, table: str, new: Codes) -> None:
         rows = self.tables[table]
         first, size = rows.size, rows.size + len(new)
-        rows.codes = [with_room(c, size) for c in rows.codes]
+        rows.codes = [resized(c, size) for c in rows.codes]
         for column, codes in zip(rows.codes, new.T, strict=True):
             column[first:size] = codes
-        rows.counts = with_room(rows.counts, size)
-        rows.members = {p: with_room(m, size) for p, m in rows.members.items()}
+        rows.counts = resized(rows.counts, size)
+        rows.members = {p: resized(m, size) for p, m in rows.members.items()}
         rows.size = size
         numbers = np.arange(first, size)
         for p in self.shape.at(table):
@@ -273,11 +273,11 @@ class Base:
                 del self._indexes[position, edge]
 
     def count(self, table: str, numbers: Codes, signs: Codes, members: Mapping[int, Mask]) -> None:
-        """Change how often rows are there; `NotHeld` if one goes that is not."""
+        """Change how often rows are there; `RowNotHeld` if one goes that is not."""
         rows = self.tables[table]
         np.add.at(rows.counts, numbers, signs)
         if (rows.counts[numbers] < 0).any():
-            raise NotHeld(table)
+            raise RowNotHeld(table)
         came = signs > 0
         # What a selection asks for may not be held, and differ from when the row was seen first.
         for p, member in members.items():
@@ -289,7 +289,7 @@ class Base:
         found: Mask = (rows.counts[numbers] > 0) & rows.members[position][numbers]
         return found
 
-    def values(self, table: str, row: Row) -> dict[str, int | str | None]:
+    def values(self, table: str, row: RowCodes) -> dict[str, int | str | None]:
         """The values of a row, as the domains know them."""
         return {
             c: self.domains[table, c].value(code)
@@ -304,12 +304,12 @@ class Base:
         )
 
 
-def roomy(known: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def with_spare_room(known: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same numbers, before room for some that follow: the first change need not make it."""
-    return with_room(known, len(known) + 1)[: len(known)]
+    return resized(known, len(known) + 1)[: len(known)]
 
 
-def with_room(known: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+def resized(known: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """An array with the same beginning and room for so many numbers, and for some that follow."""
     if len(known) >= size:
         return known

@@ -14,16 +14,16 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from belvedere.updating.summary.base_tables import Base
-from belvedere.updating.summary.classes import Candidates
-from belvedere.updating.summary.database_graph import Counts, Graph
+from belvedere.updating.summary.base_tables import BaseTables
+from belvedere.updating.summary.classes import CandidateRows
+from belvedere.updating.summary.database_graph import Counts, DatabaseGraph
 
-MISSING = 1000.0
+MISSING_COST = 1000.0
 
 
-def best_candidates(base: Base, graph: Graph, share: float) -> Candidates:
+def best_candidates(base: BaseTables, graph: DatabaseGraph, share: float) -> CandidateRows:
     """A share of the extended rows of all positions: the ones of best rank."""
-    costs = ranks(base, graph)
+    costs = embedding_costs(base, graph)
     rows = [np.flatnonzero(e) for e in graph.extended]
     every = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
     wanted = round(share * len(every))
@@ -35,9 +35,9 @@ def best_candidates(base: Base, graph: Graph, share: float) -> Candidates:
     return [r[c].astype(np.int64) for r, c in zip(rows, parts, strict=True)]
 
 
-def counted_candidates(base: Base, graph: Graph, count: int) -> Candidates:
+def counted_candidates(base: BaseTables, graph: DatabaseGraph, count: int) -> CandidateRows:
     """The rows of so many partial embeddings, best first, each begun from a row not taken yet."""
-    costs = ranks(base, graph)
+    costs = embedding_costs(base, graph)
     rows = [np.flatnonzero(x & ~w) for x, w in zip(graph.extended, graph.whole, strict=True)]
     every = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
     at = np.repeat(np.arange(len(rows)), [len(r) for r in rows])
@@ -49,13 +49,13 @@ def counted_candidates(base: Base, graph: Graph, count: int) -> Candidates:
             break
         if number not in taken[p]:
             count -= 1
-            for q, other in embedding(base, graph, costs, p, number):
+            for q, other in partial_embedding(base, graph, costs, p, number):
                 taken[q][other] = None
     return [np.array(sorted(t), dtype=np.int64) for t in taken]
 
 
-def embedding(
-    base: Base, graph: Graph, costs: list[Counts], p: int, number: int
+def partial_embedding(
+    base: BaseTables, graph: DatabaseGraph, costs: list[Counts], p: int, number: int
 ) -> list[tuple[int, int]]:
     """A partial embedding from a row outwards, the best partner at each step."""
     found, todo = [(p, number)], [(p, number, -1)]
@@ -73,7 +73,7 @@ def embedding(
     return found
 
 
-def ranks(base: Base, graph: Graph) -> list[Counts]:
+def embedding_costs(base: BaseTables, graph: DatabaseGraph) -> list[Counts]:
     """The cost of the best partial embedding of every extended row; of others, infinite."""
     tree = base.tree
     n = len(graph.extended)
@@ -82,31 +82,39 @@ def ranks(base: Base, graph: Graph) -> list[Counts]:
         if p != tree.root:
             e = tree.parent_edge[p]
             own = sum(below[p].values(), np.zeros(len(graph.extended[p])))
-            below[tree.parent(e)][e] = _seen(base, graph, p, e, own, len(tree.side(e, p)))
+            below[tree.parent(e)][e] = _cost_across(base, graph, p, e, own, len(tree.side(e, p)))
     costs = [sum(below[p].values(), np.zeros(len(graph.extended[p]))) for p in range(n)]
     for p in tree.down:
         for e in tree.child_edges[p]:
             child = tree.child(e)
             rest = costs[p] - below[p][e]
-            costs[child] = costs[child] + _seen(base, graph, p, e, rest, len(tree.side(e, p)))
-    return _with_dangling(base, graph, costs)
+            costs[child] = costs[child] + _cost_across(
+                base, graph, p, e, rest, len(tree.side(e, p))
+            )
+    return _costs_of_whole_rows(base, graph, costs)
 
 
-def _seen(base: Base, graph: Graph, p: int, e: int, own: Counts, missing: int) -> Counts:
+def _cost_across(
+    base: BaseTables, graph: DatabaseGraph, p: int, e: int, own: Counts, missing: int
+) -> Counts:
     """What each row at the other end pays for a side: its best partner's cost, or all of it."""
     q = base.tree.edges[e].across(p)
-    nothing = cost_of_none(missing, base.width(e))
+    nothing = missing_cost(missing, base.width(e))
     return np.where(
-        np.isinf(best := _best(base, p, e, own, graph.extended[p])[base.keys(q, e)]), nothing, best
+        np.isinf(best := _least_cost_by_key(base, p, e, own, graph.extended[p])[base.keys(q, e)]),
+        nothing,
+        best,
     )
 
 
-def cost_of_none(segments: int, keys: int) -> float:
+def missing_cost(segments: int, keys: int) -> float:
     """What it costs to miss some segments beyond a join of so many keys."""
-    return segments * MISSING + math.log(max(keys, 1))
+    return segments * MISSING_COST + math.log(max(keys, 1))
 
 
-def _best(base: Base, p: int, e: int, costs: Counts, which: npt.NDArray[np.bool_]) -> Counts:
+def _least_cost_by_key(
+    base: BaseTables, p: int, e: int, costs: Counts, which: npt.NDArray[np.bool_]
+) -> Counts:
     """The least cost of some rows of a position for each key; last, for NULL, none."""
     keys = base.keys(p, e)
     found = np.full(base.width(e) + 1, np.inf)
@@ -115,7 +123,9 @@ def _best(base: Base, p: int, e: int, costs: Counts, which: npt.NDArray[np.bool_
     return found
 
 
-def _with_dangling(base: Base, graph: Graph, costs: list[Counts]) -> list[Counts]:
+def _costs_of_whole_rows(
+    base: BaseTables, graph: DatabaseGraph, costs: list[Counts]
+) -> list[Counts]:
     """A row that is in view rows ranks as the dangling rows it joins with do."""
     tree = base.tree
     costs = [
@@ -127,7 +137,9 @@ def _with_dangling(base: Base, graph: Graph, costs: list[Counts]) -> list[Counts
             for e in [tree.parent_edge[p]] if upwards else tree.child_edges[p]:
                 if e >= 0:
                     q = tree.edges[e].across(p)
-                    seen = _best(base, p, e, costs[p], graph.extended[p])[base.keys(q, e)]
+                    seen = _least_cost_by_key(base, p, e, costs[p], graph.extended[p])[
+                        base.keys(q, e)
+                    ]
                     better = graph.extended[q] & graph.whole[q]
                     costs[q] = np.where(better, np.minimum(costs[q], seen), costs[q])
     return costs

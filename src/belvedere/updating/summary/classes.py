@@ -29,35 +29,35 @@ import numpy as np
 import numpy.typing as npt
 
 from belvedere.joins.equijoin_tree import EquijoinTree
-from belvedere.updating.summary.base_tables import Base, roomy
-from belvedere.updating.summary.database_graph import MOST, Counts, Graph
+from belvedere.updating.summary.base_tables import BaseTables, with_spare_room
+from belvedere.updating.summary.database_graph import MOST_JOINS, Counts, DatabaseGraph
 from belvedere.updating.summary.domains import Codes, Domain
-from belvedere.updating.summary.shown_columns import Shown
+from belvedere.updating.summary.shown_columns import ShownContents
 
 if TYPE_CHECKING:
     from belvedere.kernels.lists import Lists
 
-NONE = -1
-FEW = 1000
+NO_CLASS = -1
+FEW_CLASSES = 1000
 """Classes made since that are too few to be worth numbering all again."""
 _SHIFT = 32
-ROOM = 26
+CLASS_BITS = 26
 """Bits of a class beside its join cardinality, which has 37."""
 
-Candidates = list[npt.NDArray[np.int64]]
+CandidateRows = list[npt.NDArray[np.int64]]
 """The rows of each position that are classes of their own."""
 
 
-class Names:
+class ClassNumbers:
     """The numbers of a position's classes: by signature, then the candidates', then later ones."""
 
     def __init__(
         self,
         tree: EquijoinTree,
-        graph: Graph,
+        graph: DatabaseGraph,
         p: int,
         candidates: Codes,
-        shown: Shown | None,
+        shown: ShownContents | None,
         rows: Codes,
     ) -> None:
         self.position, self.candidates, self.shown = p, np.unique(candidates), shown
@@ -76,22 +76,22 @@ class Names:
         """How many classes were made since."""
         return len(self.signatures) - self.first
 
-    def _in_common(self, graph: Graph, rows: Codes) -> Codes:
+    def _in_common(self, graph: DatabaseGraph, rows: Codes) -> Codes:
         """What rows of a class have in common, whatever they show."""
         p = self.position
         complete = graph.completes.heard[p][rows].astype(np.int64)
         bits = graph.joined[p][rows] | complete << self.children
         return cardinality_codes(graph.jcard[p][rows], bits)
 
-    def _signatures(self, graph: Graph, rows: Codes) -> Codes:
+    def _signatures(self, graph: DatabaseGraph, rows: Codes) -> Codes:
         found = self._in_common(graph, rows)
         if self.shown is None:
             return found
         return self.cardinalities.codes_of(found) << _SHIFT | self.shown.of(rows)
 
-    def of(self, graph: Graph, rows: Codes) -> Codes:
+    def of(self, graph: DatabaseGraph, rows: Codes) -> Codes:
         """The class of each of some rows; -1 of those that are no extended rows."""
-        found = np.full(len(rows), NONE, dtype=np.int64)
+        found = np.full(len(rows), NO_CLASS, dtype=np.int64)
         there = graph.extended[self.position][rows]
         codes = self.signatures.codes_of(self._signatures(graph, rows[there]))
         found[there] = np.where(codes < self.first, codes, codes + len(self.candidates))
@@ -108,14 +108,14 @@ def class_bits(tree: EquijoinTree, p: int) -> tuple[dict[int, int], dict[int, in
     Edges that have no room are without: of them classes tell nothing.
     """
     children, around = tree.child_edges[p], tree.around[p]
-    bits = [1 << bit if bit < ROOM else 0 for bit in range(len(children) + len(around))]
+    bits = [1 << bit if bit < CLASS_BITS else 0 for bit in range(len(children) + len(around))]
     first = len(children)
     return dict(zip(children, bits, strict=False)), dict(zip(around, bits[first:], strict=True))
 
 
 def cardinality_codes(jcard: Codes, bits: Codes) -> Codes:
     """Join cardinalities and bits, as many as have room, as one number each."""
-    found: Codes = jcard << ROOM | bits & ((1 << ROOM) - 1)
+    found: Codes = jcard << CLASS_BITS | bits & ((1 << CLASS_BITS) - 1)
     return found
 
 
@@ -123,7 +123,7 @@ def cardinality_codes(jcard: Codes, bits: Codes) -> Codes:
 class Summary:
     """The classes of every position, numbered through within it."""
 
-    names: list[Names]
+    names: list[ClassNumbers]
     of_row: list[Codes]
     """The class of each row; -1 if it is not an extended row."""
     sizes: list[Codes]
@@ -147,31 +147,38 @@ class Summary:
     def worn(self) -> bool:
         """Whether so many classes were made since that most may be empty."""
         later = sum(names.later for names in self.names)
-        return later > FEW + sum(names.first for names in self.names)
+        return later > FEW_CLASSES + sum(names.first for names in self.names)
 
 
-def summarized(
-    base: Base, graph: Graph, candidates: Candidates, shown: list[Shown] | None = None
+def summarize(
+    base: BaseTables,
+    graph: DatabaseGraph,
+    candidates: CandidateRows,
+    shown: list[ShownContents] | None = None,
 ) -> Summary:
     """The summary of a database graph; `shown` tells what the rows of a position show."""
     positions = range(len(base.shape.positions))
     names, of_row, sizes = [], [], []
     for p in positions:
         rows = np.flatnonzero(graph.extended[p])
-        names.append(Names(base.tree, graph, p, candidates[p], shown[p] if shown else None, rows))
-        found = np.full(len(graph.extended[p]), NONE, dtype=np.int64)
+        names.append(
+            ClassNumbers(base.tree, graph, p, candidates[p], shown[p] if shown else None, rows)
+        )
+        found = np.full(len(graph.extended[p]), NO_CLASS, dtype=np.int64)
         found[rows] = names[p].of(graph, rows)
-        of_row.append(roomy(found))
+        of_row.append(with_spare_room(found))
         sizes.append(np.bincount(found[rows], minlength=len(names[p])).astype(np.int64))
     tree = base.tree
-    by_key = {(p, e): _by_key(base, p, e, of_row[p]) for p in positions for e in tree.around[p]}
+    by_key = {
+        (p, e): _classes_by_key(base, p, e, of_row[p]) for p in positions for e in tree.around[p]
+    }
     links = {e: _links(base, e, by_key, len(sizes[tree.child(e)])) for e in range(len(tree.edges))}
     summary = Summary(names, of_row, sizes, by_key, links, {}, [], [])
     propagate(tree, summary)
     return summary
 
 
-def _by_key(base: Base, p: int, e: int, of_row: Codes) -> Lists:
+def _classes_by_key(base: BaseTables, p: int, e: int, of_row: Codes) -> Lists:
     from belvedere.kernels.lists import Lists
 
     keys = base.keys(p, e)
@@ -181,7 +188,7 @@ def _by_key(base: Base, p: int, e: int, of_row: Codes) -> Lists:
     return Lists(base.width(e), both // span, both % span, counts)
 
 
-def _links(base: Base, e: int, by_key: dict[tuple[int, int], Lists], below: int) -> Lists:
+def _links(base: BaseTables, e: int, by_key: dict[tuple[int, int], Lists], below: int) -> Lists:
     """Class pairs that meet in a key, with the number of row pairs."""
     from belvedere.kernels.lists import Lists
 
@@ -203,15 +210,15 @@ def propagate(tree: EquijoinTree, summary: Summary) -> None:
     for p in reversed(tree.down):
         for e in tree.child_edges[p]:
             sums = summary.links[e].up(est[tree.child(e)], len(sizes[p]))
-            summary.means[e] = np.minimum(sums, MOST) / whole[p]
-            est[p] = np.minimum(est[p] * summary.means[e], MOST)
+            summary.means[e] = np.minimum(sums, MOST_JOINS) / whole[p]
+            est[p] = np.minimum(est[p] * summary.means[e], MOST_JOINS)
     reach: list[Counts] = [np.zeros(len(s)) for s in sizes]
     reach[tree.root] = sizes[tree.root].astype(float)
     for p in tree.down:
         for e in tree.child_edges[p]:
             others = np.ones(len(sizes[p]))
             for f in tree.child_edges[p]:
-                others = others if f == e else np.minimum(others * summary.means[f], MOST)
+                others = others if f == e else np.minimum(others * summary.means[f], MOST_JOINS)
             rate = reach[p] * others / whole[p]
             child = tree.child(e)
             reach[child] = summary.links[e].down(rate, len(sizes[child]))

@@ -25,13 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from belvedere.joins.equijoin_tree import EquijoinTree
-from belvedere.updating.summary.base_tables import Base, Mask, roomy, with_room
+from belvedere.updating.summary.base_tables import BaseTables, Mask, resized, with_spare_room
 from belvedere.updating.summary.domains import Codes
 
-MOST = float(2**36)
+MOST_JOINS = float(2**36)
 Counts = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.int32]
-Says = Callable[[Bits, int, int], Mask]
+SaysYes = Callable[[Bits, int, int], Mask]
 """Whether rows say yes along an edge: from what they hear, the edge's bit and all bits."""
 
 
@@ -52,7 +52,7 @@ def on_any(heard: Bits, edge: int, every: int) -> Mask:
 class Messages:
     """What rows tell their neighbours: who hears yes on which edges, and how many say it."""
 
-    says: Says
+    says: SaysYes
     heard: list[Bits]
     """For each row of a position, a bit for every edge at it; above these, one if it dangles."""
     counts: dict[tuple[int, int], Codes]
@@ -60,7 +60,7 @@ class Messages:
 
 
 @dataclass
-class Graph:
+class DatabaseGraph:
     """What is found of each position's rows."""
 
     whole: list[Mask]
@@ -77,42 +77,42 @@ class Graph:
     sums: dict[int, Codes]
     """And the sums of their join cardinalities."""
 
-    def lengthen(self, base: Base, p: int) -> None:
+    def lengthen(self, base: BaseTables, p: int) -> None:
         """Room for rows of a position that came since; they are not there yet, but hear what is."""
         first, size = len(self.whole[p]), base.rows_at(p).size
         if first == size:
             return
         for some in (self.whole, self.extended, self.jcard, self.joined):
-            some[p] = lengthened(some[p], size)
+            some[p] = extended_to(some[p], size)
         for messages in (self.completes, self.dangles):
-            heard = messages.heard[p] = lengthened(messages.heard[p], size)
+            heard = messages.heard[p] = extended_to(messages.heard[p], size)
             heard[first:] = 0
             for e in base.tree.around[p]:
                 q = base.tree.edges[e].across(p)
-                counts = by_key(messages.counts, (q, e), base.width(e))
+                counts = counts_by_key(messages.counts, (q, e), base.width(e))
                 told = counts[base.keys(p, e)[first:]] > 0
                 heard[first:] |= np.where(told, base.tree.bit(p, e), 0).astype(np.int32)
 
 
-def by_key(counts: dict[Any, Codes], at: Any, width: int) -> Codes:
+def counts_by_key(counts: dict[Any, Codes], at: Any, width: int) -> Codes:
     """Numbers by key, with room for all keys there are and for NULL."""
-    counts[at] = with_room(counts[at], width + 1)
+    counts[at] = resized(counts[at], width + 1)
     return counts[at]
 
 
-def lengthened(view: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+def extended_to(view: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """The same numbers and zeros up to a size: in place if what was made for it before has room."""
     room = view.base if isinstance(view.base, np.ndarray) else view
     if len(room) < size or room.dtype != view.dtype or room.ndim != 1:
-        room = with_room(view, size)
+        room = resized(view, size)
     found = room[:size]
     found[len(view) :] = 0
     return found
 
 
-def graph_of(base: Base) -> Graph:
+def build_graph(base: BaseTables) -> DatabaseGraph:
     """The database graph, from the rows alone."""
-    passes = _Passes(base)
+    passes = _GraphPasses(base)
     completes = Messages(on_all, [np.zeros(len(x), np.int32) for x in passes.present], {})
     passes.tell(completes)
     whole = [
@@ -129,23 +129,23 @@ def graph_of(base: Base) -> Graph:
     whole_by = {
         (p, e): passes.count(p, e, whole[p]) for p in range(len(whole)) for e in base.tree.around[p]
     }
-    graph = Graph(whole, extended, [], [], whole_by, completes, dangles, {}, {})
+    graph = DatabaseGraph(whole, extended, [], [], whole_by, completes, dangles, {}, {})
     passes.cardinalities(graph)
     for some in (graph.whole, graph.extended, completes.heard, dangles.heard):
-        some[:] = map(roomy, some)
+        some[:] = map(with_spare_room, some)
     return graph
 
 
-def rerooted(base: Base, graph: Graph) -> Graph:
+def graph_from_root(base: BaseTables, graph: DatabaseGraph) -> DatabaseGraph:
     """The same graph seen from another root: only join cardinalities depend on it."""
     found = replace(graph, partners={}, sums={})
     found.whole, found.extended = list(graph.whole), list(graph.extended)
-    _Passes(base).cardinalities(found)
+    _GraphPasses(base).cardinalities(found)
     return found
 
 
-class _Passes:
-    def __init__(self, base: Base) -> None:
+class _GraphPasses:
+    def __init__(self, base: BaseTables) -> None:
         self.base, self.tree = base, base.tree
         positions = range(len(base.shape.positions))
         self.present = [base.present(p) for p in positions]
@@ -158,7 +158,7 @@ class _Passes:
         """How many of some rows of a position have each key of an edge; last, for NULL, none."""
         keys = self.base.keys(position, edge)[which]
         found = np.bincount(keys[keys >= 0], minlength=self.base.width(edge) + 1)
-        return with_room(found.astype(np.int64), len(found) + 1)
+        return resized(found.astype(np.int64), len(found) + 1)
 
     def tell(self, messages: Messages) -> None:
         """Tell along all edges, both ways."""
@@ -170,15 +170,15 @@ class _Passes:
             told = counts[self.base.keys(q, e)] > 0
             heard[q] |= np.where(told, tree.bit(q, e), 0).astype(np.int32)
 
-    def cardinalities(self, graph: Graph) -> None:
+    def cardinalities(self, graph: DatabaseGraph) -> None:
         """The join cardinality of extended rows, and where they have extended partners."""
         tree = self.tree
         graph.jcard = [np.zeros(0, np.int64) for _ in graph.extended]
         graph.joined = list(graph.jcard)
         for p in reversed(tree.down):
             rows = np.arange(len(graph.extended[p]))
-            jcard, joined = cardinality(self.base, graph, p, rows)
-            graph.jcard[p], graph.joined[p] = roomy(jcard), roomy(joined)
+            jcard, joined = join_cardinality(self.base, graph, p, rows)
+            graph.jcard[p], graph.joined[p] = with_spare_room(jcard), with_spare_room(joined)
             e = tree.parent_edge[p]
             if e >= 0:
                 graph.partners[e] = self.count(p, e, graph.extended[p])
@@ -187,12 +187,14 @@ class _Passes:
                 np.add.at(sums, keys[keys >= 0], jcard[keys >= 0])
 
 
-def cardinality(base: Base, graph: Graph, p: int, rows: Codes) -> tuple[Codes, Codes]:
+def join_cardinality(
+    base: BaseTables, graph: DatabaseGraph, p: int, rows: Codes
+) -> tuple[Codes, Codes]:
     """The join cardinalities of some rows of a position, and where they have extended partners."""
     value, joined = np.ones(len(rows)), np.zeros(len(rows), dtype=np.int64)
     for bit, e in enumerate(base.tree.child_edges[p]):
         keys = base.keys(p, e)[rows]
-        value = np.minimum(value * np.minimum(graph.sums[e][keys], MOST), MOST)
+        value = np.minimum(value * np.minimum(graph.sums[e][keys], MOST_JOINS), MOST_JOINS)
         joined |= (graph.partners[e][keys] > 0).astype(np.int64) << bit
     there = graph.extended[p][rows]
     return np.where(there, value, 0.0).astype(np.int64), np.where(there, joined, 0)

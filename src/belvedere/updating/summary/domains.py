@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Codes = npt.NDArray[np.int64]
-Normal = int | str | None
+NormalValue = int | str | None
 """A value as its domain knows it: an integer or a text."""
-Value = int | str | bytes | Decimal | bool | datetime.date | datetime.datetime | None
+ColumnValue = int | str | bytes | Decimal | bool | datetime.date | datetime.datetime | None
 
 NULL = -1
 _EPOCH = datetime.date(1970, 1, 1)
@@ -103,10 +103,10 @@ def is_numeric(kind: str) -> bool:
     return kind in ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
 
 
-def normal(value: Value, kind: str) -> int | str | None:
+def normalize(value: ColumnValue, kind: str) -> int | str | None:
     """A value as its domain knows it: an integer or a text.
 
-    >>> normal(datetime.date(1970, 1, 3), "date"), normal(Decimal("1.5"), "decimal(5,2)")
+    >>> normalize(datetime.date(1970, 1, 3), "date"), normalize(Decimal("1.5"), "decimal(5,2)")
     (2, '1.50')
     """
     if value is None:
@@ -129,10 +129,10 @@ def normal(value: Value, kind: str) -> int | str | None:
     return str(value)
 
 
-def plain(found: int | str | None, kind: str) -> Value:
+def denormalize(found: int | str | None, kind: str) -> ColumnValue:
     """The value of a type that a domain knows as an integer or a text.
 
-    >>> plain(2, "date"), plain("1.50", "decimal(5,2)")
+    >>> denormalize(2, "date"), denormalize("1.50", "decimal(5,2)")
     (datetime.date(1970, 1, 3), Decimal('1.50'))
     """
     if found is None:
@@ -154,7 +154,7 @@ def plain(found: int | str | None, kind: str) -> Value:
     return str(found)
 
 
-def normal_column(
+def normalize_column(
     column: pa.ChunkedArray, kind: str
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """A column's values as their domain knows them, and which of them are NULL."""
@@ -166,6 +166,8 @@ def normal_column(
     coded = column.combine_chunks().dictionary_encode()
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
-    texts = np.array([normal(v, kind) for v in coded.dictionary.to_pylist()] + [""], dtype=object)
+    texts = np.array(
+        [normalize(v, kind) for v in coded.dictionary.to_pylist()] + [""], dtype=object
+    )
     places = pc.fill_null(coded.indices, len(texts) - 1).to_numpy(zero_copy_only=False)
     return texts[places], nulls

@@ -27,9 +27,9 @@ from typing import Protocol
 import numpy as np
 
 from belvedere.joins.equijoin_tree import EquijoinTree
-from belvedere.updating.summary.base_tables import Base, Mask, Row
-from belvedere.updating.summary.classes import NONE, Summary
-from belvedere.updating.summary.database_graph import MOST, Counts
+from belvedere.updating.summary.base_tables import BaseTables, Mask, RowCodes
+from belvedere.updating.summary.classes import NO_CLASS, Summary
+from belvedere.updating.summary.database_graph import MOST_JOINS, Counts
 from belvedere.updating.summary.domains import Codes
 
 THETA = 0.4
@@ -44,7 +44,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class InsertionEstimate:
     """The view rows that an insertion would make, the asked one among them."""
 
     rows: float
@@ -57,7 +57,7 @@ class Estimate:
 
 
 def segments_of(
-    base: Base, rows: Sequence[Row | None], numbers: Sequence[int | None]
+    base: BaseTables, rows: Sequence[RowCodes | None], numbers: Sequence[int | None]
 ) -> list[Segment]:
     """The segments of a view row; a row of None has values that no table has."""
     found = []
@@ -67,7 +67,7 @@ def segments_of(
     return found
 
 
-class WholeRows(Protocol):
+class WholeRowCounts(Protocol):
     """What step 1 needs to know of a database graph."""
 
     @property
@@ -80,16 +80,16 @@ class WholeRows(Protocol):
 
 
 def estimate_side_effects(
-    tree: EquijoinTree, graph: WholeRows, summary: Summary, segments: Sequence[Segment]
-) -> Estimate:
+    tree: EquijoinTree, graph: WholeRowCounts, summary: Summary, segments: Sequence[Segment]
+) -> InsertionEstimate:
     """How many view rows inserting the segments would make."""
-    beyond = step_one(tree, graph, segments)
+    beyond = joins_with_whole_rows(tree, graph, segments)
     inside = _Propagation(tree, summary, segments).rows()
-    return Estimate(inside + sum(n for *_, n in beyond), tuple(beyond))
+    return InsertionEstimate(inside + sum(n for *_, n in beyond), tuple(beyond))
 
 
-def step_one(
-    tree: EquijoinTree, graph: WholeRows, segments: Sequence[Segment]
+def joins_with_whole_rows(
+    tree: EquijoinTree, graph: WholeRowCounts, segments: Sequence[Segment]
 ) -> list[tuple[int, int, int]]:
     """The whole rows that segments join with, other than their own: where, and how many."""
     new = frozenset(p for p, s in enumerate(segments) if s.number is None)
@@ -110,7 +110,7 @@ def step_one(
 
 
 @dataclass(frozen=True)
-class _Touched:
+class _ChangedClasses:
     """Classes of a position whose `est` changes, in order, and what it becomes."""
 
     classes: Codes
@@ -126,11 +126,11 @@ class _Touched:
 
 
 _NO_CLASSES = np.zeros(0, dtype=np.int64)
-_UNTOUCHED = _Touched(_NO_CLASSES, np.zeros(0))
+_UNCHANGED = _ChangedClasses(_NO_CLASSES, np.zeros(0))
 
 
 @dataclass(frozen=True)
-class _Kin:
+class _RowsSharingKeys:
     """Rows of a position that have its segment's key on some edges: their classes, in order."""
 
     edges: tuple[int, ...]
@@ -139,10 +139,10 @@ class _Kin:
 
     def among(self, classes: Codes) -> Codes:
         """How many of them are in each of some classes."""
-        return _counted(self.classes, self.counts, classes)
+        return _counts_of(self.classes, self.counts, classes)
 
 
-_NO_KIN = _Kin((), _NO_CLASSES, _NO_CLASSES)
+_NONE_SHARING = _RowsSharingKeys((), _NO_CLASSES, _NO_CLASSES)
 
 
 class _Propagation:
@@ -154,7 +154,7 @@ class _Propagation:
         self.own = [self._class_of(p) for p in range(n)]
         self.before = [0.0] * n
         self.after = [0.0] * n
-        self.touched = [_UNTOUCHED] * n
+        self.touched = [_UNCHANGED] * n
         self.kin = [self._kin_of(p) for p in range(n)]
         self.beside = [0.0] * n
         """What the kin of segments gain, beyond others of their classes, where they are known apart."""
@@ -165,17 +165,17 @@ class _Propagation:
     def _class_of(self, p: int) -> int:
         number = self.segments[p].number
         known = self.summary.of_row[p]
-        return NONE if number is None or number >= len(known) else int(known[number])
+        return NO_CLASS if number is None or number >= len(known) else int(known[number])
 
-    def _kin_of(self, p: int) -> _Kin:
+    def _kin_of(self, p: int) -> _RowsSharingKeys:
         """Rows that share more than one key with a segment; candidates are apart as it is."""
         edges = self.tree.shared[p]
         if len(edges) < 2 or not set(edges) & set(self.tree.child_edges[p]):
-            return _NO_KIN
+            return _NONE_SHARING
         classes, counts = self.summary.by_key[p, edges[0]].at(self.segments[p].keys[edges[0]])
         counts = counts - (classes == self.own[p])
         some = (counts > 0) & (self.summary.sizes[p][classes] > 1)
-        return _Kin(edges, classes[some], counts[some])
+        return _RowsSharingKeys(edges, classes[some], counts[some])
 
     def rows(self) -> float:
         """The new view rows."""
@@ -187,7 +187,7 @@ class _Propagation:
         found, summary = self.touched[root], self.summary
         more = found.est - summary.est[root][found.classes]
         grown = float((summary.sizes[root][found.classes] * more).sum())
-        return min(grown + self.spread + self._change(root), MOST)
+        return min(grown + self.spread + self._change(root), MOST_JOINS)
 
     def _change(self, p: int) -> float:
         """By how much `est` grows at the key of a position's segment, by it and its kin."""
@@ -206,8 +206,8 @@ class _Propagation:
             self.partners[p][e] = (was, now)
             before *= was
             after *= now
-        self.after[p] = min(after, MOST)
-        self.before[p] = 0.0 if self.segments[p].number is None else min(before, MOST)
+        self.after[p] = min(after, MOST_JOINS)
+        self.before[p] = 0.0 if self.segments[p].number is None else min(before, MOST_JOINS)
 
     def _classes(self, p: int) -> None:
         """The classes of a position that children's changes touch, and their new `est`."""
@@ -227,7 +227,7 @@ class _Propagation:
         else:
             value = value + gained / sizes
         moved = value != was
-        self.touched[p] = _Touched(classes[moved], value[moved])
+        self.touched[p] = _ChangedClasses(classes[moved], value[moved])
         if p != self.tree.root:
             wide = moved & (sizes > 1)
             reach = self._reach(p, classes[wide])
@@ -245,8 +245,11 @@ class _Propagation:
             means = self.summary.means[e][classes]
             now = means + more / sizes
             was, own = self.partners[p][e] if e in kin.edges else (means, now)
-            value = np.minimum(value * now, MOST)
-            behind, ahead = np.minimum(behind * was, MOST), np.minimum(ahead * own, MOST)
+            value = np.minimum(value * now, MOST_JOINS)
+            behind, ahead = (
+                np.minimum(behind * was, MOST_JOINS),
+                np.minimum(ahead * own, MOST_JOINS),
+            )
         return value, ahead - behind
 
     def _grown(self, p: int, e: int) -> tuple[Codes, Counts]:
@@ -274,7 +277,7 @@ class _Propagation:
     def _joins(self, p: int, e: int, below: Codes) -> Codes:
         """How many rows of classes below a position's segment joins with."""
         classes, counts = self.summary.by_key[self.tree.child(e), e].at(self.segments[p].keys[e])
-        return _counted(classes, counts, below)
+        return _counts_of(classes, counts, below)
 
     def _reach(self, p: int, classes: Codes) -> Counts:
         """What changes of classes do at the root, but for what goes through a segment above or its kin."""
@@ -282,7 +285,7 @@ class _Propagation:
         above = self.tree.parent(e)
         reach, kin = self.summary.reach[p][classes], self.kin[above]
         apart = kin.classes if e in kin.edges else _NO_CLASSES
-        if self.own[above] != NONE:
+        if self.own[above] != NO_CLASS:
             apart = np.union1d(apart, [self.own[above]])
         if not len(apart) or not len(classes):
             return reach
@@ -293,7 +296,7 @@ class _Propagation:
         return np.maximum(reach - self._joins(above, e, classes) * rate, 0.0)
 
 
-def _counted(classes: Codes, counts: Codes, some: Codes) -> Codes:
+def _counts_of(classes: Codes, counts: Codes, some: Codes) -> Codes:
     """The counts of some classes, from those of classes in order; zero of others."""
     if not len(classes):
         return np.zeros(len(some), dtype=np.int64)

@@ -16,26 +16,26 @@ import pyarrow as pa
 from belvedere.joins.equijoin_tree import Keys, equijoin_tree
 from belvedere.joins.normal_form import JoinBlock
 from belvedere.updating.request.view_rows import Coder, ViewRow
-from belvedere.updating.summary.base_tables import Base, held_columns
+from belvedere.updating.summary.base_tables import BaseTables, held_columns
 from belvedere.updating.summary.candidates import best_candidates
-from belvedere.updating.summary.classes import Candidates, Summary, summarized
-from belvedere.updating.summary.database_graph import Graph, graph_of, rerooted
+from belvedere.updating.summary.classes import CandidateRows, Summary, summarize
+from belvedere.updating.summary.database_graph import DatabaseGraph, build_graph, graph_from_root
 from belvedere.updating.summary.estimate import (
-    Estimate,
+    InsertionEstimate,
     Segment,
     estimate_side_effects,
     segments_of,
 )
-from belvedere.updating.summary.incremental.class_changes import move
-from belvedere.updating.summary.incremental.graph_changes import Before, spread
-from belvedere.updating.summary.loading import coded, load, members_of
-from belvedere.updating.summary.shown_columns import Shown
+from belvedere.updating.summary.incremental.class_changes import move_rows
+from belvedere.updating.summary.incremental.graph_changes import RowsBefore, update_graph
+from belvedere.updating.summary.loading import encode_rows, load_base, selected_rows
+from belvedere.updating.summary.shown_columns import ShownContents
 
 
-class Lookups:
+class RowLookups:
     """Rows of a view's tables in memory, all of them or those beside a request, found by value."""
 
-    def __init__(self, base: Base, keys: Keys) -> None:
+    def __init__(self, base: BaseTables, keys: Keys) -> None:
         self.base, self.keys = base, keys
 
     @property
@@ -75,18 +75,18 @@ class Lookups:
         return segments_of(self.base, rows, numbers)
 
 
-class Filter(Lookups):
+class UpdateFilter(RowLookups):
     """All rows of a view's tables, and what can be estimated about updates of it."""
 
     def __init__(
         self,
-        base: Base,
+        base: BaseTables,
         keys: Keys,
-        candidates: Candidates,
-        graph: Graph | None = None,
+        candidates: CandidateRows,
+        graph: DatabaseGraph | None = None,
     ) -> None:
         super().__init__(base, keys)
-        self.graph: Graph = graph or graph_of(base)
+        self.graph: DatabaseGraph = graph or build_graph(base)
         self.candidates = candidates
         self.summary: Summary = self._summarized()
 
@@ -100,11 +100,11 @@ class Filter(Lookups):
             for c in self.keys.get(position.table, tuple(self.base.held[position.table]))
         )
 
-    def rooted(self, root: int, share: float = 0.0) -> Filter:
+    def rooted(self, root: int, share: float = 0.0) -> UpdateFilter:
         """The filter of the same rows from another root; they share the rows, so only one is kept."""
         base = self.base.rooted(root)
-        graph = rerooted(base, self.graph)
-        return Filter(base, self.keys, best_candidates(base, graph, share), graph)
+        graph = graph_from_root(base, self.graph)
+        return UpdateFilter(base, self.keys, best_candidates(base, graph, share), graph)
 
     def candidates_of(self, share: float) -> None:
         """Choose candidates anew."""
@@ -115,8 +115,8 @@ class Filter(Lookups):
         """The summary of all rows, as they are."""
         shown = None
         if not self.preserves_keys:
-            shown = [Shown(self.base, p) for p in range(len(self.shape.positions))]
-        return summarized(self.base, self.graph, self.candidates, shown)
+            shown = [ShownContents(self.base, p) for p in range(len(self.shape.positions))]
+        return summarize(self.base, self.graph, self.candidates, shown)
 
     def summarize(self) -> None:
         """Make the summary anew."""
@@ -125,8 +125,8 @@ class Filter(Lookups):
     def advance(self, changes: Mapping[str, pa.Table], signs: Mapping[str, Sequence[int]]) -> None:
         """Apply signed base rows of some tables, the columns that the view uses."""
         base, shape = self.base, self.shape
-        numbers = {t: base.numbered(t, coded(base, t, rows)) for t, rows in changes.items()}
-        before: Before = {
+        numbers = {t: base.numbered(t, encode_rows(base, t, rows)) for t, rows in changes.items()}
+        before: RowsBefore = {
             p: (some := np.unique(of), base.are_present(p, some))
             for t, of in numbers.items()
             for p in shape.at(t)
@@ -134,28 +134,28 @@ class Filter(Lookups):
         for p in before:
             self.graph.lengthen(base, p)
         for t, rows in changes.items():
-            members = {p: members_of(shape, p, rows) for p in shape.at(t)}
+            members = {p: selected_rows(shape, p, rows) for p in shape.at(t)}
             base.count(t, numbers[t], np.asarray(signs[t], dtype=np.int64), members)
-        move(base, self.graph, self.summary, spread(base, self.graph, before))
+        move_rows(base, self.graph, self.summary, update_graph(base, self.graph, before))
         if self.summary.worn:
             self.summarize()
 
-    def estimate(self, segments: Sequence[Segment]) -> Estimate:
+    def estimate(self, segments: Sequence[Segment]) -> InsertionEstimate:
         """How many view rows the segments would make."""
         return estimate_side_effects(self.base.tree, self.graph, self.summary, segments)
 
 
-def make_filter(
+def build_filter(
     shape: JoinBlock,
     tables: Mapping[str, pa.Table],
     keys: Keys,
     *,
     root: int | str = 0,
     share: float = 0.0,
-) -> Filter:
+) -> UpdateFilter:
     """The filter of a view over tables in Arrow, the columns that it uses."""
     tree = equijoin_tree(shape, root, keys)
-    base = load(tree, held_columns(shape, keys), tables)
-    made = Filter(base, keys, [np.zeros(0, dtype=np.int64) for _ in shape.positions])
+    base = load_base(tree, held_columns(shape, keys), tables)
+    made = UpdateFilter(base, keys, [np.zeros(0, dtype=np.int64) for _ in shape.positions])
     made.candidates_of(share)
     return made

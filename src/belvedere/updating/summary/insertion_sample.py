@@ -16,44 +16,50 @@ import numpy as np
 import pyarrow as pa
 
 from belvedere.memory import kinds
-from belvedere.updating.side_effects.in_memory import Changes, NewRow, State, TooMuch, effect
-from belvedere.updating.summary.base_tables import Base, Row
-from belvedere.updating.summary.domains import NULL, plain
+from belvedere.updating.side_effects.in_memory import (
+    BaseChanges,
+    NewRow,
+    TableState,
+    TooManyJoins,
+    view_effect,
+)
+from belvedere.updating.summary.base_tables import BaseTables, RowCodes
+from belvedere.updating.summary.domains import NULL, denormalize
 from belvedere.updating.summary.estimate import Segment, segments_of
-from belvedere.updating.summary.filter import Filter
-from belvedere.updating.summary.loading import members_of
-from belvedere.updating.summary.roots import Choice, choose_root
+from belvedere.updating.summary.filter import UpdateFilter
+from belvedere.updating.summary.loading import selected_rows
+from belvedere.updating.summary.roots import RootChoice, choose_root
 
-NEW = 0.2
+NEW_ROW_RATE = 0.2
 """How often a row is new although there is a partner."""
-SAMPLE = 400
-MOST = 1600
-STEPS = 200_000
+FIRST_SAMPLE = 400
+LARGEST_SAMPLE = 1600
+MOST_STEPS = 200_000
 TRIES = 20
-_STRANGE = -2
+_FIRST_UNKNOWN_CODE = -2
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SampledInsertion:
     """The rows of an insertion at each position, and the numbers of those that are there."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[RowCodes, ...]
     numbers: tuple[int | None, ...]
     members: tuple[frozenset[int], ...]
     """The positions whose selection each row meets."""
 
 
-class Insertions:
+class InsertionSampler:
     """Random insertions into a view."""
 
-    def __init__(self, made: Filter, seed: int = 1) -> None:
+    def __init__(self, made: UpdateFilter, seed: int = 1) -> None:
         self.made, self.base, self.tree = made, made.base, made.base.tree
         self.dice = random.Random(seed)
         graph = made.graph
         self.dangling = [
             np.flatnonzero(x & ~w) for x, w in zip(graph.extended, graph.whole, strict=True)
         ]
-        self.strange = _STRANGE
+        self.strange = _FIRST_UNKNOWN_CODE
 
     def sample(self, size: int) -> list[tuple[list[Segment], bool]]:
         """So many insertions and whether they have side effects; fewer if too few can be drawn."""
@@ -61,14 +67,14 @@ class Insertions:
         for drawn in self._draws(TRIES * size):
             try:
                 real = has_side_effects(self.base, drawn)
-            except TooMuch:
+            except TooManyJoins:
                 continue
             found.append((segments_of(self.base, drawn.rows, drawn.numbers), real))
             if len(found) == size:
                 break
         return found
 
-    def _draws(self, tries: int) -> Iterator[Drawn]:
+    def _draws(self, tries: int) -> Iterator[SampledInsertion]:
         places = [p for p, rows in enumerate(self.dangling) if len(rows)]
         weights = [len(self.dangling[p]) for p in places]
         for _ in range(tries if places else 0):
@@ -79,9 +85,9 @@ class Insertions:
             if all(p in members for p, members in enumerate(drawn.members)):
                 yield drawn
 
-    def _around(self, p: int, number: int) -> Drawn | None:
+    def _around(self, p: int, number: int) -> SampledInsertion | None:
         """A view row around a row; None if a NULL or another join keeps it from being one."""
-        rows: dict[int, Row] = {p: self.base.rows_at(p).row(number)}
+        rows: dict[int, RowCodes] = {p: self.base.rows_at(p).row(number)}
         numbers: dict[int, int | None] = {p: number}
         by_class = self._classes({}, p, rows[p])
         todo = [(p, -1)]
@@ -97,20 +103,20 @@ class Insertions:
         if by_class is None:
             return None
         every = range(len(self.base.shape.positions))
-        return Drawn(
+        return SampledInsertion(
             tuple(rows[q] for q in every),
             tuple(numbers[q] for q in every),
             tuple(self._members(q, rows[q], numbers[q]) for q in every),
         )
 
-    def _members(self, p: int, row: Row, number: int | None) -> frozenset[int]:
+    def _members(self, p: int, row: RowCodes, number: int | None) -> frozenset[int]:
         """The positions whose selection a row meets, as far as what is held tells."""
         shape, table = self.base.shape, self.base.shape.positions[p].table
         if number is not None:
             return frozenset(q for q in shape.at(table) if self.base.is_present(q, number))
         held = self.base.held[table]
         values = {
-            c: None if code < 0 else plain(self.base.domains[table, c].value(code), kind)
+            c: None if code < 0 else denormalize(self.base.domains[table, c].value(code), kind)
             for c, code, kind in zip(held, row, (shape.used[table][c] for c in held), strict=True)
         }
         one = pa.table(
@@ -120,13 +126,13 @@ class Insertions:
             q
             for q in shape.at(table)
             if (
-                bool(members_of(shape, q, one)[0])
+                bool(selected_rows(shape, q, one)[0])
                 if shape.positions[q].selection.columns <= values.keys()
                 else q == p
             )
         )
 
-    def _classes(self, known: dict[int, int], p: int, row: Row) -> dict[int, int] | None:
+    def _classes(self, known: dict[int, int], p: int, row: RowCodes) -> dict[int, int] | None:
         """The numbers of join classes with those of a row; None if they differ or are NULL."""
         found = dict(known)
         for c, code in zip(self.base.rows_at(p).columns, row, strict=True):
@@ -137,7 +143,7 @@ class Insertions:
 
     def _partner(self, p: int, e: int, key: int | None, by_class: dict[int, int]) -> int | None:
         """A row with a key that agrees with all joins, by chance none."""
-        if self.dice.random() < NEW:
+        if self.dice.random() < NEW_ROW_RATE:
             return None
         rows = self.base.rows_at(p)
         found = [
@@ -147,7 +153,7 @@ class Insertions:
         ]
         return self.dice.choice(found) if found else None
 
-    def _row(self, p: int, number: int | None, by_class: dict[int, int]) -> Row:
+    def _row(self, p: int, number: int | None, by_class: dict[int, int]) -> RowCodes:
         """A row that is there, or a new one: joined as it must be, otherwise of known values."""
         rows = self.base.rows_at(p)
         if number is not None:
@@ -167,8 +173,8 @@ class Insertions:
         return tuple(found)
 
 
-def has_side_effects(base: Base, drawn: Drawn) -> bool:
-    """Whether an insertion makes view rows besides itself; `TooMuch` if that is too much to tell."""
+def has_side_effects(base: BaseTables, drawn: SampledInsertion) -> bool:
+    """Whether an insertion makes view rows besides itself; `TooManyJoins` if that is too much to tell."""
     new: dict[str, list[NewRow]] = {}
     embedding: list[int] = []
     for p, (row, number) in enumerate(zip(drawn.rows, drawn.numbers, strict=True)):
@@ -179,34 +185,38 @@ def has_side_effects(base: Base, drawn: Drawn) -> bool:
             some = new.setdefault(table, [])
             some.append(NewRow(row, drawn.members[p]))
             embedding.append(-len(some))
-    changes = Changes({}, {t: tuple(rows) for t, rows in new.items()})
-    asked = State(base, changes).signature(tuple(embedding))
-    found = effect(base, changes, asked=[asked], most=1, steps=STEPS)
+    changes = BaseChanges({}, {t: tuple(rows) for t, rows in new.items()})
+    asked = TableState(base, changes).signature(tuple(embedding))
+    found = view_effect(base, changes, asked=[asked], most=1, steps=MOST_STEPS)
     return bool(found.added.keys() - {asked})
 
 
-def sampled_root(made: Filter, share: float, first: int) -> tuple[Filter, Choice | None]:
+def choose_root_by_sample(
+    made: UpdateFilter, share: float, first: int
+) -> tuple[UpdateFilter, RootChoice | None]:
     """The filter from the root that errs least; `first` among those that a sample cannot tell apart.
 
     Where roots differ and the sample does not tell the best from the next, it is doubled, up to a limit.
     """
-    insertions, positions = Insertions(made), range(len(made.shape.positions))
-    sample = insertions.sample(SAMPLE) if len(positions) > 1 else []
+    insertions, positions = InsertionSampler(made), range(len(made.shape.positions))
+    sample = insertions.sample(FIRST_SAMPLE) if len(positions) > 1 else []
     if not sample:
         return made, None
     roots = [first, *(p for p in positions if p != first)]
     filters = {made.base.tree.root: made}
-    choice = choose_root(roots, lambda r: _rooted(filters, made, r, share), sample)
-    while not choice.is_settled and len(sample) < MOST:
+    choice = choose_root(roots, lambda r: _filter_from_root(filters, made, r, share), sample)
+    while not choice.is_settled and len(sample) < LARGEST_SAMPLE:
         more = insertions.sample(len(sample))
         if not more:
             break
         sample += more
-        choice = choose_root(roots, lambda r: _rooted(filters, made, r, share), sample)
+        choice = choose_root(roots, lambda r: _filter_from_root(filters, made, r, share), sample)
     return filters[choice.root], choice
 
 
-def _rooted(filters: dict[int, Filter], made: Filter, root: int, share: float) -> Filter:
+def _filter_from_root(
+    filters: dict[int, UpdateFilter], made: UpdateFilter, root: int, share: float
+) -> UpdateFilter:
     if root not in filters:
         filters[root] = made.rooted(root, share)
     return filters[root]

@@ -13,21 +13,23 @@ from belvedere.joins.equijoin_tree import EquijoinTree
 from belvedere.joins.normal_form import JoinBlock
 from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import true
-from belvedere.updating.summary.base_tables import Base, Mask, Rows, with_room
-from belvedere.updating.summary.domains import NULL, Codes, Domain, is_numeric, normal_column
+from belvedere.updating.summary.base_tables import BaseTables, Mask, TableRows, resized
+from belvedere.updating.summary.domains import NULL, Codes, Domain, is_numeric, normalize_column
 from belvedere.updating.updatable_block import uncomputed
 
 if TYPE_CHECKING:
     from belvedere.kernels.hashes.interning import Interner
 
 
-def load(
+def load_base(
     tree: EquijoinTree, held: Mapping[str, tuple[str, ...]], tables: Mapping[str, pa.Table]
-) -> Base:
+) -> BaseTables:
     """The base in memory of the used columns of all tables."""
     shape = tree.block
     groups = _domain_groups(shape, held)
-    normals = {(t, c): normal_column(tables[t][c], shape.used[t][c]) for t in held for c in held[t]}
+    normals = {
+        (t, c): normalize_column(tables[t][c], shape.used[t][c]) for t in held for c in held[t]
+    }
     domains: dict[tuple[str, str], Domain] = {}
     for group in groups:
         table, column = next(iter(group))
@@ -36,35 +38,36 @@ def load(
         numeric = is_numeric(shape.used[table][column])
         domain = Domain.of_integers(together) if numeric else Domain.of_texts(list(together))
         domains.update(dict.fromkeys(group, domain))
-    base = Base(tree, held, domains)
+    base = BaseTables(tree, held, domains)
     for table in held:
         codes = []
         for column in held[table]:
-            codes.append(_coded(domains[table, column], *normals[table, column]))
-        base.tables[table] = _distinct(shape, table, tables[table], held[table], codes)
+            codes.append(_encode(domains[table, column], *normals[table, column]))
+        base.tables[table] = _distinct_rows(shape, table, tables[table], held[table], codes)
     base.number_keys()
     return base
 
 
-def _coded(domain: Domain, values: npt.NDArray[Any], nulls: Mask) -> Codes:
+def _encode(domain: Domain, values: npt.NDArray[Any], nulls: Mask) -> Codes:
     """The numbers of values; NULL's where there is none."""
     found = np.full(len(values), NULL, dtype=np.int64)
     found[~nulls] = domain.codes_of(values[~nulls])
     return found
 
 
-def coded(base: Base, table: str, rows: pa.Table) -> Codes:
+def encode_rows(base: BaseTables, table: str, rows: pa.Table) -> Codes:
     """Rows of a table as numbers, an array of rows."""
     types = base.shape.used[table]
     columns = [
-        _coded(base.domains[table, c], *normal_column(rows[c], types[c])) for c in base.held[table]
+        _encode(base.domains[table, c], *normalize_column(rows[c], types[c]))
+        for c in base.held[table]
     ]
     return np.stack(columns, axis=1)
 
 
-def _distinct(
+def _distinct_rows(
     shape: JoinBlock, table: str, rows: pa.Table, held: tuple[str, ...], codes: list[Codes]
-) -> Rows:
+) -> TableRows:
     """Rows that agree on the held columns made one, with a count."""
     from belvedere.kernels.hashes.interning import Interner
 
@@ -74,25 +77,25 @@ def _distinct(
     places = np.zeros(interner.size, dtype=np.int64)
     places[numbers[::-1]] = np.arange(rows.num_rows - 1, -1, -1)
     counts = np.bincount(numbers, minlength=interner.size).astype(np.int64)
-    members = {p: members_of(shape, p, rows)[places] for p in shape.at(table)}
-    return rows_of(held, [c[places] for c in codes], counts, members, interner)
+    members = {p: selected_rows(shape, p, rows)[places] for p in shape.at(table)}
+    return table_rows(held, [c[places] for c in codes], counts, members, interner)
 
 
-def rows_of(
+def table_rows(
     columns: tuple[str, ...],
     codes: Sequence[Codes],
     counts: Codes,
     members: Mapping[int, Mask],
     interner: Interner | None = None,
-) -> Rows:
+) -> TableRows:
     """Rows of a table, with room for some that follow."""
     size = len(counts)
-    roomy_members = {p: with_room(member, size + 1) for p, member in members.items()}
-    roomy_codes = [with_room(c, size + 1) for c in codes]
-    return Rows(columns, roomy_codes, with_room(counts, size + 1), size, roomy_members, interner)
+    roomy_members = {p: resized(member, size + 1) for p, member in members.items()}
+    roomy_codes = [resized(c, size + 1) for c in codes]
+    return TableRows(columns, roomy_codes, resized(counts, size + 1), size, roomy_members, interner)
 
 
-def members_of(shape: JoinBlock, position: int, rows: pa.Table) -> Mask:
+def selected_rows(shape: JoinBlock, position: int, rows: pa.Table) -> Mask:
     """Which of a table's rows meet the selection of a position."""
     at = shape.positions[position]
     if not at.selection.conjuncts:

@@ -10,14 +10,14 @@ from typing import Any
 from belvedere.joins.equijoin_tree import equijoin_tree
 from belvedere.joins.normal_form import JoinBlock
 from belvedere.updating.summary.estimate import THETA
-from belvedere.updating.summary.filter import Filter
+from belvedere.updating.summary.filter import UpdateFilter
 
 Insertion = Any
 """A view row, or its segments."""
 
 
 @dataclass(frozen=True)
-class Choice:
+class RootChoice:
     """A root, its share of wrong estimates in the sample, and how far off that may be."""
 
     root: int
@@ -45,10 +45,10 @@ def error_bound(sample: int) -> float:
 
 def choose_root(
     roots: Sequence[int],
-    filter_of: Callable[[int], Filter],
+    filter_of: Callable[[int], UpdateFilter],
     sample: Sequence[tuple[Insertion, bool]],
     theta: float = THETA,
-) -> Choice:
+) -> RootChoice:
     """The root with the fewest wrong estimates on insertions whose side effects are known.
 
     Of roots with as few the first that is given.
@@ -64,10 +64,10 @@ def choose_root(
         )
         errors[root] = wrong / len(sample)
     best = min(roots, key=errors.__getitem__)
-    return Choice(best, errors[best], error_bound(len(sample)), errors, len(sample))
+    return RootChoice(best, errors[best], error_bound(len(sample)), errors, len(sample))
 
 
-def best_root(shape: JoinBlock, keys: Mapping[str, tuple[str, ...]]) -> int:
+def root_by_keys(shape: JoinBlock, keys: Mapping[str, tuple[str, ...]]) -> int:
     """The position from which most joins lead to a key.
 
     What a new row of it refers to is then unique, and what hangs on it is below, joined exactly.

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from belvedere.joins.equijoin_tree import EquijoinTree, Keys
-from belvedere.updating.summary.base_tables import Base
+from belvedere.updating.summary.base_tables import BaseTables
 from belvedere.updating.summary.domains import Domain
-from belvedere.updating.summary.filter import Filter
-from belvedere.updating.summary.loading import rows_of
+from belvedere.updating.summary.filter import UpdateFilter
+from belvedere.updating.summary.loading import table_rows
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-def to_arrays(made: Filter) -> dict[str, npt.NDArray[Any]]:
+def filter_to_arrays(made: UpdateFilter) -> dict[str, npt.NDArray[Any]]:
     """What a filter needs to be made again without its tables."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     for t, table in enumerate(made.base.held):
@@ -35,20 +35,20 @@ def to_arrays(made: Filter) -> dict[str, npt.NDArray[Any]]:
     return arrays
 
 
-def from_arrays(
+def filter_from_arrays(
     arrays: Arrays,
     tree: EquijoinTree,
     held: Mapping[str, tuple[str, ...]],
     groups: list[list[list[str]]],
     keys: Keys,
-) -> Filter:
+) -> UpdateFilter:
     """The filter that was saved; `groups` are the columns of each domain."""
     domains: dict[tuple[str, str], Domain] = {}
     for d, group in enumerate(groups):
         domain = _domain_of(arrays, d)
         for table, column in group:
             domains[table, column] = domain
-    base = Base(tree, held, domains)
+    base = BaseTables(tree, held, domains)
     for t, (table, columns) in enumerate(held.items()):
         counts = arrays[f"counts.{t}"]
         codes = [arrays[f"codes.{t}.{c}"] for c in range(len(columns))]
@@ -56,13 +56,13 @@ def from_arrays(
             p: np.unpackbits(arrays[f"member.{t}.{p}"], count=len(counts)).astype(bool)
             for p in tree.block.at(table)
         }
-        base.tables[table] = rows_of(columns, codes, counts, members)
+        base.tables[table] = table_rows(columns, codes, counts, members)
     base.number_keys()
     candidates = [np.array(arrays[f"candidates.{p}"]) for p in range(len(tree.block.positions))]
-    return Filter(base, keys, candidates)
+    return UpdateFilter(base, keys, candidates)
 
 
-def domain_groups(base: Base) -> list[list[list[str]]]:
+def domain_groups(base: BaseTables) -> list[list[list[str]]]:
     """The columns of each domain, in the order in which domains are saved."""
     return [
         [list(at) for at, found in base.domains.items() if found is domain]
@@ -70,7 +70,7 @@ def domain_groups(base: Base) -> list[list[list[str]]]:
     ]
 
 
-def _domains(base: Base) -> list[Domain]:
+def _domains(base: BaseTables) -> list[Domain]:
     return list({id(d): d for d in base.domains.values()}.values())
 
 

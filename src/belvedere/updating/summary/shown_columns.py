@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from belvedere.updating.summary.base_tables import Base
+from belvedere.updating.summary.base_tables import BaseTables
 from belvedere.updating.summary.domains import Codes, Domain
 
 _SHIFT = 32
 
 
-class Shown:
+class ShownContents:
     """Numbers for what rows show: the same for rows that show the same, also those that come later."""
 
-    def __init__(self, base: Base, position: int) -> None:
+    def __init__(self, base: BaseTables, position: int) -> None:
         self.rows = base.rows_at(position)
         shown = [c for _, (p, c) in base.shape.column_outputs if p == position]
         self.columns = [c for c in dict.fromkeys(shown) if c in self.rows.columns]

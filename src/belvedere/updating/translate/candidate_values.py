@@ -26,25 +26,25 @@ from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import value as computed
 from belvedere.updating.summary.base_tables import Mask
-from belvedere.updating.summary.domains import Domain, Normal, normal, plain
-from belvedere.updating.translate.condition_constants import left, spoken
-from belvedere.updating.translate.constraints import Source, TableRules
-from belvedere.updating.translate.fresh_values import Unused, fits
+from belvedere.updating.summary.domains import Domain, NormalValue, denormalize, normalize
+from belvedere.updating.translate.condition_constants import listed_values, mentioned_values
+from belvedere.updating.translate.constraints import RowSource, TableRules
+from belvedere.updating.translate.fresh_values import FreshValues, fits_types
 
 if TYPE_CHECKING:
-    from belvedere.updating.request.view_rows import Coder, Hidden, Options
+    from belvedere.updating.request.view_rows import Coder, HiddenValue, SegmentOptions
 
 MOST_EXISTING = 200
 
 
 @dataclass(frozen=True)
-class Spot:
+class HiddenColumn:
     """A position with a hidden value: the columns that have it, what is known of the others."""
 
     table: str
     columns: tuple[str, ...]
     types: Mapping[str, str]
-    known: Mapping[str, Normal]
+    known: Mapping[str, NormalValue]
     selected: tuple[Scalar, ...]
     """What must be true of the columns."""
     checked: tuple[Scalar, ...]
@@ -62,10 +62,10 @@ class Spot:
         """All that speaks of the columns."""
         return self.selected + self.checked
 
-    def spoken(self) -> Iterator[Normal]:
+    def spoken(self) -> Iterator[NormalValue]:
         """The values that conditions speak of, or compare with."""
         for condition in self.conditions:
-            yield from spoken(condition, self.kind)
+            yield from mentioned_values(condition, self.kind)
             yield from (
                 self.known[c]
                 for c in condition.columns & self.known.keys()
@@ -74,10 +74,10 @@ class Spot:
 
 
 @dataclass
-class Parents:
+class ParentValues:
     """Values that foreign keys leave."""
 
-    values: list[Normal] = field(default_factory=list)
+    values: list[NormalValue] = field(default_factory=list)
     cut: bool = False
     """Whether there are more."""
     only: bool = False
@@ -85,10 +85,10 @@ class Parents:
 
 
 @dataclass
-class Candidates:
+class CandidateValues:
     """The values that a hidden one may take."""
 
-    values: list[Normal]
+    values: list[NormalValue]
     complete: bool
     """Whether no value that is left out could do what none of these does."""
     restricted: bool
@@ -97,21 +97,21 @@ class Candidates:
     """The values that rows have, if they are known."""
 
 
-def candidates(
+def candidate_values(
     coder: Coder,
-    h: Hidden,
-    options: Sequence[Options],
+    h: HiddenValue,
+    options: Sequence[SegmentOptions],
     rules: Mapping[str, TableRules],
-    source: Source,
+    source: RowSource,
     most: int,
-    told: Sequence[Normal],
-    asked: Collection[Normal],
-) -> Candidates:
+    told: Sequence[NormalValue],
+    asked: Collection[NormalValue],
+) -> CandidateValues:
     """The values that a hidden value may take: so many new ones, and told ones that it may have to equal.
 
     New are values that neither rows have nor any view row is asked to show.
     """
-    spots = _spots(coder, h, options, rules)
+    spots = _hidden_columns(coder, h, options, rules)
     held = dict.fromkeys(
         coder.hidden_code(p, n, h)
         for p, o in enumerate(options)
@@ -120,16 +120,16 @@ def candidates(
     )
     types = list(dict.fromkeys(spot.kind for spot in spots))
     domain = coder.base.domains.get((spots[0].table, spots[0].columns[0]))
-    unused = Unused(types, domain, asked)
+    unused = FreshValues(types, domain, asked)
     needed = 1 if domain is None else most
-    listed = _listed(spots)
-    parents = _parents(coder, spots, rules, source)
-    elsewhere = _selected_elsewhere(coder, spots)
+    listed = _listed_by_conditions(spots)
+    parents = _parent_values(coder, spots, rules, source)
+    elsewhere = _constants_of_other_positions(coder, spots)
     new = unused.values([*(v for s in spots for v in s.spoken()), *elsewhere], needed)
     wanted = [*parents.values, *told]
-    pool = [v for v in [*(new if listed is None else listed), *wanted] if fits(v, types)]
+    pool = [v for v in [*(new if listed is None else listed), *wanted] if fits_types(v, types)]
     pool += [None] if h[0] == "place" else []
-    meeting, sure = meet(spots, list(dict.fromkeys(pool)))
+    meeting, sure = values_meeting_conditions(spots, list(dict.fromkeys(pool)))
     free = [v for v in meeting if unused.is_free(v)]
     restricted = listed is not None or (not parents.cut and parents.only)
     complete = restricted or (not parents.cut and sure and len(free) >= needed)
@@ -139,10 +139,10 @@ def candidates(
     if h[0] == "class" or (len(values) > 1 and None not in meeting):
         values.pop(None, None)
     # What nothing fits still has a value to choose, which joins with nothing and meets no WHERE.
-    return Candidates(list(values) or [None], complete, restricted, domain)
+    return CandidateValues(list(values) or [None], complete, restricted, domain)
 
 
-def _selected_elsewhere(coder: Coder, spots: Sequence[Spot]) -> list[Normal]:
+def _constants_of_other_positions(coder: Coder, spots: Sequence[HiddenColumn]) -> list[NormalValue]:
     """Constants of what other positions of a table select by: on them depends where else a row stands."""
     return [
         v
@@ -150,37 +150,39 @@ def _selected_elsewhere(coder: Coder, spots: Sequence[Spot]) -> list[Normal]:
         for q in coder.shape.at(spot.table)
         for part in coder.shape.positions[q].selection.conjuncts
         if part.columns & set(spot.columns) and part not in spot.selected
-        for v in spoken(part, spot.kind)
+        for v in mentioned_values(part, spot.kind)
     ]
 
 
-def admitted(
+def admissible_values(
     coder: Coder,
-    h: Hidden,
-    options: Sequence[Options],
+    h: HiddenValue,
+    options: Sequence[SegmentOptions],
     rules: Mapping[str, TableRules],
-    values: Sequence[Normal],
-) -> list[Normal]:
+    values: Sequence[NormalValue],
+) -> list[NormalValue]:
     """Those of some values that are of a hidden value's types and meet all conditions on it."""
-    spots = _spots(coder, h, options, rules)
+    spots = _hidden_columns(coder, h, options, rules)
     types = list(dict.fromkeys(spot.kind for spot in spots))
-    some = [v for v in values if fits(v, types)]
-    return meet(spots, some)[0] if some else []
+    some = [v for v in values if fits_types(v, types)]
+    return values_meeting_conditions(spots, some)[0] if some else []
 
 
-def _spots(
-    coder: Coder, h: Hidden, options: Sequence[Options], rules: Mapping[str, TableRules]
-) -> list[Spot]:
+def _hidden_columns(
+    coder: Coder, h: HiddenValue, options: Sequence[SegmentOptions], rules: Mapping[str, TableRules]
+) -> list[HiddenColumn]:
     """The positions with a hidden value."""
-    return [spot_of(coder, p, h, o, rules) for p, o in enumerate(options) if h in o.hidden]
+    return [hidden_column(coder, p, h, o, rules) for p, o in enumerate(options) if h in o.hidden]
 
 
-def spot_of(coder: Coder, p: int, h: Hidden, o: Options, rules: Mapping[str, TableRules]) -> Spot:
+def hidden_column(
+    coder: Coder, p: int, h: HiddenValue, o: SegmentOptions, rules: Mapping[str, TableRules]
+) -> HiddenColumn:
     """A position as a hidden value of it sees it."""
     at, columns = coder.shape.positions[p], tuple(coder.columns(p, h))
     own = set(columns)
     checks = (part for check in rules[at.table].checks.values() for part in check.conjuncts)
-    return Spot(
+    return HiddenColumn(
         at.table,
         columns,
         {**rules[at.table].columns, **at.types},
@@ -191,19 +193,23 @@ def spot_of(coder: Coder, p: int, h: Hidden, o: Options, rules: Mapping[str, Tab
     )
 
 
-def _listed(spots: Sequence[Spot]) -> list[Normal] | None:
+def _listed_by_conditions(spots: Sequence[HiddenColumn]) -> list[NormalValue] | None:
     """The values that conditions list, of a type that has two those; None if they list none."""
     every = (
-        left(condition, spot.columns, spot.kind) for spot in spots for condition in spot.conditions
+        listed_values(condition, spot.columns, spot.kind)
+        for spot in spots
+        for condition in spot.conditions
     )
     lists = [some for some in every if some is not None]
     if not lists:
-        two = [normal(truth, "boolean") for truth in (True, False)]
+        two = [normalize(truth, "boolean") for truth in (True, False)]
         return two if spots[0].kind == "boolean" else None
     return [v for v in lists[0] if all(v in some for some in lists[1:])]
 
 
-def meet(spots: Sequence[Spot], values: Sequence[Normal]) -> tuple[list[Normal], bool]:
+def values_meeting_conditions(
+    spots: Sequence[HiddenColumn], values: Sequence[NormalValue]
+) -> tuple[list[NormalValue], bool]:
     """Which values meet all conditions that can be decided of them, and whether all can."""
     kept, sure = np.ones(len(values), dtype=bool), True
     for spot in spots:
@@ -214,20 +220,20 @@ def meet(spots: Sequence[Spot], values: Sequence[Normal]) -> tuple[list[Normal],
                 if not condition.columns <= told:
                     sure = False
                     continue
-                found, decided = _decided(spot, condition, values, null=null)
+                found, decided = _evaluate(spot, condition, values, null=null)
                 kept, sure = kept & found, sure and decided
     return [v for v, keep in zip(values, kept.tolist(), strict=True) if keep], sure
 
 
-def _decided(
-    spot: Spot, condition: Scalar, values: Sequence[Normal], *, null: bool
+def _evaluate(
+    spot: HiddenColumn, condition: Scalar, values: Sequence[NormalValue], *, null: bool
 ) -> tuple[Mask, bool]:
     """Which values meet a condition, and whether that could be computed of all of them."""
     one = {c: v for c, v in spot.known.items() if c in condition.columns}
     every = {c: values if c in spot.columns else [one[c]] * len(values) for c in condition.columns}
     rows = pa.table(
         {
-            c: pa.array([plain(v, spot.types[c]) for v in some], kinds.arrow(spot.types[c]))
+            c: pa.array([denormalize(v, spot.types[c]) for v in some], kinds.arrow(spot.types[c]))
             for c, some in every.items()
         }
     )
@@ -241,15 +247,15 @@ def _decided(
         # Some value is too large to compute with.
         if len(values) == 1:
             return np.zeros(1, dtype=bool), False
-        alone = [_decided(spot, condition, [v], null=null)[0] for v in values]
+        alone = [_evaluate(spot, condition, [v], null=null)[0] for v in values]
         return np.concatenate(alone), False
 
 
-def _parents(
-    coder: Coder, spots: Sequence[Spot], rules: Mapping[str, TableRules], source: Source
-) -> Parents:
+def _parent_values(
+    coder: Coder, spots: Sequence[HiddenColumn], rules: Mapping[str, TableRules], source: RowSource
+) -> ParentValues:
     """The values that foreign keys of a hidden value's columns leave, the first of them."""
-    found = Parents()
+    found = ParentValues()
     for spot in spots:
         for key in rules[spot.table].foreign:
             pairs = dict(zip(key.columns, key.parent_columns, strict=True))
@@ -259,17 +265,19 @@ def _parents(
                 spot.known.get(c) is None and c not in spot.linked for c in others
             ):
                 continue
-            some = _referred(spot, pairs, source, key.parent)
-            found.values += [normal(v, spot.kind) for v in some[:MOST_EXISTING]]
+            some = _referenced_values(spot, pairs, source, key.parent)
+            found.values += [normalize(v, spot.kind) for v in some[:MOST_EXISTING]]
             found.cut |= len(some) > MOST_EXISTING or bool(others & spot.linked)
             found.only |= key.parent not in coder.shape.tables
     return found
 
 
-def _referred(spot: Spot, pairs: Mapping[str, str], source: Source, parent: str) -> list[Any]:
+def _referenced_values(
+    spot: HiddenColumn, pairs: Mapping[str, str], source: RowSource, parent: str
+) -> list[Any]:
     """What rows of a parent have where the hidden value is to be, one more than are taken."""
     column = next(pairs[c] for c in spot.columns if c in pairs)
-    equal = {pairs[c]: plain(spot.known[c], spot.types[c]) for c in pairs if c in spot.known}
+    equal = {pairs[c]: denormalize(spot.known[c], spot.types[c]) for c in pairs if c in spot.known}
     if not equal:
         return source.first(parent, column, MOST_EXISTING + 1)
     values = dict.fromkeys(r[column] for r in source.where(parent, equal))

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar
 from belvedere.memory import kinds
-from belvedere.updating.summary.domains import Normal, is_numeric, normal, plain
+from belvedere.updating.summary.domains import NormalValue, denormalize, is_numeric, normalize
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _EXACT_IN_A_DOUBLE = 15
@@ -26,131 +26,131 @@ MOST_BETWEEN = 200
 """Values of a range that are listed."""
 
 
-def left(condition: Scalar, columns: Sequence[str], kind: str) -> list[Normal] | None:
+def listed_values(condition: Scalar, columns: Sequence[str], kind: str) -> list[NormalValue] | None:
     """The values that a condition leaves to columns of one value; None if it does not list them.
 
     >>> import sqlglot
-    >>> left(Scalar(sqlglot.parse_one("x = 3 OR x IN (5, NULL)")), ["x"], "int")
+    >>> listed_values(Scalar(sqlglot.parse_one("x = 3 OR x IN (5, NULL)")), ["x"], "int")
     [3, 5]
     """
-    lists = [_left(part.expr, columns, kind) for part in condition.conjuncts]
+    lists = [_listed_by(part.expr, columns, kind) for part in condition.conjuncts]
     listed = [some for some in lists if some is not None]
     if not listed:
         return None
     return [v for v in listed[0] if all(v in some for some in listed[1:])]
 
 
-def _left(e: exp.Expr, columns: Sequence[str], kind: str) -> list[Normal] | None:
+def _listed_by(e: exp.Expr, columns: Sequence[str], kind: str) -> list[NormalValue] | None:
     match e:
         case exp.Paren() | exp.And():
-            return left(Scalar(e), columns, kind)
+            return listed_values(Scalar(e), columns, kind)
         case exp.Or(this=one, expression=other):
-            both = [_left(some, columns, kind) for some in (one, other)]
+            both = [_listed_by(some, columns, kind) for some in (one, other)]
             return None if None in both else [v for some in both for v in some or ()]
         case exp.EQ(this=exp.Column() as c, expression=what) if c.name in columns:
-            return _constants([what], kind)
+            return _constant_values([what], kind)
         case exp.EQ(this=what, expression=exp.Column() as c) if c.name in columns:
-            return _constants([what], kind)
+            return _constant_values([what], kind)
         case exp.In(this=exp.Column() as c, expressions=listed) if c.name in columns and listed:
-            return _constants(listed, kind)
+            return _constant_values(listed, kind)
         case exp.Between(this=exp.Column() as c) if c.name in columns and is_numeric(kind):
-            return _range(_constants([e.args["low"], e.args["high"]], kind))
+            return _range_values(_constant_values([e.args["low"], e.args["high"]], kind))
         case _:
             return None
 
 
-def _constants(listed: Sequence[exp.Expr], kind: str) -> list[Normal] | None:
+def _constant_values(listed: Sequence[exp.Expr], kind: str) -> list[NormalValue] | None:
     """Constants as values of a type, NULL left out; None if one of them is no such value.
 
     Which moment a timestamp is depends on the session, unless it names a zone.
     """
     if kind == "timestamp":
         return None
-    found = [constant(e, kind) for e in listed if not isinstance(e, exp.Null)]
+    found = [constant_value(e, kind) for e in listed if not isinstance(e, exp.Null)]
     return None if None in found else found
 
 
-def _range(ends: list[Normal] | None) -> list[Normal] | None:
+def _range_values(ends: list[NormalValue] | None) -> list[NormalValue] | None:
     if ends is None or len(ends) < 2:
         return None
     low, high = (int(end) for end in ends if end is not None)
     return list(range(low, high + 1)) if high - low < MOST_BETWEEN else None
 
 
-def constant(e: exp.Expr, kind: str) -> Normal:
+def constant_value(e: exp.Expr, kind: str) -> NormalValue:
     """A constant as a value of a type; None if it is none.
 
-    >>> constant(exp.Neg(this=exp.Literal.number(5)), "int"), constant(exp.Literal.string("a"), "int")
+    >>> constant_value(exp.Neg(this=exp.Literal.number(5)), "int"), constant_value(exp.Literal.string("a"), "int")
     (-5, None)
-    >>> constant(exp.Literal.string("1970-01-03"), "date"), constant(exp.Literal.number("1.5"), "int")
+    >>> constant_value(exp.Literal.string("1970-01-03"), "date"), constant_value(exp.Literal.number("1.5"), "int")
     (2, None)
 
     A double is equal to several numbers of many digits, and so is none of them.
 
-    >>> constant(exp.Literal.number("1e3"), "int"), constant(exp.Literal.number("1e3"), "bigint")
+    >>> constant_value(exp.Literal.number("1e3"), "int"), constant_value(exp.Literal.number("1e3"), "bigint")
     (1000, None)
     """
     match e:
         case exp.Paren(this=inner):
-            return constant(inner, kind)
-        case exp.Cast(this=exp.Literal() as inner) if _keeps(e, kind):
-            return constant(inner, kind)
+            return constant_value(inner, kind)
+        case exp.Cast(this=exp.Literal() as inner) if _is_lossless_cast(e, kind):
+            return constant_value(inner, kind)
         case exp.Boolean(this=truth):
-            return normal(bool(truth), kind) if kind == "boolean" else None
+            return normalize(bool(truth), kind) if kind == "boolean" else None
         case exp.Neg(this=exp.Literal(is_string=False) as inner):
-            return _number(f"-{inner.this}", kind)
+            return _number_value(f"-{inner.this}", kind)
         case exp.Literal(is_string=True, this=text):
-            return _text(text, kind)
+            return _text_value(text, kind)
         case exp.Literal(this=text):
-            return _number(text, kind)
+            return _number_value(text, kind)
         case _:
             return None
 
 
-def _number(text: str, kind: str) -> Normal:
+def _number_value(text: str, kind: str) -> NormalValue:
     if not (kinds.is_integer(kind) or kinds.is_decimal(kind)):
         return None
     if "e" in text.lower() and kinds.digits(kind)[0] > _EXACT_IN_A_DOUBLE:
         return None
     try:
-        found = normal(Decimal(text), kind)
-        exact = plain(found, kind) == Decimal(text)
+        found = normalize(Decimal(text), kind)
+        exact = denormalize(found, kind) == Decimal(text)
     except InvalidOperation:
         return None
     return found if exact else None
 
 
-def _keeps(cast: exp.Cast, kind: str) -> bool:
+def _is_lossless_cast(cast: exp.Cast, kind: str) -> bool:
     """Whether a cast leaves a constant what it is among values of a type: a 5 is 5L, no 5.5 is."""
     to = cast.to.sql(dialect="spark").lower().replace(" ", "")
     whole = kinds.is_integer(to) and kinds.is_integer(kind) and cast.this.is_int
     return to == kind or whole
 
 
-def _text(text: str, kind: str) -> Normal:
+def _text_value(text: str, kind: str) -> NormalValue:
     try:
         if kind == "date":
             if not _DAY.fullmatch(text):
                 return None
-            return normal(datetime.date.fromisoformat(text), kind)
+            return normalize(datetime.date.fromisoformat(text), kind)
         if kind.startswith("timestamp"):
-            return normal(datetime.datetime.fromisoformat(text), kind)
+            return normalize(datetime.datetime.fromisoformat(text), kind)
     except ValueError:
         return None
     return text if kind == "string" else None
 
 
-def spoken(condition: Scalar, kind: str) -> Iterator[Normal]:
+def mentioned_values(condition: Scalar, kind: str) -> Iterator[NormalValue]:
     """Values of a type that a condition speaks of."""
     for literal in condition.expr.find_all(exp.Literal):
         if isinstance(literal.parent, exp.Like):
             continue
         whole = literal.parent if isinstance(literal.parent, exp.Neg) else literal
-        found = constant(whole, kind)
+        found = constant_value(whole, kind)
         if found is not None:
             yield found
         elif literal.is_int and kind == "date" and 1 <= int(literal.this) <= datetime.MAXYEAR:
-            yield normal(datetime.date(int(literal.this), 1, 1), kind)
+            yield normalize(datetime.date(int(literal.this), 1, 1), kind)
         elif literal.is_number and kinds.is_integer(kind):
             yield int(Decimal(whole.sql()))
     for like in condition.expr.find_all(exp.Like) if kind == "string" else ():

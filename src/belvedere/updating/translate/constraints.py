@@ -28,8 +28,8 @@ from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import value
 from belvedere.sql.dialect import SparkAsWritten
 from belvedere.sql.statements.cursor import without_comments
-from belvedere.updating.summary.domains import plain
-from belvedere.updating.translate.condition_constants import left
+from belvedere.updating.summary.domains import denormalize
+from belvedere.updating.translate.condition_constants import listed_values
 
 CHECK_PROPERTY = "delta.constraints."
 
@@ -40,7 +40,7 @@ BaseRow = dict[str, Any]
 """A row of a base table: all its columns, in Python's values."""
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Where base rows can be asked for."""
 
     def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
@@ -78,11 +78,11 @@ class TableRules:
 
     def _left(self, column: str) -> list[Any] | None:
         kind = self.columns[column]
-        lists = [left(check, [column], kind) for check in self.checks.values()]
+        lists = [listed_values(check, [column], kind) for check in self.checks.values()]
         listed = [some for some in lists if some is not None]
         if not listed:
             return None
-        return [plain(v, kind) for v in listed[0] if all(v in some for some in listed[1:])]
+        return [denormalize(v, kind) for v in listed[0] if all(v in some for some in listed[1:])]
 
     def broken(self, row: BaseRow, but: Collection[str] = ()) -> str | None:
         """Which CHECK or NOT NULL a row breaks, but for those that speak of some columns; None if none."""
@@ -144,19 +144,19 @@ class TableRules:
         return {}
 
 
-def rules_of(
+def declared_rules(
     table: Table,
     required: frozenset[str] = frozenset(),
     asked: Callable[[str, BaseRow], bool] | None = None,
 ) -> TableRules:
     """The rules that a table declares."""
     spelled = {name.lower(): name for name, _ in table.columns}
-    checks = {name: check(text, spelled) for name, text in checks_of(table).items()}
+    checks = {name: check_condition(text, spelled) for name, text in check_texts(table).items()}
     key, foreign = key_of(table), foreign_keys(table)
     return TableRules(dict(table.columns), key, foreign, checks, required, asked)
 
 
-def checks_of(table: Table) -> dict[str, str]:
+def check_texts(table: Table) -> dict[str, str]:
     """The text of each CHECK that a table has, by its name."""
     return {
         name.removeprefix(CHECK_PROPERTY): text
@@ -165,7 +165,7 @@ def checks_of(table: Table) -> dict[str, str]:
     }
 
 
-def check(text: str, spelled: Mapping[str, str] | None = None) -> Scalar:
+def check_condition(text: str, spelled: Mapping[str, str] | None = None) -> Scalar:
     """A CHECK's condition, its columns as their table spells them."""
     names = spelled or {}
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from belvedere.memory import kinds
-from belvedere.updating.summary.domains import Domain, Normal, is_numeric, normal
+from belvedere.updating.summary.domains import Domain, NormalValue, is_numeric, normalize
 
 MOST_STEPS = 1_000
 """Values that rows have which are passed on the way to one that none has."""
@@ -39,21 +39,21 @@ def bounds(kind: str) -> tuple[int, int] | None:
         return -most, most
     if is_numeric(kind):
         of: Any = datetime.date if kind == "date" else datetime.datetime
-        low, high = normal(of.min, kind), normal(of.max, kind)
+        low, high = normalize(of.min, kind), normalize(of.max, kind)
         return int(low or 0), int(high or 0)
     return None
 
 
-def counted(value: int | str) -> int:
+def as_integer(value: int | str) -> int:
     """A number, or a decimal as its domain knows it, as an integer.
 
-    >>> counted(7), counted("-1.50")
+    >>> as_integer(7), as_integer("-1.50")
     (7, -150)
     """
     return int(value.replace(".", "")) if isinstance(value, str) else int(value)
 
 
-def _of(number: int, kind: str) -> int | str:
+def _from_integer(number: int, kind: str) -> int | str:
     """The value of a type that an integer counts."""
     if not kinds.is_decimal(kind):
         return number
@@ -63,37 +63,37 @@ def _of(number: int, kind: str) -> int | str:
     return f"-{text}" if number < 0 else text
 
 
-def fits(value: Normal, types: Collection[str]) -> bool:
+def fits_types(value: NormalValue, types: Collection[str]) -> bool:
     """Whether a value is one of each of some types that are joined."""
     ends = [bounds(kind) for kind in types]
-    return value is None or all(e is None or e[0] <= counted(value) <= e[1] for e in ends)
+    return value is None or all(e is None or e[0] <= as_integer(value) <= e[1] for e in ends)
 
 
-def is_free(domain: Domain | None, value: Normal) -> bool:
+def is_free(domain: Domain | None, value: NormalValue) -> bool:
     """Whether no row is known to have a value."""
     return value is not None and (domain is None or domain.code(value) is None)
 
 
 @dataclass(frozen=True)
-class Unused:
+class FreshValues:
     """Values of types that are joined, and which of them rows have; None if that is not known."""
 
     types: Sequence[str]
     domain: Domain | None
-    asked: Collection[Normal] = ()
+    asked: Collection[NormalValue] = ()
     """Values that rows are to have."""
 
-    def is_free(self, value: Normal) -> bool:
+    def is_free(self, value: NormalValue) -> bool:
         """Whether no row is known to have a value, or to get it."""
         return is_free(self.domain, value) and value not in self.asked
 
-    def values(self, given: Iterable[Normal], most: int) -> Iterator[Normal]:
+    def values(self, given: Iterable[NormalValue], most: int) -> Iterator[NormalValue]:
         """Given values of the types, then free ones: so many beside each, and so many others."""
-        known = [v for v in dict.fromkeys(given) if v is not None and fits(v, self.types)]
+        known = [v for v in dict.fromkeys(given) if v is not None and fits_types(v, self.types)]
         yield from known
         if self._ends is not None:
             beside: Iterable[int | str] = (
-                v for k in known for step in (1, -1) for v in self._walk(counted(k), step, most)
+                v for k in known for step in (1, -1) for v in self._walk(as_integer(k), step, most)
             )
             yield from chain(beside, self._others(most))
         elif self.types[0] in ("string", "binary"):
@@ -112,7 +112,7 @@ class Unused:
         for number in islice(count(start + step, step), MOST_STEPS + most):
             if found == most or not low <= number <= high:
                 return
-            value = _of(number, self.types[0])
+            value = _from_integer(number, self.types[0])
             if self.is_free(value):
                 found += 1
                 yield value

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from belvedere.updating.request.view_rows import Coder, Options
-from belvedere.updating.summary.domains import normal
+from belvedere.updating.request.view_rows import Coder, SegmentOptions
+from belvedere.updating.summary.domains import normalize
 from belvedere.updating.translate.constraints import BaseRow, TableRules
 
 if TYPE_CHECKING:
-    from belvedere.updating.translate.translator import Request
+    from belvedere.updating.translate.translator import TranslationRequest
 
 Literal = tuple[Any, ...]
 """A choice: ("gone", table, number), ("make", row, position), ("value", row, hidden, value), or
@@ -25,7 +25,7 @@ Literal = tuple[Any, ...]
 
 
 @dataclass
-class Put:
+class NewBaseRow:
     """A row to put in: what is known of it, and the choices that it comes from."""
 
     table: str
@@ -45,7 +45,7 @@ class Put:
         """The columns that view rows tell, or what they hide."""
         return self.known.keys() - self.kept
 
-    def take_in(self, other: Put) -> None:
+    def take_in(self, other: NewBaseRow) -> None:
         """Be one row with another."""
         if not other.known.keys() <= self.known.keys():
             less = self.known.keys() <= other.known.keys()
@@ -54,7 +54,7 @@ class Put:
         self.makers.update(other.makers)
         self.instead += other.instead
 
-    def is_one_with(self, other: Put, key: tuple[str, ...] | None) -> bool:
+    def is_one_with(self, other: NewBaseRow, key: tuple[str, ...] | None) -> bool:
         """Whether another segment of the table tells of the same row."""
         mine, theirs = self.known.keys(), other.known.keys()
         if any(self.known[c] != other.known[c] for c in mine & theirs):
@@ -64,13 +64,13 @@ class Put:
 
 
 @dataclass(frozen=True)
-class Choice:
+class SolverChoice:
     """What the solver chose: which rows go, and which are put in."""
 
     chosen: frozenset[Literal]
     gone: Mapping[str, frozenset[int]]
-    puts: Mapping[str, Sequence[Put]]
-    inserts: Sequence[Sequence[Options]]
+    puts: Mapping[str, Sequence[NewBaseRow]]
+    inserts: Sequence[Sequence[SegmentOptions]]
     coder: Coder
 
     def is_gone(self, table: str, row: BaseRow) -> bool:
@@ -90,7 +90,7 @@ class Choice:
         because: list[Literal] = []
         unless: list[Literal] = []
         types = self.coder.shape.used.get(table, {})
-        wanted = {c: normal(v, types[c]) for c, v in at.items() if c in types}
+        wanted = {c: normalize(v, types[c]) for c, v in at.items() if c in types}
         for i, options in enumerate(self.inserts):
             for q in self.coder.shape.at(table):
                 because += [c for c in self.chosen if c[0] == "same" and (i, q) in (c[1:3], c[3:])]
@@ -103,17 +103,21 @@ class Choice:
         return because, unless
 
 
-def merged(puts: Iterable[Put], rules: Mapping[str, TableRules]) -> dict[str, list[Put]]:
+def merge_rows(
+    puts: Iterable[NewBaseRow], rules: Mapping[str, TableRules]
+) -> dict[str, list[NewBaseRow]]:
     """The rows of each table, each once."""
-    by_table: dict[str, list[Put]] = {}
+    by_table: dict[str, list[NewBaseRow]] = {}
     for put in puts:
         by_table.setdefault(put.table, []).append(put)
-    return {t: _once(some, rules[t].key) for t, some in by_table.items()}
+    return {t: _merge_rows_of_table(some, rules[t].key) for t, some in by_table.items()}
 
 
-def _once(puts: Sequence[Put], key: tuple[str, ...] | None) -> list[Put]:
+def _merge_rows_of_table(
+    puts: Sequence[NewBaseRow], key: tuple[str, ...] | None
+) -> list[NewBaseRow]:
     """The rows of one table, each once; those that may be one are found by what all of them tell."""
-    found: dict[Any, list[Put]] = {}
+    found: dict[Any, list[NewBaseRow]] = {}
     every = frozenset.intersection(*(frozenset(put.known) for put in puts))
     if key is not None and every.issuperset(key):
         every = frozenset(key)
@@ -127,7 +131,9 @@ def _once(puts: Sequence[Put], key: tuple[str, ...] | None) -> list[Put]:
     return [put for near in found.values() for put in near]
 
 
-def keep(request: Request, choice: Choice, pairs: Iterable[Literal]) -> None:
+def keep_unspecified_columns(
+    request: TranslationRequest, choice: SolverChoice, pairs: Iterable[Literal]
+) -> None:
     """Take what nobody tells of rows from those that go in their place, and note who may tell more.
 
     `pairs` are all choices of segments that may be one row.
@@ -137,12 +143,12 @@ def keep(request: Request, choice: Choice, pairs: Iterable[Literal]) -> None:
         given: set[int] = set()
         for put in puts:
             if not used <= put.known.keys():
-                _note_who_tells_more(request, choice, put, pairs)
-            _keep(request, choice, put, given)
+                _note_unshown_columns(request, choice, put, pairs)
+            _keep_columns_of(request, choice, put, given)
 
 
-def _note_who_tells_more(
-    request: Request, choice: Choice, put: Put, pairs: Iterable[Literal]
+def _note_unshown_columns(
+    request: TranslationRequest, choice: SolverChoice, put: NewBaseRow, pairs: Iterable[Literal]
 ) -> None:
     """Because of what a row has nothing in some used columns: other segments may tell of them."""
     untold = request.coder.shape.used[put.table].keys() - put.known.keys()
@@ -166,10 +172,12 @@ def _note_who_tells_more(
     put.unless += [c for c in pairs if at[c[2]].table == put.table and c not in choice.chosen]
 
 
-def _keep(request: Request, choice: Choice, put: Put, given: set[int]) -> None:
+def _keep_columns_of(
+    request: TranslationRequest, choice: SolverChoice, put: NewBaseRow, given: set[int]
+) -> None:
     rules, gone = request.rules[put.table], choice.gone.get(put.table, frozenset())
     left = [c for c in rules.columns if c not in put.known]
-    numbers = _replaced(request, gone, put) if left else []
+    numbers = _replaced_rows(request, gone, put) if left else []
     if not numbers:
         return
     if not gone.issuperset(numbers):
@@ -188,7 +196,7 @@ def _keep(request: Request, choice: Choice, put: Put, given: set[int]) -> None:
     put.why += [("gone", put.table, n) for n in numbers]
 
 
-def _replaced(request: Request, gone: frozenset[int], put: Put) -> list[int]:
+def _replaced_rows(request: TranslationRequest, gone: frozenset[int], put: NewBaseRow) -> list[int]:
     """The rows that a row replaces: one that goes with its declared key, or those of the view row."""
     key = request.rules[put.table].key
     if gone and key is not None and all(put.known.get(c) is not None for c in key):

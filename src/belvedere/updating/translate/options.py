@@ -19,94 +19,94 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from belvedere.memory.kinds import is_integer
-from belvedere.updating.request.view_rows import Coder, Hidden, Options, ViewRow
-from belvedere.updating.side_effects.in_memory import beyond
-from belvedere.updating.summary.base_tables import Base, Mask
-from belvedere.updating.summary.domains import Codes, Normal
+from belvedere.updating.request.view_rows import Coder, HiddenValue, SegmentOptions, ViewRow
+from belvedere.updating.side_effects.in_memory import shown_unheld_columns
+from belvedere.updating.summary.base_tables import BaseTables, Mask
+from belvedere.updating.summary.domains import Codes, NormalValue
 from belvedere.updating.translate.candidate_values import (
     MOST_EXISTING,
-    Candidates,
-    admitted,
-    candidates,
+    CandidateValues,
+    admissible_values,
+    candidate_values,
 )
-from belvedere.updating.translate.constraints import Source, TableRules
-from belvedere.updating.translate.fresh_values import bounds, fits, is_free
+from belvedere.updating.translate.constraints import RowSource, TableRules
+from belvedere.updating.translate.fresh_values import bounds, fits_types, is_free
 
 MOST_SHARED = 500
 """Values that linked ones share."""
 
-Rules = Mapping[str, TableRules]
+RulesByTable = Mapping[str, TableRules]
 Slot = tuple[int, int]
 """A view row to insert, by its place among them, and a position."""
-Node = tuple[int, Hidden]
+HiddenNode = tuple[int, HiddenValue]
 """A hidden value of a view row to insert."""
 
 
-def options_of(
+def segment_options(
     coder: Coder,
     rows: Sequence[ViewRow],
-    rules: Rules,
-    source: Source,
-    kept: Mapping[Node, Sequence[Normal]] | None = None,
-) -> tuple[list[list[Options]], list[str]]:
+    rules: RulesByTable,
+    source: RowSource,
+    kept: Mapping[HiddenNode, Sequence[NormalValue]] | None = None,
+) -> tuple[list[list[SegmentOptions]], list[str]]:
     """What can stand at each position for each view row, and what of it is left out, as sentences.
 
     `kept` are further values of hidden ones: those of the rows that a view row replaces.
     """
     places, left_out = range(len(coder.shape.positions)), list[str]()
-    found = [[Options(coder.known(p, row), coder.hidden(p)) for p in places] for row in rows]
+    found = [[SegmentOptions(coder.known(p, row), coder.hidden(p)) for p in places] for row in rows]
     for options in found:
         for p, o in enumerate(options):
-            existing = _consistent(coder, p, o)
+            existing = _consistent_rows(coder, p, o)
             if o.hidden and len(existing) > MOST_EXISTING:
                 table = coder.shape.positions[p].table
                 left_out.append(
                     f"not all rows of {table!r} that the view row may be made of were tried"
                 )
-            o.existing = [n for n in existing[:MOST_EXISTING] if _agrees(coder, p, o, n)]
-    _fill(coder, found, rules, source, kept or {}, left_out)
+            o.existing = [n for n in existing[:MOST_EXISTING] if _agrees_on_unheld(coder, p, o, n)]
+    _assign_candidates(coder, found, rules, source, kept or {}, left_out)
     return found, list(dict.fromkeys(left_out))
 
 
-def _fill(
+def _assign_candidates(
     coder: Coder,
-    found: Sequence[Sequence[Options]],
-    rules: Rules,
-    source: Source,
-    kept: Mapping[Node, Sequence[Normal]],
+    found: Sequence[Sequence[SegmentOptions]],
+    rules: RulesByTable,
+    source: RowSource,
+    kept: Mapping[HiddenNode, Sequence[NormalValue]],
     left_out: list[str],
 ) -> None:
     """Give each hidden value the list of those that it may take."""
-    nodes = [(i, h) for i, options in enumerate(found) for h in hidden_in(options)]
-    links = linked(coder, found, rules)
+    nodes = [(i, h) for i, options in enumerate(found) for h in all_hidden_values(options)]
+    links = link_hidden_values(coder, found, rules)
     asked = {v for options in found for o in options for v in o.known.values()}
     for group in links.groups(nodes):
         told = links.told_to(group)
         each = {
-            (i, h): candidates(coder, h, found[i], rules, source, len(nodes), told, asked)
+            (i, h): candidate_values(coder, h, found[i], rules, source, len(nodes), told, asked)
             for i, h in group
         }
-        _share(coder, found, rules, each, kept, asked)
+        _share_candidates(coder, found, rules, each, kept, asked)
         for (i, h), some in each.items():
             if not some.complete:
-                left_out.append(f"not every value of {_named(coder, h)} was tried")
+                left_out.append(f"not every value of {_column_text(coder, h)} was tried")
             for o in found[i]:
                 if h in o.hidden:
                     o.values[h] = some.values
 
 
-def hidden_in(options: Sequence[Options]) -> list[Hidden]:
+def all_hidden_values(options: Sequence[SegmentOptions]) -> list[HiddenValue]:
     """The hidden values of a view row."""
     return list(dict.fromkeys(h for o in options for h in o.hidden))
 
 
-def _share(
+def _share_candidates(
     coder: Coder,
-    found: Sequence[Sequence[Options]],
-    rules: Rules,
-    each: Mapping[Node, Candidates],
-    kept: Mapping[Node, Sequence[Normal]],
-    asked: Collection[Normal],
+    found: Sequence[Sequence[SegmentOptions]],
+    rules: RulesByTable,
+    each: Mapping[HiddenNode, CandidateValues],
+    kept: Mapping[HiddenNode, Sequence[NormalValue]],
+    asked: Collection[NormalValue],
 ) -> None:
     """Give linked values what any of them may take, as far as conditions admit it."""
     for node, some in each.items():
@@ -118,7 +118,7 @@ def _share(
     for (i, h), some in each.items():
         own = dict.fromkeys(some.values)
         others = [v for v in every if v not in own]
-        more = admitted(coder, h, found[i], rules, others[:MOST_SHARED])
+        more = admissible_values(coder, h, found[i], rules, others[:MOST_SHARED])
         if more:
             own.pop(None, None) if h[0] == "class" else None
         some.values = [*own, *more]
@@ -127,20 +127,20 @@ def _share(
         some.complete &= enough and len(others) <= MOST_SHARED
 
 
-def _named(coder: Coder, h: Hidden) -> str:
+def _column_text(coder: Coder, h: HiddenValue) -> str:
     """A hidden value as an error calls it: one of its columns."""
     p, c = (h[1], h[2]) if h[0] == "place" else coder.shape.classes[h[1]][0]
     return f"column {c!r} of {coder.shape.positions[p].table!r}, which the view does not show,"
 
 
 @dataclass
-class Links:
+class ValueLinks:
     """Hidden values that may have to be equal, and told ones that they may have to equal."""
 
-    parent: dict[Node, Node] = field(default_factory=dict)
-    told: list[tuple[Node, Normal]] = field(default_factory=list)
+    parent: dict[HiddenNode, HiddenNode] = field(default_factory=dict)
+    told: list[tuple[HiddenNode, NormalValue]] = field(default_factory=list)
 
-    def first(self, node: Node) -> Node:
+    def first(self, node: HiddenNode) -> HiddenNode:
         """The one that stands for all that are linked with a node."""
         while self.parent.get(node, node) != node:
             node = self.parent[node]
@@ -149,39 +149,41 @@ class Links:
     def link(self, cells: Iterable[Cell]) -> None:
         """Note that some values may have to be equal."""
         every = list(dict.fromkeys(cells))
-        nodes = [cell for cell in every if not isinstance(cell, Telling)]
+        nodes = [cell for cell in every if not isinstance(cell, ShownValue)]
         for node in nodes[1:]:
             self.parent[self.first(node)] = self.first(nodes[0])
         if nodes:
-            self.told += [(nodes[0], cell.value) for cell in every if isinstance(cell, Telling)]
+            self.told += [(nodes[0], cell.value) for cell in every if isinstance(cell, ShownValue)]
 
-    def groups(self, nodes: Sequence[Node]) -> list[list[Node]]:
+    def groups(self, nodes: Sequence[HiddenNode]) -> list[list[HiddenNode]]:
         """The nodes that are linked, together."""
-        found: dict[Node, list[Node]] = {}
+        found: dict[HiddenNode, list[HiddenNode]] = {}
         for node in nodes:
             found.setdefault(self.first(node), []).append(node)
         return list(found.values())
 
-    def told_to(self, group: Sequence[Node]) -> list[Normal]:
+    def told_to(self, group: Sequence[HiddenNode]) -> list[NormalValue]:
         """The told values that one of some linked nodes may have to equal."""
         some = self.first(group[0])
         return list(dict.fromkeys(v for node, v in self.told if self.first(node) == some))
 
 
 @dataclass(frozen=True)
-class Telling:
+class ShownValue:
     """A value that a view row tells."""
 
-    value: Normal
+    value: NormalValue
 
 
-Cell = Telling | Node
+Cell = ShownValue | HiddenNode
 """The value of a column where a view row needs a base row: told, or hidden."""
 
 
-def linked(coder: Coder, found: Sequence[Sequence[Options]], rules: Rules) -> Links:
+def link_hidden_values(
+    coder: Coder, found: Sequence[Sequence[SegmentOptions]], rules: RulesByTable
+) -> ValueLinks:
     """Which hidden values may have to be equal."""
-    links = Links()
+    links = ValueLinks()
     for ones, others in meeting_slots(coder, found):
         some = [_cells(coder, found, slot) for slot in (*ones, *others)]
         for c in some[0].keys() & some[-1].keys():
@@ -207,17 +209,17 @@ def _are_compared(kind: str, other: str) -> bool:
     return kind == other or (is_integer(kind) and is_integer(other))
 
 
-def _cells(coder: Coder, found: Sequence[Sequence[Options]], slot: Slot) -> dict[str, Cell]:
+def _cells(coder: Coder, found: Sequence[Sequence[SegmentOptions]], slot: Slot) -> dict[str, Cell]:
     """The columns that a view row needs of a position, with their values."""
     i, p = slot
     o = found[i][p]
-    cells: dict[str, Cell] = {c: Telling(v) for c, v in o.known.items()}
+    cells: dict[str, Cell] = {c: ShownValue(v) for c, v in o.known.items()}
     cells.update((c, (i, h)) for h in o.hidden for c in coder.columns(p, h))
     return cells
 
 
 def meeting_slots(
-    coder: Coder, found: Sequence[Sequence[Options]]
+    coder: Coder, found: Sequence[Sequence[SegmentOptions]]
 ) -> Iterator[tuple[list[Slot], list[Slot]]]:
     """Slots of one table that tell nothing different: one new row may stand at any two of them.
 
@@ -226,7 +228,7 @@ def meeting_slots(
     for table in coder.shape.tables if found else ():
         for p, q in combinations_with_replacement(coder.shape.at(table), 2):
             both = [c for c in found[0][p].known if c in found[0][q].known]
-            near: dict[tuple[Normal, ...], tuple[list[Slot], list[Slot]]] = {}
+            near: dict[tuple[NormalValue, ...], tuple[list[Slot], list[Slot]]] = {}
             for i, options in enumerate(found):
                 for side, place in enumerate((p, q) if p != q else (p,)):
                     told = tuple(options[place].known[c] for c in both)
@@ -236,7 +238,7 @@ def meeting_slots(
                     yield ones, others
 
 
-def _consistent(coder: Coder, p: int, o: Options) -> list[int]:
+def _consistent_rows(coder: Coder, p: int, o: SegmentOptions) -> list[int]:
     """The rows of a position that agree with what is shown, those with few partners first."""
     base, tree = coder.base, coder.base.tree
     table = coder.shape.positions[p].table
@@ -252,12 +254,12 @@ def _consistent(coder: Coder, p: int, o: Options) -> list[int]:
     for c, code in wanted.items():
         numbers = numbers[rows.column(c)[numbers] == code]
     for h in o.hidden:
-        numbers = numbers[_join(coder, p, numbers, h)]
+        numbers = numbers[_joinable_rows(coder, p, numbers, h)]
     found: list[int] = (_few_partners_first(base, p, numbers) if o.hidden else numbers).tolist()
     return found
 
 
-def _join(coder: Coder, p: int, numbers: Codes, h: Hidden) -> Mask:
+def _joinable_rows(coder: Coder, p: int, numbers: Codes, h: HiddenValue) -> Mask:
     """Which rows may join by a hidden value: NULL does not, nor does what another column cannot have."""
     if h[0] == "place":
         return np.ones(len(numbers), dtype=bool)
@@ -269,11 +271,11 @@ def _join(coder: Coder, p: int, numbers: Codes, h: Hidden) -> Mask:
         return codes >= 0
     some, of = np.unique(codes, return_inverse=True)
     domain = coder.base.domains[table, column]
-    fit = [code >= 0 and fits(domain.value(code), types) for code in some.tolist()]
+    fit = [code >= 0 and fits_types(domain.value(code), types) for code in some.tolist()]
     return np.array(fit, dtype=bool)[of]
 
 
-def _few_partners_first(base: Base, p: int, numbers: Codes) -> Codes:
+def _few_partners_first(base: BaseTables, p: int, numbers: Codes) -> Codes:
     """Rows in the order of how many rows of other positions they join with."""
     partners = np.zeros(len(numbers), dtype=np.int64)
     for e in base.tree.around[p]:
@@ -283,9 +285,9 @@ def _few_partners_first(base: Base, p: int, numbers: Codes) -> Codes:
     return found
 
 
-def _agrees(coder: Coder, p: int, o: Options, number: int) -> bool:
+def _agrees_on_unheld(coder: Coder, p: int, o: SegmentOptions, number: int) -> bool:
     """Whether a row agrees with what is shown of it but not held in memory."""
-    shown = beyond(coder.base, p)
+    shown = shown_unheld_columns(coder.base, p)
     stored = coder.stored(coder.shape.positions[p].table, number) if shown else None
     if stored is None:
         return True

@@ -25,32 +25,42 @@ from itertools import islice, product
 from typing import Any
 
 from belvedere.errors import Invalid
-from belvedere.updating.request.view_rows import Coder, Hidden, Options, ViewRow
-from belvedere.updating.side_effects.in_memory import Changes, Effect, Embedding, State
-from belvedere.updating.side_effects.on_spark import Engine
-from belvedere.updating.summary.base_tables import Base
-from belvedere.updating.translate.base_rows import Broken, allowed, completed
-from belvedere.updating.translate.constraints import Source, TableRules
-from belvedere.updating.translate.new_rows import Choice, Literal, Put, keep, merged
-from belvedere.updating.translate.options import Slot, meeting_slots, options_of
-from belvedere.updating.translate.trial import Translation, Trial, Tried
+from belvedere.updating.request.view_rows import Coder, HiddenValue, SegmentOptions, ViewRow
+from belvedere.updating.side_effects.in_memory import BaseChanges, Embedding, TableState, ViewEffect
+from belvedere.updating.side_effects.on_spark import JoinEngine
+from belvedere.updating.summary.base_tables import BaseTables
+from belvedere.updating.translate.base_rows import (
+    BrokenConstraint,
+    check_constraints,
+    complete_rows,
+)
+from belvedere.updating.translate.constraints import RowSource, TableRules
+from belvedere.updating.translate.new_rows import (
+    Literal,
+    NewBaseRow,
+    SolverChoice,
+    keep_unspecified_columns,
+    merge_rows,
+)
+from belvedere.updating.translate.options import Slot, meeting_slots, segment_options
+from belvedere.updating.translate.trial import JudgedAttempt, Translation, Trial
 
 ROUNDS = 300
 MOST_EMBEDDINGS = 5_000
 MOST_WEIGHED = 100
 """Rows that may go, or show a view row, up to which it matters what they leave behind."""
-MOST_SAME = 500
+MOST_PAIRS = 500
 """Pairs of segments that may be one new row."""
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search came to: a translation, or why there is none."""
 
     translation: Translation | None
     exhausted: bool
     """Whether every choice was tried or excluded."""
-    least: Tried | None = None
+    least: JudgedAttempt | None = None
     """Of the choices that did more than was asked, the one that did least besides."""
     broken: str = ""
     """The constraint that the last choice broke."""
@@ -59,18 +69,18 @@ class Found:
 
 
 @dataclass
-class Request:
+class TranslationRequest:
     """View rows to delete and to insert, and who knows about the tables."""
 
-    base: Base
+    base: BaseTables
     rules: Mapping[str, TableRules]
-    source: Source
+    source: RowSource
     delete: Sequence[ViewRow] = ()
     insert: Sequence[ViewRow] = ()
     instead: Mapping[int, int] = field(default_factory=dict)
     """For rows to insert that replace one: which of those to delete."""
     steps: int = 2_000_000
-    engine: Engine | None = None
+    engine: JoinEngine | None = None
     """Who joins what is too much for memory."""
     coder: Coder = field(init=False)
 
@@ -78,12 +88,14 @@ class Request:
         self.coder = Coder(self.base, self.source)
 
 
-def search(request: Request) -> Found:
+def search_translation(request: TranslationRequest) -> SearchResult:
     """A translation of a request that touches the fewest base rows, if there is one."""
-    return _Search(request).run()
+    return _TranslationSearch(request).run()
 
 
-def left_alone(base: Base, key: Sequence[str] | None, p: int, number: int) -> int:
+def count_left_without_partner(
+    base: BaseTables, key: Sequence[str] | None, p: int, number: int
+) -> int:
     """How many rows a row leaves behind with no partner; those count twice that refer to its key."""
     found = 0
     for e in base.tree.around[p]:
@@ -94,8 +106,8 @@ def left_alone(base: Base, key: Sequence[str] | None, p: int, number: int) -> in
     return found
 
 
-class _Search:
-    def __init__(self, request: Request) -> None:
+class _TranslationSearch:
+    def __init__(self, request: TranslationRequest) -> None:
         from ortools.sat.python import cp_model
 
         self.request, self.base, self.coder = request, request.base, request.coder
@@ -108,12 +120,12 @@ class _Search:
         self.ties: list[tuple[int, Any]] = []
         self.left_out: dict[str, None] = {}
         self.embeddings: list[list[Embedding]] = []
-        self.inserts: list[list[Options]] = []
+        self.inserts: list[list[SegmentOptions]] = []
         self.same: list[Literal] = []
         self.deleted = [self.coder.signature(r) for r in request.delete]
         self.inserted = [self.coder.signature(r) for r in request.insert]
         self.trial = Trial(self.base, request.engine, request.steps, self.deleted, self.inserted)
-        self.least: Tried | None = None
+        self.least: JudgedAttempt | None = None
         self.broken = ""
         self._deletions()
         self._insertions()
@@ -144,7 +156,9 @@ class _Search:
             count = int(self.base.tables[table].counts[number])
             self.cost.append(count * self._literal(literal))
             if len(self.literals) <= MOST_WEIGHED:
-                weight = left_alone(self.base, self.request.rules[table].key, p, number)
+                weight = count_left_without_partner(
+                    self.base, self.request.rules[table].key, p, number
+                )
                 self.ties.append((weight, self._literal(literal)))
         return self._literal(literal)
 
@@ -152,7 +166,7 @@ class _Search:
         rows = self.request.insert
         hidden = dict.fromkeys(h for p in self._places for h in self.coder.hidden(p))
         kept = {(i, h): self._kept(i, h) for i in range(len(rows)) for h in hidden}
-        self.inserts, left_out = options_of(
+        self.inserts, left_out = segment_options(
             self.coder, rows, self.request.rules, self.request.source, kept
         )
         self.left_out.update(dict.fromkeys(left_out))
@@ -182,10 +196,10 @@ class _Search:
             key = self.request.rules[shape.positions[ones[0][1]].table].key
             if mine <= theirs or theirs <= mine or (key is not None and {*key} <= mine & theirs):
                 continue
-            pairs += islice(product(ones, others), MOST_SAME + 1)
-        if len(pairs) > MOST_SAME:
+            pairs += islice(product(ones, others), MOST_PAIRS + 1)
+        if len(pairs) > MOST_PAIRS:
             self.left_out["not all segments that may be one row were tried as one"] = None
-        for one, other in pairs[:MOST_SAME]:
+        for one, other in pairs[:MOST_PAIRS]:
             self._pair(*sorted((one, other)))
         self._stars()
 
@@ -200,7 +214,7 @@ class _Search:
         for c in self._hidden_columns(one).keys() | self._hidden_columns(other).keys():
             self._equal(same, c, one, other)
 
-    def _hidden_columns(self, slot: Slot) -> dict[str, Hidden]:
+    def _hidden_columns(self, slot: Slot) -> dict[str, HiddenValue]:
         i, p = slot
         hidden = self.inserts[i][p].hidden
         return {c: h for h in hidden for c in self.coder.columns(p, h)}
@@ -236,7 +250,7 @@ class _Search:
             for earlier in into.get(literal[1:3], ()):
                 self.model.add_bool_or([self._literal(literal).Not(), earlier.Not()])
 
-    def _kept(self, i: int, h: Hidden) -> list[Any]:
+    def _kept(self, i: int, h: HiddenValue) -> list[Any]:
         """A hidden value in the view row that a row to insert replaces."""
         old = self.request.instead.get(i)
         some = [] if old is None else self.embeddings[old][:MOST_WEIGHED]
@@ -245,7 +259,7 @@ class _Search:
             dict.fromkeys(v for e in some for p in places for v in self.coder.hidden_in(p, e[p], h))
         )
 
-    def _segment(self, i: int, p: int, o: Options) -> None:
+    def _segment(self, i: int, p: int, o: SegmentOptions) -> None:
         """A segment is an existing row, which fixes what is hidden, or a new one."""
         make = self._literal(("make", i, p))
         self.cost.append(make)
@@ -262,7 +276,7 @@ class _Search:
                     self.model.add_implication(use, self._literal(("value", i, h, value)))
         self.model.add_exactly_one([make, *uses])
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         from ortools.sat.python import cp_model
 
         for _ in range(ROUNDS):
@@ -274,20 +288,20 @@ class _Search:
             chosen = frozenset(k for k, v in self.literals.items() if self.solver.value(v))
             translation = self._tried(chosen)
             if translation is not None:
-                return Found(translation, True)
+                return SearchResult(translation, True)
         self.left_out["not all ways were tried"] = None
         return self._none()
 
-    def _none(self) -> Found:
+    def _none(self) -> SearchResult:
         """That no translation was found, and whether there is none."""
         left_out = next(iter(self.left_out), "")
-        return Found(None, not self.left_out, self.least, self.broken, left_out)
+        return SearchResult(None, not self.left_out, self.least, self.broken, left_out)
 
     def _tried(self, chosen: frozenset[Literal]) -> Translation | None:
         """A choice tried out: a translation, or one clause more."""
         try:
             attempt, choice = self._attempt(chosen)
-        except Broken as broken:
+        except BrokenConstraint as broken:
             self.broken = str(broken)
             if not broken.certain:
                 self.left_out[self.broken] = None
@@ -303,32 +317,32 @@ class _Search:
         self._learn(choice, attempt.changes, found)
         return None
 
-    def _attempt(self, chosen: frozenset[Literal]) -> tuple[Translation, Choice]:
+    def _attempt(self, chosen: frozenset[Literal]) -> tuple[Translation, SolverChoice]:
         """The base changes of a choice, and what each new row comes from."""
         taken: dict[str, set[int]] = {}
         for kind, *rest in chosen:
             if kind == "gone":
                 taken.setdefault(rest[0], set()).add(rest[1])
         gone = {t: frozenset(n) for t, n in taken.items()}
-        puts = merged(self._joined(chosen), self.request.rules)
-        choice = Choice(chosen, gone, puts, self.inserts, self.coder)
-        keep(self.request, choice, self.same)
-        full = completed(self.request, choice)
+        puts = merge_rows(self._joined(chosen), self.request.rules)
+        choice = SolverChoice(chosen, gone, puts, self.inserts, self.coder)
+        keep_unspecified_columns(self.request, choice, self.same)
+        full = complete_rows(self.request, choice)
         new = {t: tuple(self.coder.coded(t, row) for row in rows) for t, rows in full.items()}
-        changes = Changes(gone, new)
+        changes = BaseChanges(gone, new)
         for put in (put for some in puts.values() for put in some):
             self._note_made_up(put)
-        allowed(self.request, changes, choice, full)
+        check_constraints(self.request, changes, choice, full)
         return Translation(changes, full), choice
 
-    def _note_made_up(self, put: Put) -> None:
+    def _note_made_up(self, put: NewBaseRow) -> None:
         """Note a used column that nobody tells, and that has one of several values all the same."""
         constrained = self.request.rules[put.table].constrained
         for c in self.coder.shape.used[put.table].keys() - put.given_columns:
             if c in put.kept or c in constrained:
                 self._leave_out(put.table, c)
 
-    def _note_unseen(self, put: Put, p: int) -> None:
+    def _note_unseen(self, put: NewBaseRow, p: int) -> None:
         """Note a column of a row that a position shows, or selects by, where no view row tells it.
 
         The row is not meant for that position. With another value in such a column it would show
@@ -344,7 +358,7 @@ class _Search:
     def _leave_out(self, table: str, column: str) -> None:
         self.left_out[f"not every value of column {column!r} of {table!r} was tried"] = None
 
-    def _joined(self, chosen: frozenset[Literal]) -> Iterator[Put]:
+    def _joined(self, chosen: frozenset[Literal]) -> Iterator[NewBaseRow]:
         """The rows to make, those once that are chosen to be one."""
         into = {c[3:]: c for c in chosen if c[0] == "same"}
         puts = dict(self._rows_to_make(chosen))
@@ -353,9 +367,9 @@ class _Search:
             puts[literal[1:3]].why.append(literal)
         yield from puts.values()
 
-    def _rows_to_make(self, chosen: frozenset[Literal]) -> Iterator[tuple[Slot, Put]]:
+    def _rows_to_make(self, chosen: frozenset[Literal]) -> Iterator[tuple[Slot, NewBaseRow]]:
         """A row for each segment that is to be made."""
-        told: dict[int, dict[Hidden, Any]] = {}
+        told: dict[int, dict[HiddenValue, Any]] = {}
         for kind, i, *rest in chosen:
             if kind == "value":
                 told.setdefault(i, {})[rest[0]] = rest[1]
@@ -370,17 +384,17 @@ class _Search:
                 ]
                 table = self.base.shape.positions[p].table
                 known = self.coder.put_in(p, o, values)
-                yield (i, p), Put(table, known, [*why], {p: why}, self._replaced(i, p))
+                yield (i, p), NewBaseRow(table, known, [*why], {p: why}, self._replaced(i, p))
 
     def _replaced(self, i: int, p: int) -> list[int]:
         """The rows at a position of the view row that a row to insert replaces."""
         old = self.request.instead.get(i)
         return [] if old is None else list(dict.fromkeys(e[p] for e in self.embeddings[old]))
 
-    def _learn(self, choice: Choice, changes: Changes, found: Effect) -> None:
+    def _learn(self, choice: SolverChoice, changes: BaseChanges, found: ViewEffect) -> None:
         """Clauses that exclude what a choice did wrong."""
         learned, chosen = False, choice.chosen
-        inserted, after = set(self.inserted), State(self.base, changes, [self.request.steps])
+        inserted, after = set(self.inserted), TableState(self.base, changes, [self.request.steps])
         for signature, embedding in found.added.items():
             if signature not in inserted:
                 self._never_together(embedding, choice)
@@ -403,7 +417,7 @@ class _Search:
         if not learned:
             self._forbid(chosen, list(chosen), self.same)
 
-    def _never_together(self, embedding: Embedding, choice: Choice) -> None:
+    def _never_together(self, embedding: Embedding, choice: SolverChoice) -> None:
         """The rows of an embedding do not all stay or come: one is not made, or one goes."""
         because: list[Literal] = []
         unless: list[Literal] = []

@@ -10,19 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from belvedere.updating.side_effects.in_memory import (
-    Changes,
-    Effect,
+    BaseChanges,
     Signature,
-    State,
-    TooMuch,
-    effect,
+    TableState,
+    TooManyJoins,
+    ViewEffect,
+    view_effect,
 )
-from belvedere.updating.side_effects.on_spark import Engine, Made, effect_by
-from belvedere.updating.summary.base_tables import Base
+from belvedere.updating.side_effects.on_spark import CompleteChanges, JoinEngine, view_effect_by
+from belvedere.updating.summary.base_tables import BaseTables
 from belvedere.updating.translate.constraints import BaseRow
 
-SHOWN = 5
-COUNTED = 200_000
+MOST_SHOWN = 5
+MOST_STEPS_COUNTING = 200_000
 """Steps for counting side effects."""
 
 
@@ -30,7 +30,7 @@ COUNTED = 200_000
 class Translation:
     """Base changes with exactly the asked effect."""
 
-    changes: Changes
+    changes: BaseChanges
     new: Mapping[str, list[BaseRow]]
     """The rows to put in, with all their columns."""
 
@@ -42,11 +42,11 @@ class Translation:
 
 
 @dataclass(frozen=True)
-class Tried:
+class JudgedAttempt:
     """Base changes and what they do."""
 
     attempt: Translation
-    effect: Effect
+    effect: ViewEffect
     """Side effects are the first few."""
     does: bool
     """Whether they do what was asked."""
@@ -67,15 +67,15 @@ class Tried:
 class Trial:
     """View rows that are to go and to come, on tables as they are."""
 
-    base: Base
-    engine: Engine | None
+    base: BaseTables
+    engine: JoinEngine | None
     """Who joins what is too much for memory."""
     steps: int
     deleted: Sequence[Signature]
     inserted: Sequence[Signature]
 
     def __post_init__(self) -> None:
-        self.old = State(self.base, Changes(), [self.steps])
+        self.old = TableState(self.base, BaseChanges(), [self.steps])
         self.counting = True
 
     def wanted(self) -> set[Signature]:
@@ -86,41 +86,45 @@ class Trial:
         """The view rows that must go."""
         return set(self.deleted) - set(self.inserted)
 
-    def extra(self, found: Effect) -> set[Signature]:
+    def extra(self, found: ViewEffect) -> set[Signature]:
         """The view rows that change besides."""
         added = found.added.keys() - set(self.inserted)
         return added | (found.removed.keys() - self.unwanted())
 
-    def does_exactly(self, found: Effect) -> bool:
+    def does_exactly(self, found: ViewEffect) -> bool:
         """Whether an effect is what was asked, no more and no less."""
         if self.extra(found):
             return False
         return found.added.keys() >= self.wanted() and found.removed.keys() >= self.unwanted()
 
-    def effect(self, attempt: Translation) -> Effect:
+    def effect(self, attempt: Translation) -> ViewEffect:
         """What base changes do: in memory, or where that is too much by an engine that has the tables."""
         base, changes = self.base, attempt.changes
         asked = [*self.deleted, *self.inserted]
         try:
-            found = effect(base, changes, asked=asked, most=SHOWN, steps=self.steps)
+            found = view_effect(base, changes, asked=asked, most=MOST_SHOWN, steps=self.steps)
             if self._is_open(changes) and not self.extra(found):
-                raise TooMuch(
+                raise TooManyJoins(
                     "this update joins too many rows to be found in the tables", reason="TOO_MUCH"
                 )
             return found
-        except TooMuch:
+        except TooManyJoins:
             if self.engine is None:
                 raise
-        found = effect_by(self.engine, base, Made(changes, attempt.new), asked, SHOWN)
+        found = view_effect_by(
+            self.engine, base, CompleteChanges(changes, attempt.new), asked, MOST_SHOWN
+        )
         # Rows that the engine found may have been taken in.
-        self.old = State(base, Changes(), [self.steps])
+        self.old = TableState(base, BaseChanges(), [self.steps])
         return found
 
-    def _is_open(self, changes: Changes) -> bool:
+    def _is_open(self, changes: BaseChanges) -> bool:
         """Whether rows that the changes join with are not all in memory."""
         return bool(self.base.open & {*changes.gone, *changes.new})
 
-    def judged(self, attempt: Translation, found: Effect, least: Tried | None) -> Tried:
+    def judged(
+        self, attempt: Translation, found: ViewEffect, least: JudgedAttempt | None
+    ) -> JudgedAttempt:
         """How much base changes do besides what was asked, as far as that matters beside others."""
         does = self._does(attempt.changes)
         extra, at_least = len(self.extra(found)), self._is_open(attempt.changes)
@@ -130,27 +134,33 @@ class Trial:
         elif not found.complete:
             at_least = True
         asked = len(self.wanted()) + len(self.unwanted())
-        return Tried(attempt, found, does, extra, at_least, asked)
+        return JudgedAttempt(attempt, found, does, extra, at_least, asked)
 
-    def _does(self, changes: Changes) -> bool:
-        after = State(self.base, changes, [self.steps])
+    def _does(self, changes: BaseChanges) -> bool:
+        after = TableState(self.base, changes, [self.steps])
         try:
             comes = all(after.shows(s) is not None for s in self.inserted)
             return comes and all(after.shows(s) is None for s in self.unwanted())
-        except TooMuch:
+        except TooManyJoins:
             return False
 
-    def _counted(self, changes: Changes, first: int, least: Tried | None) -> tuple[int, bool]:
+    def _counted(
+        self, changes: BaseChanges, first: int, least: JudgedAttempt | None
+    ) -> tuple[int, bool]:
         """How many side effects there are, and whether these are all."""
         if not self.counting:
             return first, False
         most = least.extra if least is not None and least.does and not least.at_least else None
         asked = [*self.deleted, *self.inserted]
         try:
-            found = effect(
-                self.base, changes, asked=asked, most=most, steps=min(self.steps, COUNTED)
+            found = view_effect(
+                self.base,
+                changes,
+                asked=asked,
+                most=most,
+                steps=min(self.steps, MOST_STEPS_COUNTING),
             )
-        except TooMuch:
+        except TooManyJoins:
             self.counting = False
             return first, False
         return len(self.extra(found)), found.complete

@@ -31,19 +31,19 @@ from sqlglot import exp
 from belvedere.algebra.scalars import col, condition
 from belvedere.joins.equijoin_tree import EquijoinTree, Keys
 from belvedere.updating.summary.classes import cardinality_codes, class_bits
-from belvedere.updating.summary.database_graph import MOST
+from belvedere.updating.summary.database_graph import MOST_JOINS
 from belvedere.updating.summary.domains import Codes
 
-Run = Callable[[str, exp.Query], str]
+CreateTable = Callable[[str, exp.Query], str]
 """Makes a table of a query under a name that says what it is; how SQL calls the table."""
-Read = Callable[[str], pa.Table]
+ReadTable = Callable[[str], pa.Table]
 """The rows of such a table."""
-Choose = Callable[["Passes"], Mapping[int, str]]
+ChooseCandidates = Callable[["SummaryQueries"], Mapping[int, str]]
 """Makes the tables of candidates of some positions, once rows are known to be whole or to dangle."""
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltSummary:
     """Supernodes with their sizes, links with their weights, rows of each position by kind."""
 
     names: tuple[Codes, ...]
@@ -61,7 +61,7 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Steps:
+class SummaryTables:
     """How the tables of a summary are called."""
 
     sizes: tuple[str, ...]
@@ -77,12 +77,12 @@ def at_key(kind: str, p: int, e: int) -> str:
     return f"{kind}_{p}_{e}"
 
 
-def keys_of(tree: EquijoinTree, e: int) -> list[str]:
+def key_columns(tree: EquijoinTree, e: int) -> list[str]:
     """The columns of a table by key that hold the key."""
     return [f"k{i}" for i in range(len(tree.edges[e].classes))]
 
 
-def columns_of(held: Sequence[Any]) -> list[str]:
+def held_column_names(held: Sequence[Any]) -> list[str]:
     """What the held columns of a table are called: none has the name of what is found out about its rows."""
     return [f"v{i}" for i in range(len(held))]
 
@@ -104,11 +104,11 @@ def whole_numbers(column: pa.ChunkedArray) -> Codes:
     return found
 
 
-def summary_of(tree: EquijoinTree, made: Steps, read: Read) -> Built:
+def read_summary(tree: EquijoinTree, made: SummaryTables, read: ReadTable) -> BuiltSummary:
     """The summary that was made."""
     names, sizes, links = [], [], []
     for found in map(read, made.sizes):
-        codes = class_codes_of(found, CLASS)
+        codes = class_codes_of(found, CLASS_COLUMNS)
         order = np.argsort(codes)
         names.append(codes[order])
         sizes.append(whole_numbers(found["n"])[order])
@@ -119,15 +119,15 @@ def summary_of(tree: EquijoinTree, made: Steps, read: Read) -> Built:
         links.append((below[order], above[order], whole_numbers(found["w"])[order]))
     counts = pa.concat_tables(map(read, made.rows)) if made.rows else None
     rows = [] if counts is None else [(c["n"], c["w"]) for c in counts.to_pylist()]
-    return Built(tuple(names), tuple(sizes), tuple(links), rows)
+    return BuiltSummary(tuple(names), tuple(sizes), tuple(links), rows)
 
 
-CLASS = ("jcard", "bits", "own")
+CLASS_COLUMNS = ("jcard", "bits", "own")
 """The columns that tell a class."""
 _ABOVE, _BELOW = ("j", "f", "o"), ("k", "g", "q")
 
 
-class Passes:
+class SummaryQueries:
     """The queries of a view's summary, each run once."""
 
     def __init__(
@@ -136,14 +136,14 @@ class Passes:
         held: Mapping[str, tuple[str, ...]],
         keys: Keys,
         table: Callable[[str], exp.Table],
-        run: Run,
+        run: CreateTable,
     ) -> None:
         self.tree, self.held, self.run = tree, held, run
         self.made: dict[str, str] = {}
         self.candidates: Mapping[int, str] = {}
         self.rows = [self._rows(p, keys, table) for p in range(len(tree.block.positions))]
 
-    def run_all(self, choose: Choose | None = None) -> Steps:
+    def run_all(self, choose: ChooseCandidates | None = None) -> SummaryTables:
         """Run everything that the summary is made of; without candidates unless they are chosen."""
         self._run_graph()
         self.candidates = {} if choose is None else choose(self)
@@ -162,17 +162,17 @@ class Passes:
                 at_key("d", p, e), self._counted(p, e, query.where(self._dangles(p, others)))
             )
 
-    def _run_classes(self) -> Steps:
+    def _run_classes(self) -> SummaryTables:
         tree = self.tree
         for p in reversed(tree.down):
             for e in tree.around[p]:
                 self._keep(at_key("b", p, e), self._grouped(p, e))
-        return Steps(
+        return SummaryTables(
             tuple(self._keep(f"z_{p}", self._sizes(p)) for p in range(len(self.rows))),
             tuple(self._keep(f"l_{e}", self._links(e)) for e in range(len(tree.edges))),
         )
 
-    def run_all_counted(self) -> Steps:
+    def run_all_counted(self) -> SummaryTables:
         """The same without candidates, and count rows."""
         made = self.run_all()
         counts = (self._keep(f"n_{p}", self._counts(p)) for p in range(len(self.rows)))
@@ -189,7 +189,7 @@ class Passes:
     def _rows(self, p: int, keys: Keys, table: Callable[[str], exp.Table]) -> exp.Expr:
         """The held columns of a position's rows that meet its selection, each row once."""
         at, held = self.tree.block.positions[p], self.held_at(p)
-        named = zip(held, columns_of(held), strict=True)
+        named = zip(held, held_column_names(held), strict=True)
         query = exp.select(*(exp.alias_(col(c).expr, v) for c, v in named))
         query = query.from_(table(at.table))
         if at.selection.conjuncts:
@@ -221,12 +221,12 @@ class Passes:
 
     def on(self, p: int, e: int, other: str, rows: str = "r") -> str:
         """That rows of a position have the key on an edge that something else has."""
-        mine = zip(self.keys(p, e, rows), keys_of(self.tree, e), strict=True)
+        mine = zip(self.keys(p, e, rows), key_columns(self.tree, e), strict=True)
         return " AND ".join(f"{own} = {other}.{key}" for own, key in mine)
 
     def shown_keys(self, p: int, e: int) -> list[str]:
         """The key on an edge of a position's rows, for a table by key."""
-        pairs = zip(self.keys(p, e), keys_of(self.tree, e), strict=True)
+        pairs = zip(self.keys(p, e), key_columns(self.tree, e), strict=True)
         return [f"{own} AS {key}" for own, key in pairs]
 
     def _counted(self, p: int, e: int, query: exp.Select) -> exp.Select:
@@ -281,36 +281,36 @@ class Passes:
         if p not in self.candidates:
             return query, none
         known = exp.alias_(exp.to_table(self.candidates[p], dialect="spark"), "k", table=True)
-        same = (f"r.{v} = k.{v}" for v in columns_of(self.held_at(p)))
+        same = (f"r.{v} = k.{v}" for v in held_column_names(self.held_at(p)))
         return query.join(
             known, on=" AND ".join(same), join_type="left"
         ), f"coalesce(k.own, {none})"
 
     def _sums(self, e: int) -> exp.Subquery:
         """The join cardinalities of the extended rows below an edge, summed by key."""
-        below, keys = self.named(at_key("b", self.tree.child(e), e), "b"), keys_of(self.tree, e)
+        below, keys = self.named(at_key("b", self.tree.child(e), e), "b"), key_columns(self.tree, e)
         total = "sum(CAST(n AS DECIMAL(20, 0)) * jcard) AS s"
         query = exp.select(*keys, total, dialect="spark").from_(below)
         return query.group_by(*keys).subquery(f"s{e}")
 
     def _grouped(self, p: int, e: int | None) -> exp.Select:
         """Extended rows of a position by their key on an edge and by their class."""
-        keys = [] if e is None else keys_of(self.tree, e)
+        keys = [] if e is None else key_columns(self.tree, e)
         rows = self._named(p, [] if e is None else self.shown_keys(p, e))
-        by = [*keys, *CLASS]
+        by = [*keys, *CLASS_COLUMNS]
         return exp.select(*by, "count(*) AS n").from_(rows).group_by(*by)
 
     def _sizes(self, p: int) -> exp.Select:
         if not self.tree.around[p]:
             return self._grouped(p, None)
         first = self.named(at_key("b", p, self.tree.around[p][0]), "b")
-        return exp.select(*CLASS, "sum(n) AS n").from_(first).group_by(*CLASS)
+        return exp.select(*CLASS_COLUMNS, "sum(n) AS n").from_(first).group_by(*CLASS_COLUMNS)
 
     def _links(self, e: int) -> exp.Select:
         above = self.named(at_key("b", self.tree.parent(e), e), "a")
         below = self.named(at_key("b", self.tree.child(e), e), "b")
-        on = " AND ".join(f"a.{k} = b.{k}" for k in keys_of(self.tree, e))
-        by = [f"{end}.{c}" for end in "ab" for c in CLASS]
+        on = " AND ".join(f"a.{k} = b.{k}" for k in key_columns(self.tree, e))
+        by = [f"{end}.{c}" for end in "ab" for c in CLASS_COLUMNS]
         named = [f"{c} AS {n}" for c, n in zip(by, (*_ABOVE, *_BELOW), strict=True)]
         joined = exp.select(*named, "sum(a.n * b.n) AS w").from_(above).join(below, on=on)
         return joined.group_by(*by)
@@ -321,5 +321,5 @@ _CARDINALITY = "DECIMAL(12, 0)"
 
 def _at_most(value: str) -> str:
     """A number that stops at the greatest join cardinality."""
-    most = f"CAST({MOST:.0f} AS {_CARDINALITY})"
+    most = f"CAST({MOST_JOINS:.0f} AS {_CARDINALITY})"
     return f"CASE WHEN {value} > {most} THEN {most} ELSE CAST({value} AS {_CARDINALITY}) END"

@@ -21,41 +21,41 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.updating.summary.candidates import cost_of_none
+from belvedere.updating.summary.candidates import missing_cost
 from belvedere.updating.summary.in_tables.build import (
-    Choose,
-    Passes,
-    Run,
+    ChooseCandidates,
+    CreateTable,
+    SummaryQueries,
     at_key,
-    columns_of,
-    keys_of,
+    held_column_names,
+    key_columns,
 )
 
-MOST_OWN = 1_000_000
+MOST_CANDIDATES = 1_000_000
 """Candidates of a share of the rows: more are not taken."""
 
 
 @dataclass(frozen=True)
-class Makers:
+class TableMakers:
     """Who makes the tables that choosing needs, those that are kept, and runs queries over them."""
 
-    once: Run
-    kept: Run
+    once: CreateTable
+    kept: CreateTable
     read: Callable[[exp.Query], pa.Table]
 
 
-def share_of(share: float, makers: Makers) -> Choose:
+def choose_share(share: float, makers: TableMakers) -> ChooseCandidates:
     """Chooses a share of the extended rows of all positions: the ones of best rank."""
-    return lambda passes: _Choosing(passes, makers).best(share)
+    return lambda passes: _CandidateQueries(passes, makers).best(share)
 
 
-def counted(count: int, makers: Makers) -> Choose:
+def choose_count(count: int, makers: TableMakers) -> ChooseCandidates:
     """Chooses the rows of so many partial embeddings, best first, each begun from a row not taken yet."""
-    return lambda passes: _Choosing(passes, makers).embedded(count)
+    return lambda passes: _CandidateQueries(passes, makers).embedded(count)
 
 
-class _Choosing:
-    def __init__(self, passes: Passes, makers: Makers) -> None:
+class _CandidateQueries:
+    def __init__(self, passes: SummaryQueries, makers: TableMakers) -> None:
         self.passes, self.tree, self.makers = passes, passes.tree, makers
         self.positions = range(len(passes.tree.block.positions))
 
@@ -66,7 +66,7 @@ class _Choosing:
         groups = [
             (row["cost"], p, row["n"], row["m"]) for p in self.positions for row in self._costs(p)
         ]
-        left = min(round(share * sum(n for _, _, n, _ in groups)), MOST_OWN)
+        left = min(round(share * sum(n for _, _, n, _ in groups)), MOST_CANDIDATES)
         taken = dict.fromkeys(self.positions, 0)
         for _, p, _, some in sorted(groups):
             taken[p] += min(some, left)
@@ -113,7 +113,7 @@ class _Choosing:
 
         Every row says yes or dangles: so all keys are among those of `c` and `d`.
         """
-        edge, keys = self.tree.edges[e], keys_of(self.tree, e)
+        edge, keys = self.tree.edges[e], key_columns(self.tree, e)
         there = " AND ".join(f"{k} IS NOT NULL" for k in keys)
         ends = [(kind, p) for kind in "cd" for p in edge.ends]
         parts = [
@@ -123,7 +123,7 @@ class _Choosing:
         count = exp.select("count(*) AS n").from_(exp.union(*parts, distinct=True).subquery("u"))
         width = self._number(count)
         return {
-            p: f"CAST('{cost_of_none(len(self.tree.side(e, p)), width)!r}' AS DOUBLE)"
+            p: f"CAST('{missing_cost(len(self.tree.side(e, p)), width)!r}' AS DOUBLE)"
             for p in edge.ends
         }
 
@@ -195,20 +195,20 @@ class _Choosing:
         place = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) AS place"
         shown = (*self._shown(p), *self.passes.shown_keys(p, e), place)
         ranked = self._from(f"f_{p}").select(*shown, dialect="spark").subquery("r")
-        return exp.select(*columns, *keys_of(self.tree, e)).from_(ranked).where("place = 1")
+        return exp.select(*columns, *key_columns(self.tree, e)).from_(ranked).where("place = 1")
 
     def _embeddings(self, p: int, count: int) -> exp.Select:
         """Partial embeddings from the dangling rows of a position that cost least, numbered."""
         first = self._first(p, count, "NOT r.whole").subquery("r")
         query, shown = (
             exp.Select().from_(first),
-            [f"r.{v} AS {_at(p, v)}" for v in self._columns(p)],
+            [f"r.{v} AS {_embedding_column(p, v)}" for v in self._columns(p)],
         )
         for at, e, here in self._outwards(p):
             q = self.tree.edges[e].across(at)
             best = self.passes.named(at_key("g", q, e), f"g{q}")
             query = query.join(best, on=self.passes.on(at, e, f"g{q}", here), join_type="left")
-            shown += [f"g{q}.{v} AS {_at(q, v)}" for v in self._columns(q)]
+            shown += [f"g{q}.{v} AS {_embedding_column(q, v)}" for v in self._columns(q)]
         order = ", ".join(["r.cost", *(f"r.{v}" for v in self._columns(p))])
         number = f"row_number() OVER (ORDER BY {order}) AS number"
         return query.select("r.cost AS cost", number, *shown, dialect="spark")
@@ -229,7 +229,10 @@ class _Choosing:
         every = []
         for p in self.positions:
             for row in self.makers.read(self._from(f"e_{p}").select("*")).to_pylist():
-                at = [tuple(row[_at(q, v)] for v in self._columns(q)) for q in self.positions]
+                at = [
+                    tuple(row[_embedding_column(q, v)] for v in self._columns(q))
+                    for q in self.positions
+                ]
                 every.append((row["cost"], p, row["number"], at))
         chosen: dict[int, list[int]] = {}
         taken: set[tuple[int, Any]] = set()
@@ -242,12 +245,12 @@ class _Choosing:
 
     def _rows_of(self, p: int, q: int, numbers: Sequence[int]) -> exp.Select:
         """The rows of one position in some embeddings from another."""
-        shown = [f"r.{_at(q, v)} AS {v}" for v in self._columns(q)]
+        shown = [f"r.{_embedding_column(q, v)} AS {v}" for v in self._columns(q)]
         listed = ", ".join(map(str, numbers))
         return self._from(f"e_{p}").select(*shown).where(f"r.number IN ({listed})")
 
     def _columns(self, p: int) -> list[str]:
-        return columns_of(self.passes.held_at(p))
+        return held_column_names(self.passes.held_at(p))
 
     def _shown(self, p: int) -> list[str]:
         return [f"r.{v} AS {v}" for v in self._columns(p)]
@@ -275,6 +278,6 @@ def _least_of(costs: Sequence[str]) -> str:
     return f"least({', '.join(costs)})" if len(costs) > 1 else [*costs, "CAST(NULL AS DOUBLE)"][0]
 
 
-def _at(p: int, column: str) -> str:
+def _embedding_column(p: int, column: str) -> str:
     """What a column of a position's rows is called in an embedding."""
     return f"p{p}_{column}"

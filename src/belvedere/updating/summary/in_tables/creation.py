@@ -15,30 +15,30 @@ from belvedere.lake.offline import ReadableLake
 from belvedere.updating.state import KIND
 from belvedere.updating.summary.in_tables import parts
 
-MAKING = "updating-making"
+UNFINISHED = "updating-making"
 
 
 @contextmanager
-def noted(lake: ReadableLake, name: str, tables: Sequence[str]) -> Iterator[None]:
+def recorded_creation(lake: ReadableLake, name: str, tables: Sequence[str]) -> Iterator[None]:
     """Note that a view's summary is being made, with some tables that are not known as its own."""
     saves = the_saves(lake)
-    saves.save(MAKING, name, {"pieces": list(tables)}, {}, {})
+    saves.save(UNFINISHED, name, {"pieces": list(tables)}, {}, {})
     try:
         yield
     finally:
-        saves.drop(MAKING, name)
+        saves.drop(UNFINISHED, name)
 
 
-def take_away(lake: ReadableLake) -> None:
+def drop_unfinished(lake: ReadableLake) -> None:
     """Drop what killed creations left; without any, this is a look at one directory."""
     saves = lake.saves
-    for name in () if saves is None else saves.names(MAKING):
+    for name in () if saves is None else saves.names(UNFINISHED):
         assert saves is not None
         # What is being made by another process, or cannot be dropped now, is left.
         with suppress(BelvedereError, OSError), saves.locked(KIND, name, timeout=0):
-            if not saves.has(MAKING, name):
+            if not saves.has(UNFINISHED, name):
                 continue
             if not saves.has(KIND, name):
-                left = saves.head(MAKING, name).definition["pieces"]
-                parts.drop(lake, name, left)  # type: ignore[arg-type]
-            saves.drop(MAKING, name)
+                left = saves.head(UNFINISHED, name).definition["pieces"]
+                parts.drop_parts(lake, name, left)  # type: ignore[arg-type]
+            saves.drop(UNFINISHED, name)

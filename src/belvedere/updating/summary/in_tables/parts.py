@@ -21,8 +21,8 @@ from belvedere.lake.tables import catalog as lake_catalog
 from belvedere.sql.names import parts
 from belvedere.sql.statements.cursor import dotted
 from belvedere.sql.statements.views import CreateView
-from belvedere.updating.summary.in_tables.build import Choose, Passes
-from belvedere.updating.summary.in_tables.candidate_queries import Makers
+from belvedere.updating.summary.in_tables.build import ChooseCandidates, SummaryQueries
+from belvedere.updating.summary.in_tables.candidate_queries import TableMakers
 from belvedere.views.catalog import all_views, canonical_name, is_view, sound_and_broken
 from belvedere.views.definition import View
 
@@ -34,32 +34,32 @@ SUMMARY_PROPERTY = "belvedere.summary"
 """On a table of candidates: the view that it belongs to."""
 
 
-def create(
+def create_parts(
     door: SparkLake,
     name: str,
     tree: EquijoinTree,
     held: Mapping[str, tuple[str, ...]],
     keys: Keys,
-    choose: Callable[[Makers], Choose],
+    choose: Callable[[TableMakers], ChooseCandidates],
 ) -> list[str]:
     """Make the views of a summary and its candidates, all of them or none; their names."""
     candidates = candidate_tables(name, tree.block)
-    drop(door, name, candidates)  # what a creation that was cut off left
+    drop_parts(door, name, candidates)  # what a creation that was cut off left
     try:
-        making = _Making(door, name)
-        passes = Passes(tree, held, keys, _as_it_is, making.view)
+        making = _PartMaker(door, name)
+        passes = SummaryQueries(tree, held, keys, _table_by_name, making.view)
         passes.run_all(lambda known: making.chosen(choose, known))
     except BaseException:
-        drop(door, name, candidates)
+        drop_parts(door, name, candidates)
         raise
     return making.made
 
 
-def _as_it_is(table: str) -> exp.Table:
+def _table_by_name(table: str) -> exp.Table:
     return exp.to_table(table, dialect="spark")
 
 
-class _Making:
+class _PartMaker:
     """Makes what queries say, each as what it is to be; knows the names of all that stays."""
 
     def __init__(self, door: SparkLake, name: str) -> None:
@@ -76,7 +76,9 @@ class _Making:
         self.made.append(own)
         return own
 
-    def chosen(self, choose: Callable[[Makers], Choose], passes: Passes) -> Mapping[int, str]:
+    def chosen(
+        self, choose: Callable[[TableMakers], ChooseCandidates], passes: SummaryQueries
+    ) -> Mapping[int, str]:
         """The tables of candidates; what was computed to choose them is out of memory then."""
         with self.door.work() as w:
 
@@ -86,7 +88,7 @@ class _Making:
             def rows(query: exp.Query) -> pa.Table:
                 return w.query(query.sql(dialect="spark")).toArrow()
 
-            return choose(Makers(once, lambda *what: self._candidates(w, *what), rows))(passes)
+            return choose(TableMakers(once, lambda *what: self._candidates(w, *what), rows))(passes)
 
     def _candidates(self, work: Workspace, piece: str, query: exp.Query) -> str:
         """A plain table."""
@@ -98,7 +100,7 @@ class _Making:
 
     def _free(self, piece: str) -> str:
         """The name of a part, if nothing else has it."""
-        own = called(self.name, piece)
+        own = part_name(self.name, piece)
         canonical = canonical_name(self.door, own)
         if self.door.exists(canonical) or is_view(self.door, canonical):
             raise Invalid(
@@ -109,36 +111,36 @@ class _Making:
         return own
 
 
-def is_whole(door: SparkLake, name: str, pieces: Collection[str]) -> bool:
+def is_complete(door: SparkLake, name: str, pieces: Collection[str]) -> bool:
     """Whether all parts of a summary are there."""
     there = {view.name for view in _views(door, name)}
-    return {*there, *_candidates(door, name, pieces)} == set(pieces)
+    return {*there, *_candidate_tables(door, name, pieces)} == set(pieces)
 
 
-def belongs(view: str, name: str) -> bool:
+def is_part_of(view: str, name: str) -> bool:
     """Whether a view is, by its name, one of a summary."""
     *space, last = parts(view)
     *own, mine = parts(name)
     return space == own and last.startswith(f"{mine}_summary_")
 
 
-def drop(door: SparkLake, name: str, pieces: Collection[str] = ()) -> None:
+def drop_parts(door: SparkLake, name: str, pieces: Collection[str] = ()) -> None:
     """Take the views of a summary away; among `pieces` also broken ones, and candidates."""
     from belvedere.views.create import drop_view
 
     broken = [view.name for view in sound_and_broken(door)[1] if view.name in pieces]
     for view in [*(v.name for v in reversed(_views(door, name))), *reversed(broken)]:
         drop_view(door, view)
-    for table in list(_candidates(door, name, pieces)):
+    for table in list(_candidate_tables(door, name, pieces)):
         lake_catalog.drop_table(door, canonical_name(door, table))
 
 
 def candidate_tables(name: str, shape: JoinBlock) -> list[str]:
     """The names of the tables that a summary may have its candidates in."""
-    return [called(name, f"k_{p}") for p in range(len(shape.positions))]
+    return [part_name(name, f"k_{p}") for p in range(len(shape.positions))]
 
 
-def _candidates(door: SparkLake, name: str, pieces: Collection[str]) -> Iterator[str]:
+def _candidate_tables(door: SparkLake, name: str, pieces: Collection[str]) -> Iterator[str]:
     """The tables of candidates among some parts of a summary, as far as they are there."""
     for piece in pieces:
         canonical = canonical_name(door, piece)
@@ -147,7 +149,7 @@ def _candidates(door: SparkLake, name: str, pieces: Collection[str]) -> Iterator
             yield piece
 
 
-def bring(
+def refresh_parts(
     door: SparkLake, name: str, tables: Collection[str], only: Collection[str] | None = None
 ) -> tuple[Vector, int]:
     """The views of a summary at their tables' newest versions, or some tables': where, and rows changed."""
@@ -158,7 +160,7 @@ def bring(
     return _vector(door, views, tables), sum(each.rows_changed or 0 for each in done)
 
 
-def called(name: str, piece: str) -> str:
+def part_name(name: str, piece: str) -> str:
     """The name of a view of a summary."""
     *space, last = parts(name)
     return dotted([*space, f"{last}_summary_{piece}"])

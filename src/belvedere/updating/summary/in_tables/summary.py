@@ -22,39 +22,39 @@ from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.memory.plans import Memory
 from belvedere.updating.summary.base_tables import Mask
-from belvedere.updating.summary.classes import NONE, Summary, class_bits, propagate
-from belvedere.updating.summary.database_graph import MOST
+from belvedere.updating.summary.classes import NO_CLASS, Summary, class_bits, propagate
+from belvedere.updating.summary.database_graph import MOST_JOINS
 from belvedere.updating.summary.domains import Codes
-from belvedere.updating.summary.estimate import Estimate, Segment, estimate_side_effects
+from belvedere.updating.summary.estimate import InsertionEstimate, Segment, estimate_side_effects
 from belvedere.updating.summary.in_tables.build import (
-    CLASS,
-    Built,
-    Steps,
+    CLASS_COLUMNS,
+    BuiltSummary,
+    SummaryTables,
     at_key,
     class_codes,
     class_codes_of,
-    columns_of,
-    keys_of,
-    summary_of,
+    held_column_names,
+    key_columns,
+    read_summary,
     whole_numbers,
 )
-from belvedere.updating.summary.in_tables.parts import called
+from belvedere.updating.summary.in_tables.parts import part_name
 from belvedere.views.catalog import canonical_name, the_view
 
 if TYPE_CHECKING:
     from belvedere.kernels.lists import Lists
     from belvedere.lake.spark_lake import SparkLake
 
-MOST_READ = 10_000_000
+MOST_ROWS_READ = 10_000_000
 """Rows of classes and links, or with one key, that are read without Spark."""
 
-Key = tuple[Any, ...]
-SegmentKeys = Mapping[tuple[int, int], Key | None]
+KeyValues = tuple[Any, ...]
+SegmentKeys = Mapping[tuple[int, int], KeyValues | None]
 """For a position and an edge at it, the segment's key; None if a part of it is NULL."""
 
 
 @dataclass
-class Tabled:
+class StoredSummary:
     """The summary of a view at some versions: its classes in memory, the rest in tables."""
 
     door: SparkLake
@@ -64,14 +64,14 @@ class Tabled:
     """The names of its parts."""
 
     @cached_property
-    def built(self) -> Built:
+    def built(self) -> BuiltSummary:
         """Classes and links."""
         tree, name = self.tree, self.name
-        made = Steps(
-            tuple(called(name, f"z_{p}") for p in range(len(tree.block.positions))),
-            tuple(called(name, f"l_{e}") for e in range(len(tree.edges))),
+        made = SummaryTables(
+            tuple(part_name(name, f"z_{p}") for p in range(len(tree.block.positions))),
+            tuple(part_name(name, f"l_{e}") for e in range(len(tree.edges))),
         )
-        return summary_of(tree, made, lambda name: self._rows(name, {}))
+        return read_summary(tree, made, lambda name: self._rows(name, {}))
 
     @cached_property
     def _summary(self) -> Summary:
@@ -87,12 +87,12 @@ class Tabled:
         propagate(tree, summary)
         return summary
 
-    def estimate(self, keys: SegmentKeys, rows: Sequence[Key | None]) -> Estimate:
+    def estimate(self, keys: SegmentKeys, rows: Sequence[KeyValues | None]) -> InsertionEstimate:
         """How many view rows an insertion makes: from its segments' keys, and what is held of those there."""
-        near = _Near(self, keys)
+        near = _KeyFacts(self, keys)
         of_row, whole = [], []
         for p, row in enumerate(rows):
-            is_whole, place = (False, NONE) if row is None else near.facts(p, row)
+            is_whole, place = (False, NO_CLASS) if row is None else near.facts(p, row)
             whole.append(np.array([is_whole]))
             of_row.append(np.array([place]))
         by_key = {at: near.classes(*at) for at in keys}
@@ -102,34 +102,36 @@ class Tabled:
             for p, row in enumerate(rows)
         ]
         beside = replace(self._summary, of_row=of_row, by_key=by_key)
-        return estimate_side_effects(self.tree, _Whole(whole, whole_by), beside, segments)
+        return estimate_side_effects(self.tree, _RequestRows(whole, whole_by), beside, segments)
 
     def places(self, p: int, codes: Codes) -> Codes:
         """The places of classes of a position, by what stands for them."""
         found: Codes = np.searchsorted(self.built.names[p], codes)
         return found
 
-    def at(self, kind: str, p: int, e: int, key: Key) -> pa.Table:
+    def at(self, kind: str, p: int, e: int, key: KeyValues) -> pa.Table:
         """What is known of the rows of a position with a key on an edge, without the key."""
-        columns = keys_of(self.tree, e)
+        columns = key_columns(self.tree, e)
         found = self._rows(
-            called(self.name, at_key(kind, p, e)), dict(zip(columns, key, strict=True))
+            part_name(self.name, at_key(kind, p, e)), dict(zip(columns, key, strict=True))
         )
         return found.drop_columns(columns)
 
-    def own(self, p: int, row: Key) -> int:
+    def own(self, p: int, row: KeyValues) -> int:
         """The number of a row of a position as a candidate, from what is held of it; 0 if it is none."""
-        name = called(self.name, f"k_{p}")
+        name = part_name(self.name, f"k_{p}")
         if name not in self.pieces or None in row:
             return 0
         table = self.door.table(canonical_name(self.door, name))
-        equal = dict(zip(columns_of(row), row, strict=True))
+        equal = dict(zip(held_column_names(row), row, strict=True))
         columns, types = [*equal, "own"], {c: table.types[c] for c in equal}
         wanted = pa.array([row[0]], kinds.arrow(types["v0"]))
-        found = look_up(table, table.version, columns, "v0", wanted, nulls=False, most=MOST_READ)
+        found = look_up(
+            table, table.version, columns, "v0", wanted, nulls=False, most=MOST_ROWS_READ
+        )
         if found is None:
             found = self._by_spark(f"SELECT * FROM {table.reference}", types, equal)
-        numbers = _where(found, equal)["own"].to_pylist()
+        numbers = _rows_with_values(found, equal)["own"].to_pylist()
         return int(numbers[0]) if numbers else 0
 
     def _rows(self, name: str, equal: Mapping[str, Any]) -> pa.Table:
@@ -140,24 +142,24 @@ class Tabled:
         def leaf(scan: Scan | Change) -> pa.Table | None:
             columns = [f.source for f in scan.fields]
             if not equal:
-                return read_whole(stored, stored.version, columns, MOST_READ)
+                return read_whole(stored, stored.version, columns, MOST_ROWS_READ)
             by, value = next(iter(equal.items()))
             plan = dict(view.bound.columns)[by]
             source = next(f.source for f in scan.fields if f.name == plan)
             wanted = pa.array([value], kinds.arrow(dict(view.definition.columns)[by]))
             return look_up(
-                stored, stored.version, columns, source, wanted, nulls=False, most=MOST_READ
+                stored, stored.version, columns, source, wanted, nulls=False, most=MOST_ROWS_READ
             )
 
         names = [name for name, _ in view.definition.columns]
         try:
-            rows = Memory(leaf, MOST_READ).rows(view.read).table
+            rows = Memory(leaf, MOST_ROWS_READ).rows(view.read).table
             found = rows.select([plan for _, plan in view.bound.columns]).rename_columns(names)
         except Declined:
             from belvedere.views.create import read_sql
 
             return self._by_spark(read_sql(self.door, view), dict(view.definition.columns), equal)
-        return _where(found, equal)
+        return _rows_with_values(found, equal)
 
     def _by_spark(self, query: str, types: Mapping[str, str], equal: Mapping[str, Any]) -> pa.Table:
         query = f"SELECT t.* FROM ({query}) AS t"
@@ -171,7 +173,7 @@ class Tabled:
         return found
 
 
-def _where(rows: pa.Table, equal: Mapping[str, Any]) -> pa.Table:
+def _rows_with_values(rows: pa.Table, equal: Mapping[str, Any]) -> pa.Table:
     """The rows that have some values."""
     for column, value in equal.items():
         rows = rows.filter(pc.equal(rows[column], pa.scalar(value, rows[column].type)))
@@ -179,22 +181,22 @@ def _where(rows: pa.Table, equal: Mapping[str, Any]) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class _Whole:
-    """As `WholeRows`: of the rows of a request alone."""
+class _RequestRows:
+    """As `WholeRowCounts`: of the rows of a request alone."""
 
     whole: list[Mask]
     whole_by: dict[tuple[int, int], Codes]
 
 
-class _Near:
+class _KeyFacts:
     """What the tables of a summary say of the keys of a request, each looked up once.
 
     The keys of an edge are numbered: where a view row is joined as it should be, its one key is 0.
     """
 
-    def __init__(self, tabled: Tabled, keys: SegmentKeys) -> None:
+    def __init__(self, tabled: StoredSummary, keys: SegmentKeys) -> None:
         self.tabled, self.tree, self.keys = tabled, tabled.tree, keys
-        self.known: dict[tuple[str, int, int, Key], pa.Table] = {}
+        self.known: dict[tuple[str, int, int, KeyValues], pa.Table] = {}
         self.numbered = [
             list(dict.fromkeys(k for p in edge.ends if (k := keys[p, e]) is not None))
             for e, edge in enumerate(self.tree.edges)
@@ -205,13 +207,13 @@ class _Near:
         key = self.keys[p, e]
         return None if key is None else self.numbered[e].index(key)
 
-    def at(self, kind: str, p: int, e: int, key: Key) -> pa.Table:
+    def at(self, kind: str, p: int, e: int, key: KeyValues) -> pa.Table:
         """What one table says of a key."""
         if (kind, p, e, key) not in self.known:
             self.known[kind, p, e, key] = self.tabled.at(kind, p, e, key)
         return self.known[kind, p, e, key]
 
-    def says(self, kind: str, p: int, e: int, key: Key | None) -> bool:
+    def says(self, kind: str, p: int, e: int, key: KeyValues | None) -> bool:
         """Whether one table has a key."""
         return key is not None and bool(self.at(kind, p, e, key).num_rows)
 
@@ -233,7 +235,7 @@ class _Near:
         codes, members, counts = [], [], []
         for code, key in enumerate(self.numbered[e]):
             rows = self.at("b", p, e, key)
-            places = self.tabled.places(p, class_codes_of(rows, CLASS))
+            places = self.tabled.places(p, class_codes_of(rows, CLASS_COLUMNS))
             order = np.argsort(places)
             codes.append(np.full(len(places), code, dtype=np.int64))
             members.append(places[order])
@@ -241,7 +243,7 @@ class _Near:
         columns = (np.concatenate([_NO_CODES, *some]) for some in (codes, members, counts))
         return Lists(len(self.numbered[e]), *columns)
 
-    def facts(self, p: int, row: Key) -> tuple[bool, int]:
+    def facts(self, p: int, row: KeyValues) -> tuple[bool, int]:
         """Whether a row that is there is whole, and the place of its class if it is an extended one."""
         tree = self.tree
         said = [(tree.edges[e].across(p), e, self.keys[p, e]) for e in tree.around[p]]
@@ -249,12 +251,12 @@ class _Near:
         heard = [at[1] for at in said if self.says("c", *at)]
         whole = len(heard) == len(said)
         if whole and not any(self.says("d", *at) for at in said):
-            return whole, NONE
+            return whole, NO_CLASS
         jcard, bits = 1.0, sum(complete[e] for e in heard)
         for e, bit in joined.items():
             child, key = tree.child(e), self.keys[p, e]
             found = self.says("b", child, e, key)
-            jcard = min(jcard * (self._cardinality(child, e, key) if found else 0.0), MOST)
+            jcard = min(jcard * (self._cardinality(child, e, key) if found else 0.0), MOST_JOINS)
             bits |= bit if found else 0
         numbers = (int(jcard), bits, self.tabled.own(p, row))
         code = class_codes(*(np.array([n], dtype=np.int64) for n in numbers))
@@ -264,7 +266,7 @@ class _Near:
         """The join cardinalities of the extended rows of a position with a key, summed."""
         rows = self.at("b", p, e, key)
         every = whole_numbers(rows["jcard"]).astype(float) * whole_numbers(rows["n"])
-        return min(float(every.sum()), MOST)
+        return min(float(every.sum()), MOST_JOINS)
 
 
 _NO_CODES = np.zeros(0, dtype=np.int64)

@@ -13,35 +13,37 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from belvedere.updating.summary.base_tables import Base
-from belvedere.updating.summary.classes import NONE, Summary, propagate
-from belvedere.updating.summary.database_graph import Graph, lengthened
+from belvedere.updating.summary.base_tables import BaseTables
+from belvedere.updating.summary.classes import NO_CLASS, Summary, propagate
+from belvedere.updating.summary.database_graph import DatabaseGraph, extended_to
 from belvedere.updating.summary.domains import Codes
 
 Entries = tuple[Codes, Codes, Codes]
 """Keys, members and by how much their counts change: sorted, each pair once."""
 
 
-def move(base: Base, graph: Graph, summary: Summary, rows: Sequence[Codes]) -> None:
+def move_rows(
+    base: BaseTables, graph: DatabaseGraph, summary: Summary, rows: Sequence[Codes]
+) -> None:
     """Put some rows of each position into the classes that they are in now."""
     changes: dict[tuple[int, int], Entries] = {}
     for p, some in enumerate(rows):
-        old, new = _renamed(graph, summary, p, some)
+        old, new = _reclassify(graph, summary, p, some)
         moved = old != new
         for e in base.tree.around[p]:
             keys = base.keys(p, e)[some[moved]]
-            changes[p, e] = _left_and_entered(keys, old[moved], new[moved])
+            changes[p, e] = _entries_of_moved_rows(keys, old[moved], new[moved])
     for e in range(len(base.tree.edges)):
         _relink(base, summary, e, changes)
     if any(map(len, rows)):
         propagate(base.tree, summary)
 
 
-def _renamed(graph: Graph, summary: Summary, p: int, rows: Codes) -> tuple[Codes, Codes]:
+def _reclassify(graph: DatabaseGraph, summary: Summary, p: int, rows: Codes) -> tuple[Codes, Codes]:
     """The classes of some rows before and now, with the sizes of both."""
     first, size = len(summary.of_row[p]), len(graph.extended[p])
-    of_row = summary.of_row[p] = lengthened(summary.of_row[p], size)
-    of_row[first:] = NONE
+    of_row = summary.of_row[p] = extended_to(summary.of_row[p], size)
+    of_row[first:] = NO_CLASS
     names = summary.names[p]
     old, new = of_row[rows], names.of(graph, rows)
     of_row[rows] = new
@@ -53,15 +55,15 @@ def _renamed(graph: Graph, summary: Summary, p: int, rows: Codes) -> tuple[Codes
     return old, new
 
 
-def _left_and_entered(keys: Codes, old: Codes, new: Codes) -> Entries:
+def _entries_of_moved_rows(keys: Codes, old: Codes, new: Codes) -> Entries:
     both = np.concatenate([keys, keys])
     classes = np.concatenate([old, new])
     deltas = np.repeat(np.array([-1, 1]), len(keys))
     there = (both >= 0) & (classes >= 0)
-    return netted(both[there], classes[there], deltas[there])
+    return net_entries(both[there], classes[there], deltas[there])
 
 
-def netted(keys: Codes, members: Codes, deltas: Codes) -> Entries:
+def net_entries(keys: Codes, members: Codes, deltas: Codes) -> Entries:
     """Changes of counts put together by key and member, those that cancel out left away."""
     span = int(members.max(initial=0)) + 1
     both, of = np.unique(keys * span + members, return_inverse=True)
@@ -71,7 +73,9 @@ def netted(keys: Codes, members: Codes, deltas: Codes) -> Entries:
     return both // span, both % span, net
 
 
-def _relink(base: Base, summary: Summary, e: int, changes: dict[tuple[int, int], Entries]) -> None:
+def _relink(
+    base: BaseTables, summary: Summary, e: int, changes: dict[tuple[int, int], Entries]
+) -> None:
     """The classes by key at both ends of an edge, and the links between them."""
     above, below = (base.tree.parent(e), e), (base.tree.child(e), e)
     for end in (above, below):
@@ -86,4 +90,4 @@ def _relink(base: Base, summary: Summary, e: int, changes: dict[tuple[int, int],
     summary.by_key[below].add(keys, lower, more)
     links = summary.links[e]
     links.reserve(len(summary.sizes[below[0]]))
-    links.add(*netted(*(np.concatenate(some) for some in zip(*parts, strict=True))))
+    links.add(*net_entries(*(np.concatenate(some) for some in zip(*parts, strict=True))))

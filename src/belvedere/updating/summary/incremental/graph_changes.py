@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from belvedere.updating.summary.base_tables import Base, Mask
+from belvedere.updating.summary.base_tables import BaseTables, Mask
 from belvedere.updating.summary.database_graph import (
-    MOST,
+    MOST_JOINS,
     Bits,
-    Graph,
+    DatabaseGraph,
     Messages,
-    by_key,
-    cardinality,
+    counts_by_key,
+    join_cardinality,
     on_all,
 )
 from belvedere.updating.summary.domains import Codes
@@ -26,7 +26,7 @@ from belvedere.updating.summary.domains import Codes
 _NO_ROWS: Codes = np.zeros(0, dtype=np.int64)
 
 
-class _Reached:
+class _ReachedRows:
     """Rows of a position that were reached, each once, with what was true of them before."""
 
     def __init__(self, size: int) -> None:
@@ -44,21 +44,21 @@ class _Reached:
         self.heard = np.concatenate([self.heard, heard[new]])
 
 
-Before = Mapping[int, tuple[Codes, Mask]]
+RowsBefore = Mapping[int, tuple[Codes, Mask]]
 """For some positions the rows that may have come or gone, and which of them were present."""
 
 
-def spread(base: Base, graph: Graph, before: Before) -> list[Codes]:
+def update_graph(base: BaseTables, graph: DatabaseGraph, before: RowsBefore) -> list[Codes]:
     """Bring a graph to its rows as they are now; the rows of each position that it moved."""
-    return _Spreading(base, graph).moved(before)
+    return _GraphUpdate(base, graph).moved(before)
 
 
-class _Spreading:
-    def __init__(self, base: Base, graph: Graph) -> None:
+class _GraphUpdate:
+    def __init__(self, base: BaseTables, graph: DatabaseGraph) -> None:
         self.base, self.graph, self.tree = base, graph, base.tree
         self.positions = range(len(base.shape.positions))
 
-    def moved(self, before: Before) -> list[Codes]:
+    def moved(self, before: RowsBefore) -> list[Codes]:
         completes, dangles = self.graph.completes, self.graph.dangles
         reached = self._nowhere()
         for p, (rows, present) in before.items():
@@ -71,10 +71,10 @@ class _Spreading:
         moved = self._cardinalities([self._extended(p, others[p]) for p in self.positions])
         return [np.union1d(rows, self._complete(p, reached[p])) for p, rows in enumerate(moved)]
 
-    def _nowhere(self) -> list[_Reached]:
-        return [_Reached(self.base.rows_at(p).size) for p in self.positions]
+    def _nowhere(self) -> list[_ReachedRows]:
+        return [_ReachedRows(self.base.rows_at(p).size) for p in self.positions]
 
-    def _tell(self, messages: Messages, reached: list[_Reached]) -> None:
+    def _tell(self, messages: Messages, reached: list[_ReachedRows]) -> None:
         """Tell what changed along all edges, both ways."""
         for p, e in self.tree.directed_edges:
             some, bit, every = reached[p], self.tree.bit(p, e), self._every(p)
@@ -85,13 +85,19 @@ class _Spreading:
             if not moved.any():
                 continue
             keys = self.base.keys(p, e)[some.rows[moved]]
-            counts = by_key(messages.counts, (p, e), self.base.width(e))
-            told, old, new = added(counts, keys, now[moved].astype(np.int64) - was[moved])
+            counts = counts_by_key(messages.counts, (p, e), self.base.width(e))
+            told, old, new = add_by_key(counts, keys, now[moved].astype(np.int64) - was[moved])
             turned = (old > 0) != (new > 0)
             self._hear(messages, reached, p, e, told[turned], new[turned] > 0)
 
     def _hear(
-        self, messages: Messages, reached: list[_Reached], p: int, e: int, keys: Codes, yes: Mask
+        self,
+        messages: Messages,
+        reached: list[_ReachedRows],
+        p: int,
+        e: int,
+        keys: Codes,
+        yes: Mask,
     ) -> None:
         """What the rows with some keys at the other end of an edge now hear."""
         q = self.tree.edges[e].across(p)
@@ -103,7 +109,7 @@ class _Spreading:
     def _every(self, p: int) -> int:
         return (1 << len(self.tree.around[p])) - 1
 
-    def _whole(self, p: int, reached: _Reached, others: _Reached) -> None:
+    def _whole(self, p: int, reached: _ReachedRows, others: _ReachedRows) -> None:
         """Which of the reached rows make view rows now; those that dangle anew, or no longer."""
         rows, every = reached.rows, self._every(p)
         present, heard = self.base.are_present(p, rows), self.graph.dangles.heard[p]
@@ -112,8 +118,8 @@ class _Spreading:
         self.graph.whole[p][rows] = now
         moved = was != now
         for e in self.tree.around[p]:
-            counts = by_key(self.graph.whole_by, (p, e), self.base.width(e))
-            added(
+            counts = counts_by_key(self.graph.whole_by, (p, e), self.base.width(e))
+            add_by_key(
                 counts, self.base.keys(p, e)[rows[moved]], now[moved].astype(np.int64) - was[moved]
             )
         moved |= reached.present != present
@@ -121,7 +127,7 @@ class _Spreading:
         own = np.where(present & ~now, every + 1, 0).astype(np.int32)
         heard[rows] = (heard[rows] & every) | own
 
-    def _extended(self, p: int, others: _Reached) -> Codes:
+    def _extended(self, p: int, others: _ReachedRows) -> Codes:
         """The rows that became extended rows, or are no longer."""
         rows, heard = others.rows, self.graph.dangles.heard[p]
         was = self.graph.extended[p][rows]
@@ -130,7 +136,7 @@ class _Spreading:
         turned: Codes = rows[was != now]
         return turned
 
-    def _complete(self, p: int, reached: _Reached) -> Codes:
+    def _complete(self, p: int, reached: _ReachedRows) -> Codes:
         """The extended rows that are complete on other edges than before."""
         rows = reached.rows
         heard = self.graph.completes.heard[p][rows] != reached.heard
@@ -141,13 +147,13 @@ class _Spreading:
         """Join cardinalities from the leaves up; the rows of which anything is different."""
         graph, below = self.graph, [[rows] for rows in turned]
         for edge in graph.sums:
-            by_key(graph.sums, edge, self.base.width(edge))
-            by_key(graph.partners, edge, self.base.width(edge))
+            counts_by_key(graph.sums, edge, self.base.width(edge))
+            counts_by_key(graph.partners, edge, self.base.width(edge))
         found = list(turned)
         for p in reversed(self.tree.down):
             rows = np.unique(np.concatenate(below[p]))
             was = graph.jcard[p][rows]
-            jcard, joined = cardinality(self.base, graph, p, rows)
+            jcard, joined = join_cardinality(self.base, graph, p, rows)
             different = (was != jcard) | (graph.joined[p][rows] != joined)
             different |= np.isin(rows, turned[p])
             rows, found[p] = rows[different], rows[different]
@@ -170,14 +176,14 @@ class _Spreading:
 
     def _summed(self, e: int, keys: Codes, more: Codes, turns: Codes) -> Codes:
         """Add to an edge's sums; the keys whose rows above have other cardinalities for it."""
-        some, old, new = added(self.graph.sums[e], keys, more)
-        _, before, after = added(self.graph.partners[e], keys, turns)
-        different = np.minimum(old, MOST) != np.minimum(new, MOST)
+        some, old, new = add_by_key(self.graph.sums[e], keys, more)
+        _, before, after = add_by_key(self.graph.partners[e], keys, turns)
+        different = np.minimum(old, MOST_JOINS) != np.minimum(new, MOST_JOINS)
         found: Codes = some[different | ((before > 0) != (after > 0))]
         return found
 
 
-def added(counts: Codes, keys: Codes, more: Any) -> tuple[Codes, Codes, Codes]:
+def add_by_key(counts: Codes, keys: Codes, more: Any) -> tuple[Codes, Codes, Codes]:
     """Add to numbers by key, NULL aside: the keys, each once, and their numbers before and after."""
     joins = keys >= 0
     some = np.unique(keys[joins])
