@@ -128,6 +128,8 @@ def _write(root: Path, writer: str, some: pa.Table) -> None:
 def _read(root: Path, version: int) -> Counter[tuple[str, ...]]:
     """The rows of a version as DuckDB finds them in its files."""
     some = [str(root / f.path) for f in files(store_in(root), version) or ()]
+    if not some:
+        return Counter()
     with duckdb.connect() as connection:
         connection.sql("SET TimeZone = 'UTC'")
         found = connection.read_parquet(some).select(", ".join(TYPES)).to_arrow_table()
