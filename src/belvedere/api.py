@@ -27,12 +27,12 @@ from belvedere.lake.sessions.errors import computing
 from belvedere.lake.sessions.machine import blaming_the_machine
 from belvedere.lake.spark_lake import SparkLake, open_directory, open_session
 from belvedere.lake.tables import declared_keys as lake_keys
-from belvedere.samples.answers.answer import Answer
-from belvedere.samples.answers.estimate import estimate
-from belvedere.samples.answers.select_rows import Selected
+from belvedere.samples.answers.answer import EstimatedAnswer
+from belvedere.samples.answers.estimate import estimate_query
+from belvedere.samples.answers.select_rows import CorrectedRows
 from belvedere.samples.create import no_sample, samples_of
 from belvedere.samples.outcome import Cleaned
-from belvedere.samples.outlier_upkeep import rebound
+from belvedere.samples.outlier_upkeep import update_bounds
 from belvedere.samples.sampling_plan import SamplingPlan, sampling_plan
 from belvedere.scheduling.limits import Limits
 from belvedere.sketches.kind import Sketches
@@ -303,7 +303,7 @@ class Lake:
             raise no_sample(view.name)
         done = self._calls.samples(view, samples)
         for sample in samples:
-            if rebound(self._door, view, sample):
+            if update_bounds(self._door, view, sample):
                 done += self._calls.samples(view, [the_view(self._door, sample.name)])
         return Cleaned(view.name, tuple(done))
 
@@ -315,14 +315,14 @@ class Lake:
         method: str = "AUTO",
         clean: bool = True,
         at: Mapping[str, int] | None = None,
-    ) -> Answer | Selected:
+    ) -> EstimatedAnswer | CorrectedRows:
         """Answer a query on a sampled view as of now, with intervals, without refreshing the view.
 
         `clean=False` answers as of the sample's versions; `at` says which versions these must be.
         """
         first = self.clean if clean and at is None else str
         with _computing("the estimate"):
-            return estimate(self._door, first, query, confidence, method, at or {})
+            return estimate_query(self._door, first, query, confidence, method, at or {})
 
     def sampling_plan(self, name: str, **given: Any) -> SamplingPlan:
         """The best sampling ratio of a view for refreshes and cleanings that share one throughput.

@@ -1,4 +1,4 @@
-"""What a cleaning did."""
+"""The outcome of a cleaning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Cleaned:
 
     @property
     def seconds(self) -> float:
-        """What it took."""
+        """The seconds of all refreshes together."""
         return sum(r.seconds for r in self.refreshes)
 
     def __str__(self) -> str:
