@@ -27,14 +27,7 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "lake/pins.py": {"work"},
     "lake/sessions/errors.py": {"told"},
     "lake/sessions/workspace.py": {"near"},
-<<<<<<< HEAD
     "lake/spark_lake.py": {"work"},
-    "samples/answers/answer.py": {"taken"},
-    "samples/answers/evaluate.py": {"_Asked", "known"},
-    "samples/outlier_upkeep.py": {"near"},
-=======
-    "lake/spark_lake.py": {"near", "work"},
->>>>>>> main
     "scheduling/calibrate/calibration.py": {"_Known"},
     "scheduling/model/problem.py": {"left"},
     "scheduling/notify/subscriptions.py": {"Asked"},
