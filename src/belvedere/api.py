@@ -13,6 +13,7 @@ from belvedere.derivations.calls import Calls, refuse_broken
 from belvedere.derivations.guard import created_whole, guard
 from belvedere.derivations.history import History
 from belvedere.derivations.ledger import readable
+from belvedere.derivations.outcome import Outcome
 from belvedere.derivations.registry import Kind, Together, Writable, damages, everything
 from belvedere.derivations.statements import (
     Run,
@@ -47,7 +48,7 @@ from belvedere.sql.statements.updatable_views import CreateUpdatable, ExplainWri
 from belvedere.sql.statements.views import CreateView
 from belvedere.synopses.kind import Synopses
 from belvedere.view_statements import ViewStatements
-from belvedere.views import create as creation
+from belvedere.views import catalog_views
 from belvedere.views.catalog import (
     Broken,
     all_views,
@@ -60,7 +61,6 @@ from belvedere.views.catalog import (
     the_view,
 )
 from belvedere.views.definition import View
-from belvedere.views.refresh import Refreshed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,7 +101,7 @@ class Lake:
         for view in all_views(door):
             # What cannot be read is for status() to tell: the other views must still open.
             with suppress(BelvedereError):
-                creation.show(door, view)
+                catalog_views.show(door, view)
         self._limits = Limits(door)
         self._limits.show_consistent()
         self._calls = Calls(door, after=self._limits.show_consistent)
@@ -193,7 +193,7 @@ class Lake:
     def refresh(self, name: str | None = None, *, full: bool = False) -> Any:
         """Bring what is derived, and the views it reads, to the newest versions.
 
-        A view gives a `Refreshed`, other kinds their own; without a name, everything, in a list.
+        A view gives a `Outcome`, other kinds their own; without a name, everything, in a list.
         """
         if name is None:
             return self._refresh_all(full=full)
@@ -397,7 +397,7 @@ class Lake:
 
     def _refresh(self, statement: Refresh) -> DataFrame:
         done = self.refresh(statement.name, full=statement.full)
-        name, changed = getattr(done, "view", statement.name), getattr(done, "rows_changed", None)
+        name, changed = getattr(done, "name", statement.name), getattr(done, "rows_changed", None)
         row = (name, done.strategy, done.reason, changed, round(done.seconds, 3))
         schema = "view string, strategy string, reason string, rows_changed bigint, seconds double"
         return self.spark.createDataFrame([row], schema)
@@ -471,9 +471,9 @@ class ViewHandle:
         """
         lake = self._lake
         version = None if between else lake._limits.version(self._view)
-        return lake.spark.sql(creation.read_sql(lake._door, self._view, version))
+        return lake.spark.sql(catalog_views.read_sql(lake._door, self._view, version))
 
-    def refresh(self, *, full: bool = False) -> Refreshed:
+    def refresh(self, *, full: bool = False) -> Outcome:
         """Bring it to the newest versions."""
-        done: Refreshed = self._lake.refresh(self.name, full=full)
+        done: Outcome = self._lake.refresh(self.name, full=full)
         return done

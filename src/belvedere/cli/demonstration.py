@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from belvedere.api import Lake, connect
 from belvedere.cli.progress import working
+from belvedere.derivations.outcome import Outcome
 from belvedere.errors import Internal, Invalid
 from belvedere.listing import table
-from belvedere.views.refresh import Refreshed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -104,7 +104,7 @@ class _Demonstration:
         self._report(outcome)
         self._show(lake.sql(SAMPLE))
 
-    def _advance(self, lake: Lake) -> Refreshed:
+    def _advance(self, lake: Lake) -> Outcome:
         self._title("One table at a time: advance visits by log only")
         self._change(lake, MORE_CHANGES)
         with working("advancing"):
@@ -122,7 +122,7 @@ class _Demonstration:
         self.say(explanation.part("Plan, and how a change passes each operator"))
         self.say("\nIncremental?\n" + explanation.part("Incremental"))
 
-    def _verify(self, lake: Lake, last: Refreshed) -> None:
+    def _verify(self, lake: Lake, last: Outcome) -> None:
         self._title("Is it right, and what did it cost?")
         with working("comparing"):
             missing, extra = differences(lake, "visits", QUERY)
@@ -142,7 +142,7 @@ class _Demonstration:
             with working("changing data"):
                 lake.sql(statement)
 
-    def _report(self, outcome: Refreshed) -> None:
+    def _report(self, outcome: Outcome) -> None:
         before, after = _vector(outcome.vector_before), _vector(outcome.vector_after)
         self.say(f"{outcome}\nvector {before} -> {after}\n")
 
@@ -173,8 +173,8 @@ def differences(lake: Lake, view: str, query: str) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-def _one(outcome: Refreshed | list[Refreshed]) -> Refreshed:
-    assert isinstance(outcome, Refreshed)
+def _one(outcome: Outcome | list[Outcome]) -> Outcome:
+    assert isinstance(outcome, Outcome)
     return outcome
 
 

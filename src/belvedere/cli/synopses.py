@@ -41,7 +41,7 @@ def _synopsis(arguments: argparse.Namespace) -> int:
                 print(*key, estimate)
         return OK
     rows = synopsis.arrow().slice(0, arguments.rows).to_pylist()
-    description = dict(facts(kind.live(synopsis.name)))
+    description = dict(facts(kind.loaded(synopsis.name)))
     if arguments.json:
         print_json({"facts": description, "rows": rows})
     else:

@@ -29,6 +29,7 @@ from belvedere.views.catalog import (
     the_view,
 )
 from belvedere.views.definition import Definition, View
+from belvedere.views.drop import drop_view
 from belvedere.views.parts import assembled, called
 from belvedere.views.sampling import Sampling, leaves, records, sampled_plan, sampling_types
 from belvedere.views.state import Grouped, split, state_of
@@ -62,7 +63,7 @@ def create_sample(door: SparkLake, statement: CreateSample) -> list[View]:
                 reason="NAME_TAKEN",
             )
     for sample in existing:
-        creation.drop_view(door, sample.name)
+        drop_view(door, sample.name)
     for sample in planned:
         creation.fill_view(door, sample)
     return planned
@@ -74,7 +75,7 @@ def drop_sample(door: SparkLake, view: str, *, if_exists: bool = False) -> list[
     if not existing and not if_exists:
         raise no_sample(the_view(door, view).name)
     for old in existing:
-        creation.drop_view(door, old.name)
+        drop_view(door, old.name)
     return [old.name for old in existing]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from belvedere.views.refresh import Refreshed
+from belvedere.derivations.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class Cleaned:
     """The refreshes of a view's sample and of its outliers."""
 
     view: str
-    refreshes: tuple[Refreshed, ...]
+    refreshes: tuple[Outcome, ...]
 
     @property
     def seconds(self) -> float:

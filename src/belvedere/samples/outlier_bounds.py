@@ -24,7 +24,7 @@ from belvedere.lake.tables.table import Table
 from belvedere.sql.names import quote
 from belvedere.sql.statements.samples import Index
 from belvedere.views.catalog import canonical_name
-from belvedere.views.create import read_sql
+from belvedere.views.catalog_views import read_sql
 from belvedere.views.definition import View
 from belvedere.views.sampling import Bounds, Sampling
 from belvedere.views.state import Bag

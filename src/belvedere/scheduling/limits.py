@@ -37,7 +37,7 @@ from belvedere.sql.names import hidden
 from belvedere.sql.statements.views import AlterLimit
 from belvedere.storage.store import ObjectStore
 from belvedere.views.catalog import the_view
-from belvedere.views.create import show
+from belvedere.views.catalog_views import show
 from belvedere.views.definition import View
 
 SENDERS = 4
