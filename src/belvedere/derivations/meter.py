@@ -11,24 +11,13 @@ from typing import TYPE_CHECKING
 
 from belvedere.delta.change_sizes import change_bytes, change_rows, version_bytes
 from belvedere.delta.history import Event
-<<<<<<< HEAD
-from belvedere.delta.stamps import Stamp, Vector
-from belvedere.derivations.ledger import Record
-from belvedere.execution.costs import Candidate
-from belvedere.lake.capabilities import reads_files
-from belvedere.lake.sessions.job_counter import counted
-from belvedere.lake.spark_lake import SparkLake
-from belvedere.lake.tables.table import Table
-from belvedere.views.definition import View
-=======
 from belvedere.delta.stamps import Vector
-from belvedere.lake.tables.table import Table
 from belvedere.derivations.ledger import Record
 from belvedere.execution.costs import Candidate
+from belvedere.lake.tables.table import Table
 
 if TYPE_CHECKING:
     from belvedere.lake.spark_lake import SparkLake
->>>>>>> main
 
 FROM_CHANGES = frozenset(("merge", "replace keys"))
 
@@ -125,20 +114,6 @@ def _moves(before: Vector, after: Vector) -> Iterator[tuple[str, int, int]]:
             yield name, old.version, new.version
 
 
-<<<<<<< HEAD
-def _commit_of(door: SparkLake, stored: Table, stamp: Stamp) -> Event | None:
-    """The commit of a refresh; None where finding it would cost a statement."""
-    if not reads_files(stored):
-        return None
-    for event in door.events(stored):
-        found = Stamp.from_json(event.user_metadata)
-        if found is not None and (found.view_id, found.refresh) == (stamp.view_id, stamp.refresh):
-            return event
-    return None
-
-
-=======
->>>>>>> main
 def _total(sizes: Iterable[int | None]) -> int | None:
     total = 0
     for size in sizes:

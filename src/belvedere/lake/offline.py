@@ -9,7 +9,7 @@ from typing import Protocol
 
 from deltalake.exceptions import DeltaError
 
-from belvedere.delta import history, readability, stamps
+from belvedere.delta import history, readability, snapshots, stamps
 from belvedere.delta.history import Event
 from belvedere.delta.stamps import Position, StampState
 from belvedere.errors import Invalid, Unsupported

@@ -147,14 +147,7 @@ class SparkLake:
 
     def put_back(self, table: Table, known: Position) -> bool:
         """Whether a table's history is not the one in which a version was read."""
-<<<<<<< HEAD
-        if table.version < known.version:
-            return True
-        mark = log.mark(table.store, known.version)
-        return bool(mark and known.mark) and mark != known.mark
-=======
         return readability.put_back(table, known)
->>>>>>> main
 
     def feed_problem(
         self, table: Table, known: Position, new: int, columns: Mapping[str, str]

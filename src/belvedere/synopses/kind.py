@@ -131,34 +131,16 @@ class Synopses:
         assert spark is not None, "a lake without Spark does not refresh"
         return spark
 
-<<<<<<< HEAD
-    def live(self, name: str) -> Live:
-        """A synopsis in memory as it was last saved."""
-        from belvedere.lake.records.saved_state import Corrupt
-        from belvedere.synopses.refresh import load
-
-        head = self._head(name)
-        held = self._live.get(name)
-        if held is None or held.vector != head.vector:
-            try:
-                self._live[name] = load(self._lake, self._saves, name)
-            except Corrupt:
-                if not self._lake.capabilities.runs_spark:
-                    raise
-                self._bring(name, [], full=True)
-        return self._live[name]
-=======
     def loaded(self, name: str) -> Loaded[SynopsisDefinition, SampleResults | SparkSample]:
         """A synopsis as it was saved last; one whose state is damaged is built again."""
         self._head(name)
         loaded = self.store.load(name)
         if loaded.state is None:
-            if not hasattr(self._lake, "spark"):
+            if not self._lake.capabilities.runs_spark:
                 self.store.saves.load(SAVED_AS, name)  # raises what is wrong with it
             self._advance(name, [], full=True)
             loaded = self.store.load(name)
         return loaded
->>>>>>> main
 
     def handle(self, name: str) -> SynopsisHandle:
         """A synopsis by its canonical name."""

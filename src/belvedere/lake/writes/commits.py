@@ -170,7 +170,7 @@ def read_stamp(door: SparkLake, name: str) -> StampState:
 
 def event_of(door: SparkLake, stored: Table, view_id: str, number: int) -> Event | None:
     """The commit of a refresh; None where finding it would cost a statement."""
-    if stored.root is None:
+    if not reads_files(stored):
         return None
     for event in door.events(stored):
         stamp = Stamp.from_json(event.user_metadata)
