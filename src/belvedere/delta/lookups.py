@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 
+from belvedere.algebra.types import BIGINT, DATE, INT, SMALLINT, STRING, TINYINT, parse
 from belvedere.delta import snapshots
 from belvedere.delta.data_files import DataFile
 from belvedere.delta.deletion_vectors import NONE, Numbers, deleted
@@ -26,7 +27,7 @@ from belvedere.delta.statistics import column_facts
 from belvedere.memory.kinds import is_exact
 from belvedere.storage.store import ObjectStore
 
-KEYS = frozenset(("tinyint", "smallint", "int", "bigint", "date", "string"))
+KEYS = frozenset((TINYINT, SMALLINT, INT, BIGINT, DATE, STRING))
 """Types of columns that rows are looked up by: equal in Arrow where they are in SQL."""
 _TIMES = frozenset(("date", "timestamp"))
 HELD_BYTES = 64_000_000
@@ -163,7 +164,7 @@ def _with_room(
 
 def can_look_up(table: Snapshot, column: str) -> bool:
     """Whether rows may be found by the values of a column."""
-    return table.plain and table.types.get(column.lower()) in KEYS
+    return table.plain and parse(table.types.get(column.lower(), "")) in KEYS
 
 
 def legible_files(
