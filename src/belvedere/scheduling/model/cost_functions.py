@@ -107,10 +107,10 @@ class ListedCost:
 
     def __call__(self, changes: float) -> float:
         count = ceil(changes)
-        known = self.values
-        if count > len(known):
-            known = _extend(known, 1 << (count - 1).bit_length())
-        return known[count - 1] if count > 0 else 0.0
+        values = self.values
+        if count > len(values):
+            values = _extend(values, 1 << (count - 1).bit_length())
+        return values[count - 1] if count > 0 else 0.0
 
 
 CostFunction: TypeAlias = LinearCost | BlockCost | CurveCost | ListedCost

@@ -58,44 +58,46 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "belvedere"
 
     def do_GET(self) -> None:
-        if not self._admitted():
+        if not self._is_admitted():
             return
         match self.path:
             case "/health":
                 trouble = self.service.trouble
                 status = {"status": "trouble" if trouble else "ok", "trouble": trouble}
-                self._say(503 if trouble else 200, {**status, "views": list(self.service.views)})
+                self._send_json(
+                    503 if trouble else 200, {**status, "views": list(self.service.views)}
+                )
             case "/metrics":
                 self._send(200, metrics(self.service), "text/plain; version=0.0.4")
             case "/views":
-                self._say(200, [_view(kept) for kept in self.service.views.values()])
+                self._send_json(200, [_view(view) for view in self.service.views.values()])
             case _:
-                self._say(404, {"error": f"no such place: {self.path}"})
+                self._send_json(404, {"error": f"no such place: {self.path}"})
 
     def do_POST(self) -> None:
-        if not self._admitted():
+        if not self._is_admitted():
             return
         if not self.path.startswith("/refresh/"):
-            self._say(404, {"error": f"no such place: {self.path}"})
+            self._send_json(404, {"error": f"no such place: {self.path}"})
             return
         try:
             answer = self.service.request(unquote(self.path.removeprefix("/refresh/")))
         except BelvedereError as error:
-            self._say(404 if error.reason == "NOT_KEPT" else 503, {"error": str(error)})
+            self._send_json(404 if error.reason == "NOT_KEPT" else 503, {"error": str(error)})
             return
-        self._say(500 if answer.error else 200, asdict(answer))
+        self._send_json(500 if answer.error else 200, asdict(answer))
 
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing: requests are counted."""
 
-    def _admitted(self) -> bool:
+    def _is_admitted(self) -> bool:
         given = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.token and not hmac.compare_digest(given.encode(), self.token.encode()):
-            self._say(401, {"error": "a token is needed"})
+            self._send_json(401, {"error": "a token is needed"})
             return False
         return True
 
-    def _say(self, status: int, content: object) -> None:
+    def _send_json(self, status: int, content: object) -> None:
         self._send(status, json.dumps(content), "application/json")
 
     def _send(self, status: int, text: str, kind: str) -> None:
@@ -118,10 +120,10 @@ def metrics(service: SchedulingService) -> str:
         label_text = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
         lines.append(f"belvedere_{name}{{{label_text}}} {number:g}")
 
-    every = [(kept.scheduler.name, kept) for kept in service.views.values()]
+    every = [(view.scheduler.name, view) for view in service.views.values()]
     gauge("pending_changes", "Changes of a table that a view has not applied.")
-    for name, kept in every:
-        for table, count in zip(kept.scheduler.tables, kept.scheduler.pending, strict=True):
+    for name, view in every:
+        for table, count in zip(view.scheduler.tables, view.scheduler.pending, strict=True):
             value("pending_changes", count, view=name, table=table)
     single: dict[str, tuple[str, str, Callable[[ServedView], float]]] = {
         "response_limit_seconds": ("The limit.", "gauge", lambda k: k.scheduler.terms.limit),
@@ -142,28 +144,28 @@ def metrics(service: SchedulingService) -> str:
     }
     for metric, (text, kind, of) in single.items():
         gauge(metric, text, kind)
-        for name, kept in every:
-            value(metric, of(kept), view=name)
+        for name, view in every:
+            value(metric, of(view), view=name)
     gauge("violations_total", "Answers after the limit, by cause.", "counter")
-    for name, kept in every:
-        value("violations_total", kept.violations.total(), view=name, cause="any")
-        for cause, number in sorted(kept.violations.items()):
+    for name, view in every:
+        value("violations_total", view.violations.total(), view=name, cause="any")
+        for cause, number in sorted(view.violations.items()):
             value("violations_total", number, view=name, cause=cause)
     return "\n".join(lines) + "\n"
 
 
-def _view(kept: ServedView) -> dict[str, Any]:
-    scheduler = kept.scheduler
+def _view(view: ServedView) -> dict[str, Any]:
+    scheduler = view.scheduler
     return {
         "view": scheduler.name,
         "limit": scheduler.terms.limit,
         "due": scheduler.refresh_seconds(),
         "policy": scheduler.policy.name,
         "pending": dict(zip(scheduler.tables, scheduler.pending, strict=True)),
-        "actions": kept.actions,
-        "predicted": kept.predicted,
-        "spent": kept.spent,
-        "violations": dict(kept.violations),
+        "actions": view.actions,
+        "predicted": view.predicted,
+        "spent": view.spent,
+        "violations": dict(view.violations),
     }
 
 

@@ -81,36 +81,41 @@ def plan(
 
 
 def forecast_views(
-    kept: Sequence[Schedule], arrivals: Sequence[Arrival], every: float | None = None
+    scheduled: Sequence[Schedule], arrivals: Sequence[Arrival], every: float | None = None
 ) -> Forecast:
     """The forecast for one view, or for several that share a process."""
     span = arrivals[-1].seconds if arrivals else 0.0
     step = every or max(EVERY, span / MAX_STEPS)
-    runs = PolicyComparison(dry_run_policy(kept, arrivals, policy, step) for policy in CANDIDATES)
+    runs = PolicyComparison(
+        dry_run_policy(scheduled, arrivals, policy, step) for policy in CANDIDATES
+    )
     naive = runs[0]
     sound = {r.policy: r.cost for r in runs if len(r.violations) <= len(naive.violations)}
-    chosen = cheapest_policy(sound, max(s.terms.prices.error for s in kept))
-    return Forecast(tuple(s.view for s in kept), runs, chosen, _optimal_cost(kept, arrivals, step))
+    chosen = cheapest_policy(sound, max(s.terms.prices.error for s in scheduled))
+    return Forecast(
+        tuple(s.view for s in scheduled), runs, chosen, _optimal_cost(scheduled, arrivals, step)
+    )
 
 
 def dry_run_policy(
-    kept: Sequence[Schedule], arrivals: Sequence[Arrival], policy: str, every: float
+    scheduled: Sequence[Schedule], arrivals: Sequence[Arrival], policy: str, every: float
 ) -> DryRun:
     """The dry run of one policy on a stream."""
     schedulers = [
-        ViewScheduler(s.view, s.tables, s.terms, new_policy(policy, s.terms), every) for s in kept
+        ViewScheduler(s.view, s.tables, s.terms, new_policy(policy, s.terms), every)
+        for s in scheduled
     ]
     return dry_run(schedulers, arrivals, every)
 
 
 def _optimal_cost(
-    kept: Sequence[Schedule], arrivals: Sequence[Arrival], every: float
+    scheduled: Sequence[Schedule], arrivals: Sequence[Arrival], every: float
 ) -> float | None:
     """The cost of the views' optimal plans together; None if one is not found."""
     try:
         problems = [
             Problem(s.terms.prices, s.terms.limit, in_steps(arrivals, s.tables, every))
-            for s in kept
+            for s in scheduled
         ]
         return sum(find_optimal_plan(problem).cost for problem in problems)
     except BelvedereError:
