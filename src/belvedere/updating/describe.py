@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from belvedere.joins.equijoin_tree import EquijoinTree
-from belvedere.updating.state import Held
+from belvedere.updating.state import UpdatableState
 from belvedere.updating.summary.filter import UpdateFilter
 from belvedere.updating.summary.in_tables.build import BuiltSummary
 
 CYCLIC_NOTE = "  cyclic: the estimate leaves out a join, the exact check does not"
 
 
-def describe_in_memory(held: Held, rows: UpdateFilter) -> str:
+def describe_in_memory(held: UpdatableState, rows: UpdateFilter) -> str:
     """A view whose rows are in memory."""
     tree, summary, graph = held.tree, rows.summary, rows.graph
     lines = [_headline(held), "Join tree:"]
@@ -31,14 +31,14 @@ def describe_in_memory(held: Held, rows: UpdateFilter) -> str:
     return "\n".join(lines)
 
 
-def describe_in_tables(held: Held, found: BuiltSummary) -> str:
+def describe_in_tables(held: UpdatableState, found: BuiltSummary) -> str:
     """A view whose rows stay in the tables."""
     rest = ", as is the summary" if held.tabled is not None else ""
     told = describe_summary(held.tree, found)
     return f"{_headline(held)}\n{told}\nRows stay in the tables and are looked up there{rest}"
 
 
-def _headline(held: Held) -> str:
+def _headline(held: UpdatableState) -> str:
     return f"Updatable view {held.definition['name']}: {held.definition['query'].strip()}"
 
 

@@ -20,7 +20,7 @@ from belvedere.updating.side_effects.fast_check import SegmentRules
 from belvedere.updating.side_effects.in_memory import shown_held_columns
 from belvedere.updating.side_effects.lake_rules import table_rules
 from belvedere.updating.side_effects.neighbours import segment_exists
-from belvedere.updating.state import Held
+from belvedere.updating.state import UpdatableState
 from belvedere.updating.summary.base_tables import BaseTables, held_columns
 from belvedere.updating.summary.estimate import InsertionEstimate
 from belvedere.updating.summary.in_tables.summary import StoredSummary
@@ -29,7 +29,7 @@ from belvedere.updating.translate.translator import TranslationRequest
 
 
 def check_by_summary(
-    lake: ReadableLake, held: Held, tabled: StoredSummary, row: ViewRow
+    lake: ReadableLake, held: UpdatableState, tabled: StoredSummary, row: ViewRow
 ) -> UpdateCheck:
     """What the rules of the tables, and then a summary in tables, say of an insertion."""
     rules = {t: table_rules(lake, t) for t in held.shape.tables}
@@ -43,7 +43,7 @@ def check_by_summary(
     return check_from_estimate(estimate_by_summary(held, tabled, row, there))
 
 
-def existing_segments(lake: ReadableLake, held: Held, row: ViewRow) -> list[bool]:
+def existing_segments(lake: ReadableLake, held: UpdatableState, row: ViewRow) -> list[bool]:
     """Which segments of a view row the tables have, as far as a summary knows them."""
     shape, columns = held.shape, held_columns(held.shape, held.keys)
     finder = LakeRowFinder(lake, shape, held.vector)
@@ -52,7 +52,7 @@ def existing_segments(lake: ReadableLake, held: Held, row: ViewRow) -> list[bool
 
 
 def estimate_by_summary(
-    held: Held, tabled: StoredSummary, row: ViewRow, there: Sequence[bool]
+    held: UpdatableState, tabled: StoredSummary, row: ViewRow, there: Sequence[bool]
 ) -> InsertionEstimate:
     """What a summary in tables says of an insertion."""
     tree, columns = held.tree, held_columns(held.shape, held.keys)
@@ -64,7 +64,7 @@ def estimate_by_summary(
     return tabled.estimate(known, rows)
 
 
-def _empty_base(held: Held) -> BaseTables:
+def _empty_base(held: UpdatableState) -> BaseTables:
     """The tables of a view as if they had no rows."""
     types = {t: {c: kinds.arrow(k) for c, k in used.items()} for t, used in held.shape.used.items()}
     empty = {t: pa.schema(columns).empty_table() for t, columns in types.items()}
