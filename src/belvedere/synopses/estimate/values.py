@@ -1,6 +1,6 @@
-"""Scalars over rows in memory, doubles included: Spark's order of them has NaN last and equal to itself.
+"""Scalars over rows in memory, doubles included: in Spark's order NaN is last and equal to itself.
 
-Whatever Arrow does not compute as Spark would is refused when a synopsis is created, not later.
+An expression that Arrow does not compute as Spark does is refused when the synopsis is created.
 """
 
 from __future__ import annotations
@@ -13,27 +13,26 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.types import parse
 from belvedere.errors import Unsupported
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import COMPARISONS, Over, Value, exact
 
-_FLOATS = ("float", "double")
 
-
-class _Wider(Over):
-    """What memory computes, and doubles."""
+class _OverDoubles(Over):
+    """The scalars that `memory` computes, and doubles."""
 
     def value(self, e: exp.Expr) -> Value:
         match e:
             case exp.Abs():
                 found = self.value(e.this)
-                if found.kind in _FLOATS:
+                if parse(found.kind).is_float:
                     return Value(pc.abs(found.data), found.kind)
                 return Value(exact(pc.abs_checked, found), found.kind)
             case exp.Neg():
                 found = self.value(e.this)
-                if found.kind in _FLOATS:
+                if parse(found.kind).is_float:
                     return Value(pc.negate(found.data), found.kind)
                 return super().value(e)
             case _:
@@ -41,27 +40,27 @@ class _Wider(Over):
 
     def compared(self, e: exp.Binary) -> Any:
         one, other = self.value(e.this), self.value(e.expression)
-        if not (one.kind in _FLOATS or other.kind in _FLOATS):
+        if not (parse(one.kind).is_float or parse(other.kind).is_float):
             return super().compared(e)
         if isinstance(e, exp.NullSafeEQ):
             raise Declined("<=> of doubles")
         a, b = _double(one), _double(other)
         plain = COMPARISONS[type(e)](a, b)
         a_is, b_is = pc.is_nan(a), pc.is_nan(b)
-        # NaN stands for the largest number: as a one against a zero.
+        # NaN is the greatest number: compare one against zero.
         ranks = COMPARISONS[type(e)](pc.cast(a_is, pa.int8()), pc.cast(b_is, pa.int8()))
         return pc.if_else(pc.or_(a_is, b_is), ranks, plain)
 
     def arithmetic(self, e: exp.Binary) -> Value:
         one, other = self.value(e.this), self.value(e.expression)
-        if one.kind in _FLOATS or other.kind in _FLOATS:
+        if parse(one.kind).is_float or parse(other.kind).is_float:
             plain = {exp.Add: pc.add, exp.Sub: pc.subtract, exp.Mul: pc.multiply}[type(e)]
             return Value(plain(_double(one), _double(other)), "double")
         return super().arithmetic(e)
 
     def division(self, one: Value, other: Value) -> Value:
         sides = {one.kind, other.kind}
-        if any(map(kinds.is_decimal, sides)) and not sides & set(_FLOATS):
+        if any(parse(k).is_decimal for k in sides) and not any(parse(k).is_float for k in sides):
             return super().division(one, other)
         divisor = _double(other)
         if pc.any(pc.equal(divisor, 0.0)).as_py():
@@ -71,15 +70,15 @@ class _Wider(Over):
 
 def _double(given: Value) -> Any:
     """Numbers as doubles."""
-    if not (given.kind in _FLOATS or kinds.is_integer(given.kind) or kinds.is_decimal(given.kind)):
+    if not (parse(given.kind).is_number):
         raise Declined(f"{given.kind} as a number")
     return pc.cast(given.data, pa.float64(), safe=False)
 
 
 def value(scalar: Scalar, rows: pa.Table, types: Mapping[str, str]) -> Value:
-    """A scalar for each of some rows, whose columns have these types."""
+    """The values of a scalar over rows whose columns have these types."""
     try:
-        found = _Wider(rows, types).value(scalar.expr)
+        computed = _OverDoubles(rows, types).value(scalar.expr)
     except (Declined, pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
         raise Unsupported(
             f"{scalar} is not computed in memory",
@@ -87,20 +86,20 @@ def value(scalar: Scalar, rows: pa.Table, types: Mapping[str, str]) -> Value:
             hint="compute it in a view or a table, and select from that",
             reason="EXPRESSION",
         ) from None
-    if isinstance(found.data, pa.Scalar):
-        return Value(pa.chunked_array([pa.repeat(found.data, rows.num_rows)]), found.kind)
-    data = found.data
+    data = computed.data
+    if isinstance(data, pa.Scalar):
+        data = pa.repeat(data, rows.num_rows)
     return Value(
-        data if isinstance(data, pa.ChunkedArray) else pa.chunked_array([data]), found.kind
+        data if isinstance(data, pa.ChunkedArray) else pa.chunked_array([data]), computed.kind
     )
 
 
 def true(predicate: Scalar, rows: pa.Table, types: Mapping[str, str]) -> Any:
-    """For which of some rows a predicate is TRUE, as a numpy mask."""
-    found = value(predicate, rows, types)
-    if found.kind != "boolean":
-        raise Unsupported(f"a predicate of type {found.kind}: {predicate}", reason="EXPRESSION")
-    return pc.fill_null(found.data, False).to_numpy()
+    """The rows for which a predicate is TRUE, as a numpy mask."""
+    truth = value(predicate, rows, types)
+    if truth.kind != "boolean":
+        raise Unsupported(f"a predicate of type {truth.kind}: {predicate}", reason="EXPRESSION")
+    return pc.fill_null(truth.data, False).to_numpy()
 
 
 def kind_of(scalar: Scalar, types: Mapping[str, str]) -> str:
