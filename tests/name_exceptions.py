@@ -43,7 +43,6 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "synopses/state.py": {"Keeper"},
     "updating/request/view_rows.py": {"known"},
     "updating/side_effects/neighbours.py": {"found"},
-    "updating/state.py": {"Brought", "Held", "bring"},
     "updating/translate/candidate_values.py": {"spoken"},
     "views/describe.py": {"Shown"},
 }
