@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from belvedere.delta.stamps import Vector
-from belvedere.delta.tables import Table
 from belvedere.lake.offline import ReadableLake
+from belvedere.lake.tables.table import Table
 
 
 class TableFinder(Protocol):

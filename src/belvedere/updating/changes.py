@@ -46,7 +46,7 @@ def _net(lake: ReadableLake, step: AdvanceStep, name: str, columns: list[str]) -
     net = net_changes(table, *step.versions(name), columns)
     if net is not None:
         return net
-    if not hasattr(lake, "spark"):
+    if not lake.capabilities.runs_spark:
         return None
     work = step.pins.work({})
     change = step.pins.changes(work, name, *step.versions(name), columns)

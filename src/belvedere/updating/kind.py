@@ -69,7 +69,7 @@ class UpdatableViews:
         self.store = UpdatableStates(lake)
         self._settling: set[str] = set()
         """Views whose unfinished updates are being settled."""
-        if hasattr(lake, "spark") and lake.saves is not None:
+        if lake.capabilities.runs_spark and lake.saves is not None:
             drop_unfinished(lake)
             known = self.names()
             for name in sorted({*known, *self._applying.views()}):
@@ -382,7 +382,7 @@ class UpdatableViews:
 
     def _show(self, name: str, view: UpdatableState) -> None:
         """Put the view under its name, in the lake's session: its rows at its vector's versions."""
-        if hasattr(self._lake, "spark"):
+        if self._lake.capabilities.runs_spark:
             frame = self._door.sql(read_sql(self._lake, view))
             frame.createOrReplaceTempView(shown_as(name))
 

@@ -12,6 +12,7 @@ from belvedere.derivations.saved_states import Undivided
 from belvedere.errors import Unsupported
 from belvedere.joins.equijoin_tree import EquijoinTree, Keys, equijoin_tree
 from belvedere.joins.normal_form import JoinBlock
+from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import key_of
 from belvedere.sql.binder.bind import Bound, bind
@@ -145,7 +146,7 @@ def open_in_tables(lake: ReadableLake, definition: Mapping[str, Any]) -> Updatab
 
 def _stored_summary(lake: ReadableLake, view: UpdatableState) -> StoredSummary | None:
     """The summary of a view as its tables have it now, if it is kept there; without Spark, none."""
-    definition = view.definition
-    if not definition.get("summary") or not hasattr(lake, "work"):
+    definition, spark = view.definition, spark_lake(lake)
+    if not definition.get("summary") or spark is None:
         return None
-    return StoredSummary(lake, definition["name"], view.tree, definition.get("pieces", ()))  # type: ignore[arg-type]
+    return StoredSummary(spark, definition["name"], view.tree, definition.get("pieces", ()))
