@@ -136,7 +136,7 @@ def _insertions(view: Projected, rows: Sequence[ViewRow]) -> dict[str, Any]:
     real, translation = _timed(lambda row: _possible(view, [], [row]), rows)
     found: dict[str, Any] = dict(Counter(real))
     for share in SHARES:
-        view.made.candidates_of(share)
+        view.made.choose_candidates(share)
         says, took = _timed(lambda row: _free(view.checker, row), rows)
         found[f"{share:.0%} candidates"] = {**_errors(says, real), "ms": took}
     return {**found, "translation_ms": translation}

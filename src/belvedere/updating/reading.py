@@ -35,9 +35,9 @@ def read_version(
     lake: ReadableLake, table: Table, version: int, columns: Sequence[str]
 ) -> pa.Table:
     """Some columns of a version, without Spark where the files can be read as they are."""
-    found = read_whole(table, version, columns, MOST_ROWS)
-    if found is not None:
-        return found
+    read_rows = read_whole(table, version, columns, MOST_ROWS)
+    if read_rows is not None:
+        return read_rows
     with workspace_of(lake, table) as w:
         listed = ", ".join(map(quote, columns))
         rows: pa.Table = w.query(f"SELECT {listed} FROM {table.at(version)}").toArrow()
@@ -54,8 +54,8 @@ def workspace_of(lake: ReadableLake, table: Table) -> AbstractContextManager[Wor
             hint="use it from a lake that has Spark",
             reason="NEEDS_SPARK",
         )
-    found: AbstractContextManager[Workspace] = work()
-    return found
+    workspace: AbstractContextManager[Workspace] = work()
+    return workspace
 
 
 def net_changes(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table | None:
@@ -75,14 +75,14 @@ def net_changes(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.
 
 def change_signs(net: pa.Table) -> list[int]:
     """The signs of net changes."""
-    found: list[int] = net[SIGN].to_pylist()
-    return found
+    signs: list[int] = net[SIGN].to_pylist()
+    return signs
 
 
 def row_count(table: Table) -> int | None:
     """How many rows a table has, as its log says; None if it does not."""
-    found = files(table.root, table.version) if table.root is not None else None
-    return None if found is None else count(found)
+    data_files = files(table.root, table.version) if table.root is not None else None
+    return None if data_files is None else count(data_files)
 
 
 class LakeRowFinder:
@@ -94,29 +94,31 @@ class LakeRowFinder:
 
     def find(self, table: str, values: pa.Table, most: int) -> pa.Table | None:
         """As `RowFinder.find`."""
-        at, version = self._tables[table], self._vector[table].version
+        source, version = self._tables[table], self._vector[table].version
         columns = list(self._used[table])
-        by = _lookup_column(at, values.column_names)
+        column = _lookup_column(source, values.column_names)
         rows = None
-        if by is not None:
-            wanted = values[by].combine_chunks()
-            nulls = wanted.null_count > 0
-            rows = look_up(at, version, columns, by, wanted.drop_null(), nulls=nulls, most=most)
+        if column is not None:
+            keys = values[column].combine_chunks()
+            nulls = keys.null_count > 0
+            rows = look_up(
+                source, version, columns, column, keys.drop_null(), nulls=nulls, most=most
+            )
         if rows is None:
-            if not hasattr(self._lake, "work") and legible(at, version, columns) is not None:
+            if not hasattr(self._lake, "work") and legible(source, version, columns) is not None:
                 return None
-            return self._joined(at, version, values, most)
+            return self._joined(source, version, values, most)
         return rows.filter(pa.array(agreeing_rows(rows, values)))
 
     def _joined(self, table: Table, version: int, values: pa.Table, most: int) -> pa.Table:
         """The same by Spark, which sends no more than are wanted."""
         types = self._used[table.name]
         with workspace_of(self._lake, table) as w:
-            held = w.hold("asked", values, {c: types[c] for c in values.column_names})
+            values_table = w.hold("asked", values, {c: types[c] for c in values.column_names})
             same = " AND ".join(f"t.{quote(c)} <=> a.{quote(c)}" for c in values.column_names)
             listed = ", ".join(f"t.{quote(c)}" for c in types)
             rows: pa.Table = w.query(
-                f"SELECT {listed} FROM {table.at(version)} AS t LEFT SEMI JOIN {held} AS a"
+                f"SELECT {listed} FROM {table.at(version)} AS t LEFT SEMI JOIN {values_table} AS a"
                 f" ON {same} LIMIT {most + 1}"
             ).toArrow()
         return rows.cast(arrow_schema(types))
@@ -124,9 +126,9 @@ class LakeRowFinder:
 
 def _lookup_column(table: Table, columns: Sequence[str]) -> str | None:
     """The column by which rows are looked up: the first of the table's key if possible."""
-    some = {c.lower(): c for c in columns if can_look_up(table, c)}
-    key = [some[c.lower()] for c in key_of(table) or () if c.lower() in some]
-    return next(iter([*key, *some.values()]), None)
+    by_lower_name = {c.lower(): c for c in columns if can_look_up(table, c)}
+    key = [by_lower_name[c.lower()] for c in key_of(table) or () if c.lower() in by_lower_name]
+    return next(iter([*key, *by_lower_name.values()]), None)
 
 
 class LakeRowSource:
@@ -142,40 +144,46 @@ class LakeRowSource:
 
         Where they have those of its key, rows of that key are looked up, once for whatever else is asked.
         """
-        at = self._table(table)
-        key = {c.lower() for c in key_of(at) or ()}
-        told = [c for c in equal if c.lower() in key and equal[c] is not None]
-        by = {c: equal[c] for c in sorted(told if key and len(told) == len(key) else equal)}
-        asked = table, tuple(by.items())
-        if asked not in self._known:
-            self._known[asked] = self._found(at, by)
-        rest = {c: value for c, value in equal.items() if c not in by}
-        return [r for r in self._known[asked] if all(r[c] == v for c, v in rest.items())]
+        source = self._table(table)
+        key = {c.lower() for c in key_of(source) or ()}
+        key_columns = [c for c in equal if c.lower() in key and equal[c] is not None]
+        looked_up = {
+            c: equal[c]
+            for c in sorted(key_columns if key and len(key_columns) == len(key) else equal)
+        }
+        lookup = table, tuple(looked_up.items())
+        if lookup not in self._known:
+            self._known[lookup] = self._found(source, looked_up)
+        rest = {c: value for c, value in equal.items() if c not in looked_up}
+        return [r for r in self._known[lookup] if all(r[c] == v for c, v in rest.items())]
 
     def largest(self, table: str, column: str) -> int:
         """As `RowSource.largest`: by the log, or by a look at the column."""
-        at = self._table(table)
-        some = files(at.root, at.version) if at.root is not None and at.plain else None
-        bounds = bounds_of_all(at, some, column) if some is not None else None
+        source = self._table(table)
+        data_files = (
+            files(source.root, source.version) if source.root is not None and source.plain else None
+        )
+        bounds = bounds_of_all(source, data_files, column) if data_files is not None else None
         if bounds is not None:
             return max(0, int(bounds[1]))
         return max(
-            0, pc.max(read_version(self._lake, at, at.version, [column])[column]).as_py() or 0
+            0,
+            pc.max(read_version(self._lake, source, source.version, [column])[column]).as_py() or 0,
         )
 
     def first(self, table: str, column: str, most: int) -> list[Any]:
         """As `RowSource.first`, of the first files that have so many."""
-        at = self._table(table)
-        parts = stream_whole(at, at.version, [column])
-        if parts is None:
-            parts = iter([read_version(self._lake, at, at.version, [column])])
-        found: dict[Any, None] = {}
-        for rows in parts:
+        source = self._table(table)
+        batches = stream_whole(source, source.version, [column])
+        if batches is None:
+            batches = iter([read_version(self._lake, source, source.version, [column])])
+        distinct: dict[Any, None] = {}
+        for rows in batches:
             values = pc.unique(rows[column]).drop_null().slice(0, most).to_pylist()
-            found.update(dict.fromkeys(values))
-            if len(found) >= most:
+            distinct.update(dict.fromkeys(values))
+            if len(distinct) >= most:
                 break
-        return list(found)[:most]
+        return list(distinct)[:most]
 
     def _table(self, name: str) -> Table:
         if name not in self._tables:
@@ -184,19 +192,26 @@ class LakeRowSource:
 
     def _found(self, table: Table, equal: Mapping[str, Any]) -> list[BaseRow]:
         columns = [c for c, _ in table.columns]
-        by = _lookup_column(table, [c for c, value in equal.items() if value is not None])
+        lookup_column = _lookup_column(
+            table, [c for c, value in equal.items() if value is not None]
+        )
         rows: pa.Table | None = None
-        if by is not None:
-            wanted = pa.array([equal[by]], arrow_schema({by: table.types[by.lower()]}).types[0])
-            rows = look_up(table, table.version, columns, by, wanted, nulls=False, most=MOST_ROWS)
+        if lookup_column is not None:
+            keys = pa.array(
+                [equal[lookup_column]],
+                arrow_schema({lookup_column: table.types[lookup_column.lower()]}).types[0],
+            )
+            rows = look_up(
+                table, table.version, columns, lookup_column, keys, nulls=False, most=MOST_ROWS
+            )
         if rows is None:
             rows = read_version(self._lake, table, table.version, columns)
         for column, value in equal.items():
-            kept = (
+            matching = (
                 rows[column].is_null()
                 if value is None
                 else pc.equal(rows[column], pa.scalar(value, rows[column].type))
             )
-            rows = rows.filter(pc.fill_null(kept, False))
-        found: list[BaseRow] = rows.to_pylist()
-        return found
+            rows = rows.filter(pc.fill_null(matching, False))
+        base_rows: list[BaseRow] = rows.to_pylist()
+        return base_rows

@@ -60,7 +60,8 @@ def applied(case: Case, asked: TranslationRequest, translation: Translation) -> 
         kept = [
             r
             for r in rows
-            if not gone or asked.coder.number(table, dict(zip(names, r, strict=True))) not in gone
+            if not gone
+            or asked.coder.row_number(table, dict(zip(names, r, strict=True))) not in gone
         ]
         after[table] = kept + [tuple(r[c] for c in names) for r in translation.new.get(table, [])]
     return after

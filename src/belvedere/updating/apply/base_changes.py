@@ -85,12 +85,12 @@ class Intent:
     @staticmethod
     def from_json(text: str) -> Intent:
         """The intent in a record."""
-        found = json.loads(text)
+        record = json.loads(text)
         parts = tuple(
             TableCommit(t, v, _rows_from_json(d), _rows_from_json(i))
-            for t, v, d, i in found["parts"]
+            for t, v, d, i in record["parts"]
         )
-        return Intent(found["view"], found["number"], parts)
+        return Intent(record["view"], record["number"], parts)
 
     def to_file(self) -> bytes:
         """The record behind a line with its checksum: rows are not written from a damaged one."""
@@ -98,11 +98,11 @@ class Intent:
         return _HEADER + b"%d\n" % zlib.crc32(record) + record
 
     @staticmethod
-    def from_file(whole: bytes) -> Intent:
+    def from_file(content: bytes) -> Intent:
         """The intent in a file; ValueError if that is not what was written."""
-        line, _, record = whole.partition(b"\n")
-        if whole.startswith(_WITHOUT_CHECKSUM):
-            return Intent.from_json(whole.decode())
+        line, _, record = content.partition(b"\n")
+        if content.startswith(_WITHOUT_CHECKSUM):
+            return Intent.from_json(content.decode())
         if line != _HEADER + b"%d" % zlib.crc32(record):
             raise ValueError("it does not match its checksum")
         return Intent.from_json(record.decode())
@@ -152,8 +152,8 @@ class UpdateApplier:
 
     def views(self) -> list[str]:
         """The views of which an update began and was not settled."""
-        found = (self._home / "updating").glob(f"*{_ENDING}")
-        return sorted(unquote(path.name.removesuffix(_ENDING)) for path in found)
+        files = (self._home / "updating").glob(f"*{_ENDING}")
+        return sorted(unquote(path.name.removesuffix(_ENDING)) for path in files)
 
     def pending(self, view: str) -> Intent | None:
         """The update that began and was not settled; `UnfinishedUpdate` if its record cannot be read."""
@@ -237,14 +237,14 @@ class UpdateApplier:
 
     def _take_back(self, intent: Intent, part: TableCommit) -> None:
         """Reverse one table's changes, on whatever version it has by then."""
-        for left in reversed(range(MOST_TRIES)):
+        for tries_left in reversed(range(MOST_TRIES)):
             table = self._writable(part.table)
             rows = undoing(table, intent.exchange(part), part.version, intent.app + ".undo")
             try:
                 exchange(self._lake, table, rows, table.version)
                 return
             except CommitFailedError:
-                if not left:
+                if not tries_left:
                     raise
 
     def _made(self, intent: Intent, part: TableCommit) -> bool:
@@ -280,9 +280,9 @@ def next_number(lake: ReadableLake, view: str, tables: Sequence[str]) -> int:
     for name in tables:
         root = lake.table(name).root
         if root is not None and log.is_table(root):
-            known = DeltaTable(str(root))
-            used = [known.transaction_version(a) or 0 for a in (app, app + ".undo")]
-            highest = max(highest, *used)
+            delta_table = DeltaTable(str(root))
+            numbers = [delta_table.transaction_version(a) or 0 for a in (app, app + ".undo")]
+            highest = max(highest, *numbers)
     return highest + 1
 
 

@@ -47,7 +47,7 @@ def least_sums_first(lists: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]
     >>> list(least_sums_first([[0, 3], [0, 1, 5]]))
     [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (1, 2)]
     """
-    heap = [(sum(some[0] for some in lists), 0, (0,) * len(lists))]
+    heap = [(sum(values[0] for values in lists), 0, (0,) * len(lists))]
     while heap:
         total, last, places = heappop(heap)
         yield places
@@ -61,30 +61,30 @@ def least_sums_first(lists: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]
 
 def _joining_row_counts(coder: Coder, h: HiddenValue, values: Sequence[NormalValue]) -> list[int]:
     """How many rows have each of some hidden values."""
-    found = np.zeros(len(values), dtype=np.int64)
-    base, places = coder.base, coder.shape.classes[h[1]] if h[0] == "class" else ()
-    for p, c in places:
+    row_counts = np.zeros(len(values), dtype=np.int64)
+    base, columns = coder.base, coder.shape.classes[h[1]] if h[0] == "class" else ()
+    for p, c in columns:
         table = coder.shape.positions[p].table
         codes = np.array([coder.code(table, c, v) for v in values], dtype=np.int64)
         edge = next((e for e in base.tree.around[p] if base.tree.columns(p, e) == (c,)), None)
         if edge is not None:
-            found += base.index(p, edge).counts(codes)
+            row_counts += base.index(p, edge).counts(codes)
             continue
         of_rows = base.tables[table].column(c)
         in_rows = np.bincount(of_rows[of_rows >= 0], minlength=int(codes.max(initial=0)) + 1)
         # A value that no row has is numbered below zero.
-        found += np.where(codes >= 0, in_rows[np.maximum(codes, 0)], 0)
-    return found.tolist()
+        row_counts += np.where(codes >= 0, in_rows[np.maximum(codes, 0)], 0)
+    return row_counts.tolist()
 
 
 def filled_segments(
     coder: Coder, options: Sequence[SegmentOptions], filling: Mapping[HiddenValue, NormalValue]
 ) -> list[dict[str, NormalValue]]:
     """What is known of each position with a filling."""
-    found = []
+    segments = []
     for p, o in enumerate(options):
-        known = dict(o.known)
+        values = dict(o.shown)
         for h in o.hidden:
-            known.update(dict.fromkeys(coder.columns(p, h), filling[h]))
-        found.append(known)
-    return found
+            values.update(dict.fromkeys(coder.columns(p, h), filling[h]))
+        segments.append(values)
+    return segments

@@ -57,11 +57,11 @@ def update_of_statement(
 
 def _refuse_unknown_clauses(tree: exp.Expr) -> None:
     """Refuse a statement, or a part of one, that says more than is done."""
-    said = {name for name, what in tree.args.items() if what not in (None, False, [])}
-    more = sorted(said - _KNOWN_CLAUSES.get(type(tree), set()))
-    if more:
+    clauses = {name for name, value in tree.args.items() if value not in (None, False, [])}
+    unknown = sorted(clauses - _KNOWN_CLAUSES.get(type(tree), set()))
+    if unknown:
         raise Unsupported(
-            f"{tree.key.upper()} through an updatable view with {more[0].rstrip('_').upper()}",
+            f"{tree.key.upper()} through an updatable view with {unknown[0].rstrip('_').upper()}",
             detail=tree.sql(dialect="spark"),
             hint="leave it out, or change the tables themselves",
             reason="STATEMENT",
@@ -147,13 +147,13 @@ def _column_list(columns: TypedColumns) -> str:
 
 
 def _selected_rows(
-    door: SparkLake, source: str, columns: TypedColumns, tree: exp.Expr, more: list[str]
+    door: SparkLake, source: str, columns: TypedColumns, tree: exp.Expr, expressions: list[str]
 ) -> tuple[dict[str, Any], ...]:
     """The rows of the view that a statement is about, with further values of each."""
-    listed = ", ".join([*(quote(c) for c, _ in columns), *more])
+    listed = ", ".join([*(quote(c) for c, _ in columns), *expressions])
     where = tree.args.get("where")
     condition = f" {where.sql(dialect='spark')}" if where is not None else ""
-    names = [*(c for c, _ in columns), *(f"__new{i}" for i in range(len(more)))]
+    names = [*(c for c, _ in columns), *(f"__new{i}" for i in range(len(expressions)))]
     rows = _collect_rows(columns, lambda: door.sql(f"SELECT {listed} FROM {source}{condition}"))
     return tuple(dict(zip(names, row, strict=True)) for row in rows)
 
@@ -162,7 +162,7 @@ def _replaced_rows(
     door: SparkLake, source: str, columns: TypedColumns, tree: exp.Update
 ) -> ViewUpdate:
     kinds = {c.lower(): (c, kind) for c, kind in columns}
-    changed, more = [], []
+    assigned, expressions = [], []
     for assignment in tree.expressions:
         column = assignment.this.name.lower()
         if column not in kinds:
@@ -171,13 +171,15 @@ def _replaced_rows(
                 hint=f"its columns: {_column_list(columns)}",
                 reason="COLUMNS",
             )
-        changed.append(kinds[column][0])
-        more.append(f"CAST({assignment.expression.sql(dialect='spark')} AS {kinds[column][1]})")
-    _refuse_repeated_columns(changed)
-    rows = _selected_rows(door, source, columns, tree, more)
+        assigned.append(kinds[column][0])
+        expressions.append(
+            f"CAST({assignment.expression.sql(dialect='spark')} AS {kinds[column][1]})"
+        )
+    _refuse_repeated_columns(assigned)
+    rows = _selected_rows(door, source, columns, tree, expressions)
     old = [{c: row[c] for c, _ in columns} for row in rows]
     new = [
-        {**o, **{c: row[f"__new{i}"] for i, c in enumerate(changed)}}
+        {**o, **{c: row[f"__new{i}"] for i, c in enumerate(assigned)}}
         for o, row in zip(old, rows, strict=True)
     ]
     pairs = [(o, n) for o, n in zip(old, new, strict=True) if o != n]

@@ -49,7 +49,7 @@ class ViewRow:
 
     values: Mapping[str, ColumnValue]
 
-    def told_of(self, shape: JoinBlock, p: int) -> dict[str, ColumnValue]:
+    def values_at(self, shape: JoinBlock, p: int) -> dict[str, ColumnValue]:
         """What it says of the columns of a position."""
         names = {c: shape.output_of.get((p, c)) for c, _ in shape.positions[p].columns}
         return {c: self.values[name] for c, name in names.items() if name is not None}
@@ -63,7 +63,7 @@ class ViewRow:
 class SegmentOptions:
     """What can stand at a position for a view row."""
 
-    known: dict[str, NormalValue]
+    shown: dict[str, NormalValue]
     hidden: list[HiddenValue]
     existing: list[int] = field(default_factory=list)
     values: dict[HiddenValue, list[NormalValue]] = field(default_factory=dict)
@@ -81,24 +81,24 @@ class Coder:
         """The number of a value of a held column."""
         domain: Domain = self.base.domains[table, column]
         # A number that was given stays, though rows with the value were taken in since.
-        found = self._strange.get((id(domain), value), domain.code(value))
-        if found is None:
-            found = self._strange[id(domain), value] = -2 - len(self._strange)
-        return found
+        code = self._strange.get((id(domain), value), domain.code(value))
+        if code is None:
+            code = self._strange[id(domain), value] = -2 - len(self._strange)
+        return code
 
-    def knows(self, table: str, column: str, value: ColumnValue) -> bool:
+    def is_known_value(self, table: str, column: str, value: ColumnValue) -> bool:
         """Whether a value of a held column is in a table, or was asked for."""
         domain: Domain | None = self.base.domains.get((table, column))
         if domain is None:
             return False
-        found = normalize(value, self.shape.used[table][column])
-        return domain.code(found) is not None or (id(domain), found) in self._strange
+        normal = normalize(value, self.shape.used[table][column])
+        return domain.code(normal) is not None or (id(domain), normal) in self._strange
 
     def value(self, table: str, column: str, code: int) -> NormalValue:
         """The value of a number, of a table or of the request."""
         if code >= NULL:
-            found: NormalValue = self.base.domains[table, column].value(code)
-            return found
+            value: NormalValue = self.base.domains[table, column].value(code)
+            return value
         return list(self._strange)[-2 - code][1]
 
     def signature(self, row: ViewRow) -> Signature:
@@ -112,49 +112,54 @@ class Coder:
             )
             for p, c in shown_held_columns(self.base)
         ]
-        return (*codes, *(self._tag(p, self.known(p, row)) for p in tagged_positions(self.base)))
+        return (
+            *codes,
+            *(self._tag(p, self.shown_values(p, row)) for p in tagged_positions(self.base)),
+        )
 
-    def _tag(self, p: int, known: Mapping[str, NormalValue]) -> int:
+    def _tag(self, p: int, values: Mapping[str, NormalValue]) -> int:
         """0 for what the stored row of the same key shows, else a number of its own."""
         if self._source is None:
             return 0
         table = self.shape.positions[p].table
-        told_of = {c: known.get(c) for c in self.base.held[table] if (p, c) in self.shape.output_of}
-        content = tuple(known.get(c) for c in shown_unheld_columns(self.base, p))
+        told_of = {
+            c: values.get(c) for c in self.base.held[table] if (p, c) in self.shape.output_of
+        }
+        content = tuple(values.get(c) for c in shown_unheld_columns(self.base, p))
         stored = self._source.where(
             table, {c: denormalize(v, self._kind(p, c)) for c, v in told_of.items()}
         )
-        if any(self.shows(p, r) == content for r in stored):
+        if any(self.unheld_values(p, r) == content for r in stored):
             return 0
         key = p, tuple(told_of.values()), content
         return self._tags.setdefault(key, 1 + len(self._tags))
 
-    def stored(self, table: str, number: int) -> list[BaseRow] | None:
+    def base_rows_of(self, table: str, number: int) -> list[BaseRow] | None:
         """The base rows that a row in memory stands for; None if they cannot be asked for."""
         if self._source is None:
             return None
         types = self.shape.used[table]
-        held = self.base.values(table, self.base.tables[table].row(number))
-        return self._source.where(table, {c: denormalize(v, types[c]) for c, v in held.items()})
+        values = self.base.values(table, self.base.tables[table].row(number))
+        return self._source.where(table, {c: denormalize(v, types[c]) for c, v in values.items()})
 
-    def shows(self, p: int, row: BaseRow) -> tuple[NormalValue, ...]:
+    def unheld_values(self, p: int, row: BaseRow) -> tuple[NormalValue, ...]:
         return tuple(
             normalize(row[c], self._kind(p, c)) for c in shown_unheld_columns(self.base, p)
         )
 
-    def known(self, p: int, row: ViewRow) -> dict[str, NormalValue]:
+    def shown_values(self, p: int, row: ViewRow) -> dict[str, NormalValue]:
         """What a view row says of a position."""
         kinds_of = self.shape.positions[p].types
-        return {c: normalize(v, kinds_of[c]) for c, v in row.told_of(self.shape, p).items()}
+        return {c: normalize(v, kinds_of[c]) for c, v in row.values_at(self.shape, p).items()}
 
-    def hidden(self, p: int) -> list[HiddenValue]:
+    def hidden_values(self, p: int) -> list[HiddenValue]:
         """What the view uses of a position and does not show."""
-        found: list[HiddenValue] = []
+        hidden: list[HiddenValue] = []
         for c, _ in self.shape.positions[p].columns:
             if (p, c) not in self.shape.output_of:
                 k = self.shape.class_of.get((p, c))
-                found.append(("place", p, c) if k is None else ("class", k, ""))
-        return list(dict.fromkeys(found))
+                hidden.append(("place", p, c) if k is None else ("class", k, ""))
+        return list(dict.fromkeys(hidden))
 
     def columns(self, p: int, h: HiddenValue) -> list[str]:
         """The columns of a position that have a hidden value."""
@@ -162,38 +167,38 @@ class Coder:
             return [h[2]]
         return [c for q, c in self.shape.classes[h[1]] if q == p]
 
-    def hidden_code(self, p: int, number: int, h: HiddenValue) -> NormalValue:
+    def hidden_value_of_row(self, p: int, number: int, h: HiddenValue) -> NormalValue:
         """The hidden value of an existing row; None if it is not held."""
         table = self.shape.positions[p].table
         column = self.columns(p, h)[0]
         if column not in self.base.held[table]:
             return None
         rows = self.base.tables[table]
-        found: NormalValue = self.base.domains[table, column].value(
+        value: NormalValue = self.base.domains[table, column].value(
             int(rows.column(column)[number])
         )
-        return found
+        return value
 
-    def hidden_in(self, p: int, number: int, h: HiddenValue) -> list[NormalValue]:
+    def hidden_values_of_row(self, p: int, number: int, h: HiddenValue) -> list[NormalValue]:
         """The hidden values of the base rows that a row in memory stands for."""
-        held = self.hidden_code(p, number, h)
-        if held is not None:
-            return [held]
+        value = self.hidden_value_of_row(p, number, h)
+        if value is not None:
+            return [value]
         column = self.columns(p, h)[0]
-        rows = self.stored(self.shape.positions[p].table, number) or ()
+        rows = self.base_rows_of(self.shape.positions[p].table, number) or ()
         return [normalize(r[column], self._kind(p, column)) for r in rows]
 
-    def put_in(
+    def new_base_row(
         self, p: int, o: SegmentOptions, values: Mapping[HiddenValue, NormalValue]
     ) -> BaseRow:
         """What is known of the row to put in at a position."""
-        told_of = dict(o.known)
+        told_of = dict(o.shown)
         for h in o.hidden:
             told_of.update(dict.fromkeys(self.columns(p, h), values[h]))
         types = self.shape.used[self.shape.positions[p].table]
         return {c: denormalize(v, types[c]) for c, v in told_of.items()}
 
-    def coded(self, table: str, row: Mapping[str, Any]) -> NewRow:
+    def encode(self, table: str, row: Mapping[str, Any]) -> NewRow:
         """A base row as numbers, and the positions whose selection it meets."""
         types = self.shape.used[table]
         codes = tuple(
@@ -209,21 +214,21 @@ class Coder:
 
     def _members(self, table: str, row: Mapping[str, Any]) -> Iterable[int]:
         """The positions of a table whose selection a row meets."""
-        at = self.shape.at(table)
-        if not any(self.shape.positions[q].selection.conjuncts for q in at):
-            return at
+        positions = self.shape.at(table)
+        if not any(self.shape.positions[q].selection.conjuncts for q in positions):
+            return positions
         types = self.shape.used[table]
-        one = pa.table({c: pa.array([row.get(c)], kinds.arrow(k)) for c, k in types.items()})
-        return [q for q in at if selected_rows(self.shape, q, one)[0]]
+        single_row = pa.table({c: pa.array([row.get(c)], kinds.arrow(k)) for c, k in types.items()})
+        return [q for q in positions if selected_rows(self.shape, q, single_row)[0]]
 
-    def number(self, table: str, row: Mapping[str, Any]) -> int | None:
+    def row_number(self, table: str, row: Mapping[str, Any]) -> int | None:
         """The number of a base row, if the tables in memory have it."""
         types = self.shape.used[table]
         codes = (
             self.code(table, c, normalize(row.get(c), types[c])) for c in self.base.held[table]
         )
-        found = self.base.find(table, tuple(codes))
-        return found if found is not None and self.base.tables[table].counts[found] > 0 else None
+        number = self.base.find(table, tuple(codes))
+        return number if number is not None and self.base.tables[table].counts[number] > 0 else None
 
     def _kind(self, p: int, c: str) -> str:
         return self.shape.positions[p].types[c]

@@ -26,7 +26,7 @@ class ViewUpdate:
     """Of how many rows, the last of both, each to insert replaces the one to delete at its place."""
 
     @property
-    def instead(self) -> dict[int, int]:
+    def replaces(self) -> dict[int, int]:
         """For rows to insert that replace one: which of those to delete."""
         first, last = len(self.insert) - self.replaced, len(self.delete) - self.replaced
         return {first + i: last + i for i in range(self.replaced)}
@@ -35,13 +35,15 @@ class ViewUpdate:
     def of(insert: Any, delete: Any, update: Any) -> ViewUpdate:
         """An update as a user gives it: rows, lists of rows, a pair of old and new."""
         old, new = _old_and_new(update) if update is not None else ((), ())
-        going, coming = _given_rows(old), _given_rows(new)
-        pairs = len(coming) if len(going) == len(coming) else 0
-        found = ViewUpdate((*_given_rows(delete), *going), (*_given_rows(insert), *coming), pairs)
-        if not found.delete and not found.insert:
+        deleted, inserted = _given_rows(old), _given_rows(new)
+        replaced = len(inserted) if len(deleted) == len(inserted) else 0
+        request = ViewUpdate(
+            (*_given_rows(delete), *deleted), (*_given_rows(insert), *inserted), replaced
+        )
+        if not request.delete and not request.insert:
             hint = "give insert=, delete= or update="
             raise Invalid("nothing was asked for", hint=hint, reason="ROWS")
-        return found
+        return request
 
 
 def typed_rows(shape: JoinBlock, rows: Sequence[Mapping[str, Any]]) -> list[ViewRow]:
@@ -90,22 +92,22 @@ def _typed_value(name: str, value: Any, kind: str) -> Any:
     if value is None:
         return None
     try:
-        found = pa.array([value], kinds.arrow(kind))[0].as_py()
+        converted = pa.array([value], kinds.arrow(kind))[0].as_py()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as why:
         raise _mistyped_value(name, value, kind, str(why)) from why
-    if not _is_unchanged(value, found):
-        raise _mistyped_value(name, value, kind, f"it would become {found!r}")
-    return found
+    if not _is_unchanged(value, converted):
+        raise _mistyped_value(name, value, kind, f"it would become {converted!r}")
+    return converted
 
 
-def _is_unchanged(given: Any, found: Any) -> bool:
+def _is_unchanged(given: Any, converted: Any) -> bool:
     """Whether a value is what it became: not cut off, not of another kind."""
-    if isinstance(given, (bool, np.bool_)) != isinstance(found, bool):
+    if isinstance(given, (bool, np.bool_)) != isinstance(converted, bool):
         return False
-    if isinstance(given, datetime.datetime) and isinstance(found, datetime.datetime):
+    if isinstance(given, datetime.datetime) and isinstance(converted, datetime.datetime):
         # Without a zone it is taken for one of UTC.
-        found = found if given.tzinfo else found.replace(tzinfo=None)
-    return bool(given == found)
+        converted = converted if given.tzinfo else converted.replace(tzinfo=None)
+    return bool(given == converted)
 
 
 def _mistyped_value(name: str, value: Any, kind: str, detail: str) -> Invalid:
@@ -122,15 +124,15 @@ def _given_rows(given: Any) -> tuple[Mapping[str, Any], ...]:
         return ()
     rows = (given,) if isinstance(given, Mapping) else given
     listed = isinstance(rows, Iterable) and not isinstance(rows, (str, bytes))
-    found = tuple(rows) if listed else (rows,)
-    wrong = [row for row in found if not isinstance(row, Mapping) or not _has_text_names(row)]
+    listed_rows = tuple(rows) if listed else (rows,)
+    wrong = [row for row in listed_rows if not isinstance(row, Mapping) or not _has_text_names(row)]
     if wrong:
         raise Invalid(
             f"{wrong[0]!r} is not a row of a view",
             hint="a row is a mapping from columns to values, several rows are a list of them",
             reason="ROWS",
         )
-    return found
+    return listed_rows
 
 
 def _has_text_names(row: Mapping[Any, Any]) -> bool:

@@ -78,10 +78,10 @@ class UpdateCheck:
     """View rows that change as asked."""
 
     def __str__(self) -> str:
-        more = " or more" if self.at_least else ""
+        suffix = " or more" if self.at_least else ""
         lines = [
             f"possible: {self.possible} (found by {self.how})",
-            f"extra rows: {self.extra_rows:g}{more}",
+            f"extra rows: {self.extra_rows:g}{suffix}",
         ]
         if self.reason:
             lines.append(f"because: {self.reason}")
@@ -90,7 +90,7 @@ class UpdateCheck:
                 lines.append("with side effects allowed:")
             lines += [f"delete from {t}: {row_text(r)}" for t, r in self.gone]
             new = self.translation.new.items()
-            lines += [f"insert into {t}: {row_text(r)}" for t, some in new for r in some]
+            lines += [f"insert into {t}: {row_text(r)}" for t, rows in new for r in rows]
         if self.rows:
             lines.append("side effects, some of them:")
             lines.append(listed(list(self.rows[0]), [list(r.values()) for r in self.rows]))
@@ -122,34 +122,34 @@ class UpdateChecker:
         delete: Sequence[ViewRow],
         insert: Sequence[ViewRow],
         mode: CheckMode = CheckMode.AUTO,
-        instead: Mapping[int, int] | None = None,
+        replaces: Mapping[int, int] | None = None,
     ) -> UpdateCheck:
         """Whether some rows can be deleted and some inserted, all together.
 
         Of a row to insert that replaces one, `instead` tells which of those to delete it is.
         """
-        self._refuse_duplicates(delete, insert, instead or {})
-        estimates = isinstance(self.filter, UpdateFilter) and self.filter.tells_rows
+        self._refuse_duplicates(delete, insert, replaces or {})
+        estimates = isinstance(self.filter, UpdateFilter) and self.filter.identifies_rows
         if mode is CheckMode.FAST and estimates and len(insert) == 1 and not delete:
             return self._fast(insert[0])
         hint = self._hint(delete, insert) if mode is CheckMode.AUTO else ""
-        asked = self._left(RequestedRows(delete, insert, instead or {}))
-        if not asked.delete and not asked.insert:
+        remaining = self._left(RequestedRows(delete, insert, replaces or {}))
+        if not remaining.delete and not remaining.insert:
             return UpdateCheck(
                 "yes", 0, how="the request", translation=Translation(BaseChanges(), {})
             )
-        return self._exact(asked, hint)
+        return self._exact(remaining, hint)
 
-    def _left(self, asked: RequestedRows) -> RequestedRows:
+    def _left(self, requested: RequestedRows) -> RequestedRows:
         """What is left of a request without the rows that stay."""
-        if not asked.delete:
-            return asked
+        if not requested.delete:
+            return requested
         coder = Coder(self.filter.base, self.source)
         old = TableState(self.filter.base, BaseChanges(), [self.steps])
         try:
-            return cancel_unchanged(coder, old, asked)
+            return cancel_unchanged(coder, old, requested)
         except TooManyJoins:
-            return asked
+            return requested
 
     def _refuse_duplicates(
         self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], instead: Mapping[int, int]
@@ -158,22 +158,22 @@ class UpdateChecker:
         state = TableState(self.filter.base, BaseChanges())
         if len(insert) == 1 and not delete:
             # What is held of it tells most rows that are new, without a look at the tables.
-            rough = Coder(self.filter.base).signature(insert[0])
-            if state.shows(rough) is None:
+            known_signature = Coder(self.filter.base).signature(insert[0])
+            if state.embedding_of(known_signature) is None:
                 return
         coder = Coder(self.filter.base, self.source)
-        leaving = {coder.signature(r) for r in delete}
-        first: dict[tuple[int, ...], int] = {}
+        deleted = {coder.signature(r) for r in delete}
+        first_with: dict[tuple[int, ...], int] = {}
         for i, row in enumerate(insert):
             signature = coder.signature(row)
-            other = first.setdefault(signature, i)
+            other = first_with.setdefault(signature, i)
             if other != i:
                 raise (
                     _named_twice_error(row)
                     if {i, other}.isdisjoint(instead)
                     else _rows_become_one_error(row)
                 )
-            if signature not in leaving and state.shows(signature) is not None:
+            if signature not in deleted and state.embedding_of(signature) is not None:
                 raise _becomes_existing_row_error(row) if i in instead else already_there_error(row)
 
     def _fast(self, row: ViewRow) -> UpdateCheck:
@@ -181,14 +181,14 @@ class UpdateChecker:
         assert isinstance(self.filter, UpdateFilter)
         request = TranslationRequest(self.filter.base, self.rules, self.source, (), (row,))
         quick = FastCheck(self.filter, request, self.theta, self.fillings, self.order)
-        found = quick.answer(row)
-        if isinstance(found, BrokenConstraint):
-            return check_from_constraint(found)
-        return check_from_estimate(found, self.theta)
+        answer = quick.answer(row)
+        if isinstance(answer, BrokenConstraint):
+            return check_from_constraint(answer)
+        return check_from_estimate(answer, self.theta)
 
     def _hint(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> str:
         """What the schema, or else the estimate, says of one insertion."""
-        if delete or len(insert) != 1 or not self.filter.tells_rows:
+        if delete or len(insert) != 1 or not self.filter.identifies_rows:
             return ""
         if has_hidden_values(Coder(self.filter.base)):
             return ""
@@ -199,77 +199,77 @@ class UpdateChecker:
         if not isinstance(self.filter, UpdateFilter):
             return ""
         base = self.filter.base
-        near = sum(
+        neighbours = sum(
             len(base.index(base.tree.edges[e].across(p), e).rows(key))
             for p in new
             for e, key in segments[p].keys.items()
             if key is not None and key >= 0
         )
-        if near <= MOST_NEIGHBOURS:
+        if neighbours <= MOST_NEIGHBOURS:
             return "exact check"
         declared = self.filter.estimate(segments).declares(self.theta)
         return "estimate, then a side effect" if declared else "estimate, then the exact check"
 
-    def _exact(self, asked: RequestedRows, hint: str) -> UpdateCheck:
+    def _exact(self, requested: RequestedRows, hint: str) -> UpdateCheck:
         request = TranslationRequest(
             self.filter.base,
             self.rules,
             self.source,
-            asked.delete,
-            asked.insert,
-            asked.instead,
+            requested.delete,
+            requested.insert,
+            requested.replaces,
             self.steps,
             self.engine,
         )
         how = hint or "exact check"
         try:
-            found = search_translation(request)
-        except TooManyJoins as much:
-            return UpdateCheck("unknown", 0, how=how, reason=much.message)
-        if found.translation is not None:
-            return self._possible(found.translation, how)
-        return self._impossible(request, found, how)
+            result = search_translation(request)
+        except TooManyJoins as error:
+            return UpdateCheck("unknown", 0, how=how, reason=error.message)
+        if result.translation is not None:
+            return self._possible(result.translation, how)
+        return self._impossible(request, result, how)
 
     def extra(self, update: Translation, asked: int) -> int | None:
         """How many view rows base changes change besides those asked for; None if that is too much."""
         changes, base = update.changes, self.filter.base
-        if base.open & {*changes.gone, *changes.new}:
+        if base.truncated & {*changes.gone, *changes.new}:
             return None
         try:
-            found = view_effect(base, changes, steps=self.steps)
+            effect = view_effect(base, changes, steps=self.steps)
         except TooManyJoins:
             return None
-        return len(found.added) + len(found.removed) - asked
+        return len(effect.added) + len(effect.removed) - asked
 
     def _possible(self, translation: Translation, how: str) -> UpdateCheck:
         gone = self._gone(translation)
         return UpdateCheck("yes", 0, how=how, translation=translation, gone=gone)
 
     def _gone(self, translation: Translation) -> tuple[tuple[str, BaseRow], ...]:
-        some = translation.changes.gone.items()
-        return tuple((t, self._base_row(t, n)) for t, numbers in some for n in sorted(numbers))
+        deletions = translation.changes.gone.items()
+        return tuple((t, self._base_row(t, n)) for t, numbers in deletions for n in sorted(numbers))
 
     def _impossible(
-        self, request: TranslationRequest, found: SearchResult, how: str
+        self, request: TranslationRequest, result: SearchResult, how: str
     ) -> UpdateCheck:
-        possible, least = "no" if found.exhausted else "unknown", found.least
+        possible, least = "no" if result.exhausted else "unknown", result.least
         if least is None or not least.extra:
-            reason = found.broken or found.left_out or "no base rows make it so"
+            reason = result.broken or result.left_out or "no base rows make it so"
             return UpdateCheck(possible, 0, how=how, reason=reason)
         coder = request.coder
-        asked = {coder.signature(r) for r in request.insert}
-        unasked = {coder.signature(r) for r in request.delete} - asked
-        extra = {s: e for s, e in least.effect.added.items() if s not in asked}
-        lost = {s: e for s, e in least.effect.removed.items() if s not in unasked}
+        inserted = {coder.signature(r) for r in request.insert}
+        deleted = {coder.signature(r) for r in request.delete} - inserted
+        added = {s: e for s, e in least.effect.added.items() if s not in inserted}
+        removed = {s: e for s, e in least.effect.removed.items() if s not in deleted}
         state = TableState(self.filter.base, least.attempt.changes)
-        rows = tuple(self._view_row(coder, state, e) for e in (*extra.values(), *lost.values()))
+        rows = tuple(self._view_row(coder, state, e) for e in (*added.values(), *removed.values()))
         return UpdateCheck(
             possible,
             least.extra,
             rows[:MOST_SHOWN],
-            self._causes(extra, lost)[:MOST_SHOWN],
+            self._causes(added, removed)[:MOST_SHOWN],
             how,
-            found.broken or found.left_out,
+            result.broken or result.left_out,
             least.attempt if least.does else None,
             self._gone(least.attempt) if least.does else (),
             least.at_least,
@@ -277,11 +277,11 @@ class UpdateChecker:
         )
 
     def _causes(
-        self, extra: Mapping[Any, Any], lost: Mapping[Any, Any]
+        self, added: Mapping[Any, Any], removed: Mapping[Any, Any]
     ) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """Base rows in side effects that are no segments of what was asked for."""
         causes: dict[tuple[str, int], None] = {}
-        for embedding in (*extra.values(), *lost.values()):
+        for embedding in (*added.values(), *removed.values()):
             for p, number in enumerate(embedding):
                 if number >= 0:
                     causes[self.filter.shape.positions[p].table, number] = None
@@ -306,10 +306,10 @@ class UpdateChecker:
         return shown
 
 
-def check_from_estimate(found: InsertionEstimate, theta: float = THETA) -> UpdateCheck:
+def check_from_estimate(estimate: InsertionEstimate, theta: float = THETA) -> UpdateCheck:
     """What an estimate says of an insertion."""
-    declared = found.declares(theta)
-    return UpdateCheck("no" if declared else "yes", max(found.rows - 1, 0.0), how="estimate")
+    declared = estimate.declares(theta)
+    return UpdateCheck("no" if declared else "yes", max(estimate.rows - 1, 0.0), how="estimate")
 
 
 def check_from_constraint(broken: BrokenConstraint) -> UpdateCheck:
@@ -369,9 +369,9 @@ def is_decided_by_schema(tree: EquijoinTree, keys: Keys, new: Sequence[int]) -> 
             return False
         todo, seen = [p], {p}
         while todo:
-            at = todo.pop()
-            for e in tree.around[at]:
-                q = tree.edges[e].across(at)
+            position = todo.pop()
+            for e in tree.around[position]:
+                q = tree.edges[e].across(position)
                 if q in seen:
                     continue
                 key = keys.get(shape.positions[q].table)

@@ -47,9 +47,11 @@ class FastCheck:
         best: InsertionEstimate | None = None
         self.broken = BrokenConstraint("no base rows make it so", [], "NO_ROWS", certain=False)
         most = None if self.order is FillingOrder.ALL else self.most
-        for known in islice(self._feasible(row), most):
-            found = self.filter.estimate(self.filter.segments_known(known, self.request.coder))
-            best = found if best is None or found.rows < best.rows else best
+        for segments in islice(self._feasible(row), most):
+            estimate = self.filter.estimate(
+                self.filter.segments_known(segments, self.request.coder)
+            )
+            best = estimate if best is None or estimate.rows < best.rows else best
             if not best.declares(self.theta):
                 break
         if best is not None:
@@ -60,17 +62,17 @@ class FastCheck:
     def _feasible(self, row: ViewRow) -> Iterator[SegmentValues]:
         """The fillings that the tables' rules allow."""
         rules = SegmentRules(self.request)
-        for known in self._known(row):
-            broken = rules.refused(known)
+        for segments in self._known(row):
+            broken = rules.refused(segments)
             if broken is None:
-                yield known
+                yield segments
             else:
                 self.broken = broken
 
     def _known(self, row: ViewRow) -> Iterator[SegmentValues]:
         coder = self.request.coder
         if not has_hidden_values(coder):
-            yield [coder.known(p, row) for p in range(len(coder.shape.positions))]
+            yield [coder.shown_values(p, row) for p in range(len(coder.shape.positions))]
             return
         (options,), _ = segment_options(coder, [row], self.request.rules, self.request.source)
         most = None if self.order is FillingOrder.ALL else MOST_TRIED
@@ -80,7 +82,7 @@ class FastCheck:
 
 def has_hidden_values(coder: Coder) -> bool:
     """Whether a view uses columns that it does not show."""
-    return any(coder.hidden(p) for p in range(len(coder.shape.positions)))
+    return any(coder.hidden_values(p) for p in range(len(coder.shape.positions)))
 
 
 class SegmentRules:
@@ -90,53 +92,53 @@ class SegmentRules:
         self._request = request
         self._alone: dict[tuple[Any, ...], NewBaseRow | BrokenConstraint | None] = {}
 
-    def refused(self, known: SegmentValues) -> BrokenConstraint | None:
+    def refused(self, segments: SegmentValues) -> BrokenConstraint | None:
         """Why the segments of a view row cannot all be base rows; None if they can."""
-        new = []
-        for p, of in enumerate(known):
-            put = self._put(p, of)
-            if isinstance(put, BrokenConstraint):
-                return put
-            if put is not None:
-                new.append(NewBaseRow(put.table, put.known, [], {p: []}))
-        return self._broken(new) if new else None
+        new_rows = []
+        for p, values in enumerate(segments):
+            row = self._put(p, values)
+            if isinstance(row, BrokenConstraint):
+                return row
+            if row is not None:
+                new_rows.append(NewBaseRow(row.table, row.values, [], {p: []}))
+        return self._broken(new_rows) if new_rows else None
 
     def _put(
-        self, p: int, known: Mapping[str, NormalValue]
+        self, p: int, values: Mapping[str, NormalValue]
     ) -> NewBaseRow | BrokenConstraint | None:
         """The row to put in at a position, what forbids it whatever comes with it, or None if it is there."""
-        key = p, *known.values()
+        key = p, *values.values()
         if key not in self._alone:
-            self._alone[key] = self._looked_at(p, known)
+            self._alone[key] = self._looked_at(p, values)
         return self._alone[key]
 
     def _looked_at(
-        self, p: int, known: Mapping[str, NormalValue]
+        self, p: int, values: Mapping[str, NormalValue]
     ) -> NewBaseRow | BrokenConstraint | None:
         request, position = self._request, self._request.base.shape.positions[p]
         types = request.base.shape.used[position.table]
-        row: BaseRow = {c: denormalize(v, types[c]) for c, v in known.items()}
-        if p not in request.coder.coded(position.table, row).members:
+        base_row: BaseRow = {c: denormalize(v, types[c]) for c, v in values.items()}
+        if p not in request.coder.encode(position.table, base_row).members:
             message = f"a row of {position.table!r} would not meet the view's WHERE"
             return BrokenConstraint(message, [], "FAILS_WHERE")
-        if request.source.where(position.table, row):
+        if request.source.where(position.table, base_row):
             return None
-        put = NewBaseRow(position.table, row, [], {p: []})
+        new_row = NewBaseRow(position.table, base_row, [], {p: []})
         if len(request.base.shape.at(position.table)) == 1:
-            broken = self._broken([put])
+            broken = self._broken([new_row])
             # A foreign key may refer to a row that comes with it.
             if broken is not None and broken.reason != "FOREIGN_KEY":
                 return broken
-        return put
+        return new_row
 
-    def _broken(self, new: Sequence[NewBaseRow]) -> BrokenConstraint | None:
+    def _broken(self, new_rows: Sequence[NewBaseRow]) -> BrokenConstraint | None:
         """What rows to put in break together."""
         request = self._request
-        puts = merge_rows(new, request.rules)
-        choice = SolverChoice(frozenset(), {}, puts, (), request.coder)
+        by_table = merge_rows(new_rows, request.rules)
+        choice = SolverChoice(frozenset(), {}, by_table, (), request.coder)
         try:
             full = complete_rows(request, choice)
-            coded = {t: tuple(request.coder.coded(t, r) for r in rows) for t, rows in full.items()}
+            coded = {t: tuple(request.coder.encode(t, r) for r in rows) for t, rows in full.items()}
             check_constraints(request, BaseChanges({}, coded), choice, full)
         except BrokenConstraint as broken:
             return broken

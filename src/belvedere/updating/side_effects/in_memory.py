@@ -91,10 +91,10 @@ class TableState:
     def code(self, p: int, number: int, column: str) -> int:
         """One number of a row."""
         table = self.shape.positions[p].table
-        at = self.base.held[table].index(column)
+        place = self.base.held[table].index(column)
         if number < 0:
-            return self.new[table][-1 - number].row[at]
-        return int(self.base.tables[table].codes[at][number])
+            return self.new[table][-1 - number].row[place]
+        return int(self.base.tables[table].codes[place][number])
 
     def has(self, p: int, number: int) -> bool:
         """Whether a row is there and meets the position's selection."""
@@ -105,16 +105,16 @@ class TableState:
 
     def partners(self, p: int, number: int, edge: int) -> list[int]:
         """The rows at the other end of an edge that a row joins with."""
-        known = self._partners.get((p, number, edge))
-        if known is None:
-            known = self._found(p, number, edge)
-            self._partners[p, number, edge] = known
-            self.budget[0] -= 1 + len(known)
+        partners = self._partners.get((p, number, edge))
+        if partners is None:
+            partners = self._found(p, number, edge)
+            self._partners[p, number, edge] = partners
+            self.budget[0] -= 1 + len(partners)
             if self.budget[0] < 0:
                 raise TooManyJoins(
                     "this update touches too many rows to be checked in memory", reason="TOO_MUCH"
                 )
-        return known
+        return partners
 
     def _found(self, p: int, number: int, edge: int) -> list[int]:
         q = self.tree.edges[edge].across(p)
@@ -123,10 +123,10 @@ class TableState:
             key = self.base.key(p, edge, self.row(p, number))
         else:
             key = int(self.base.keys(p, edge)[number])
-        found = self.base.matching(q, edge, key)
+        rows = self.base.matching(q, edge, key)
         if gone := self.gone.get(table):
-            found = [n for n in found if n not in gone]
-        return found + self._new_partners(p, number, edge) if self.new.get(table) else found
+            rows = [n for n in rows if n not in gone]
+        return rows + self._new_partners(p, number, edge) if self.new.get(table) else rows
 
     def _new_partners(self, p: int, number: int, edge: int) -> list[int]:
         q = self.tree.edges[edge].across(p)
@@ -143,9 +143,9 @@ class TableState:
     def completes(self, p: int, number: int, came: int) -> bool:
         """Whether a row has partners, and they theirs, everywhere but where we came from."""
         key = p, number, came
-        known = self._completes.get(key)
-        if known is None:
-            known = all(
+        complete = self._completes.get(key)
+        if complete is None:
+            complete = all(
                 any(
                     self.completes(self.tree.edges[e].across(p), other, e)
                     for other in self.partners(p, number, e)
@@ -153,10 +153,10 @@ class TableState:
                 for e in self.tree.around[p]
                 if e != came
             )
-            self._completes[key] = known
-        return known
+            self._completes[key] = complete
+        return complete
 
-    def through(
+    def embeddings_through(
         self, p: int, number: int, fits: Callable[[int, int], bool] | None = None
     ) -> Iterator[Embedding]:
         """The embeddings with a row at a position, of rows that fit."""
@@ -164,9 +164,9 @@ class TableState:
             return
         blank = [0] * len(self.shape.positions)
         for _ in self._sides(p, number, -1, fits, blank):
-            found = tuple(blank)
-            if not self.checks or self._meets(found):
-                yield found
+            embedding = tuple(blank)
+            if not self.checks or self._meets(embedding):
+                yield embedding
 
     def _sides(
         self,
@@ -225,40 +225,42 @@ class TableState:
         new = self.new[self.shape.positions[p].table][-1 - number]
         return dict(new.tags).get(p, 0)
 
-    def shows(self, signature: Signature) -> Embedding | None:
+    def embedding_of(self, signature: Signature) -> Embedding | None:
         """An embedding that shows a view row; None if it is not in the view."""
-        return next(self.showing(signature), None)
+        return next(self.embeddings_of(signature), None)
 
-    def showing(self, signature: Signature) -> Iterator[Embedding]:
+    def embeddings_of(self, signature: Signature) -> Iterator[Embedding]:
         """The embeddings that show a view row."""
-        wanted: dict[int, dict[str, int]] = {}
-        places = shown_held_columns(self.base)
-        for (p, c), code in zip(places, signature, strict=False):
-            wanted.setdefault(p, {})[c] = code
-        tags = dict(zip(tagged_positions(self.base), signature[len(places) :], strict=True))
+        codes_by_position: dict[int, dict[str, int]] = {}
+        columns = shown_held_columns(self.base)
+        for (p, c), code in zip(columns, signature, strict=False):
+            codes_by_position.setdefault(p, {})[c] = code
+        tags = dict(zip(tagged_positions(self.base), signature[len(columns) :], strict=True))
 
         def fits(p: int, number: int) -> bool:
-            same = all(self.code(p, number, c) == v for c, v in wanted.get(p, {}).items())
+            same = all(
+                self.code(p, number, c) == v for c, v in codes_by_position.get(p, {}).items()
+            )
             return same and (p not in tags or self.tag(p, number) == tags[p])
 
-        start, rows = self._start(wanted)
+        start, rows = self._start(codes_by_position)
         for number in rows:
-            yield from self.through(start, number, fits)
+            yield from self.embeddings_through(start, number, fits)
 
-    def _start(self, wanted: Mapping[int, Mapping[str, int]]) -> tuple[int, list[int]]:
+    def _start(self, codes_by_position: Mapping[int, Mapping[str, int]]) -> tuple[int, list[int]]:
         """A position to begin with and its rows that may fit: found by key if possible."""
         by_class = {
             self.shape.class_of[p, c]: code
-            for p, some in wanted.items()
-            for c, code in some.items()
+            for p, codes in codes_by_position.items()
+            for c, code in codes.items()
             if (p, c) in self.shape.class_of
         }
         for e, edge in enumerate(self.tree.edges):
             if all(k in by_class for k in edge.classes):
-                best = min(edge.ends, key=lambda p: -len(wanted.get(p, {})))
-                return best, self._by_classes(best, e, by_class)
-        p = max(range(len(self.shape.positions)), key=lambda p: len(wanted.get(p, {})))
-        return p, self._scanned(p, wanted.get(p, {}))
+                position = min(edge.ends, key=lambda p: -len(codes_by_position.get(p, {})))
+                return position, self._by_classes(position, e, by_class)
+        p = max(range(len(self.shape.positions)), key=lambda p: len(codes_by_position.get(p, {})))
+        return p, self._scanned(p, codes_by_position.get(p, {}))
 
     def _by_classes(self, p: int, edge: int, by_class: Mapping[int, int]) -> list[int]:
         table = self.shape.positions[p].table
@@ -272,25 +274,27 @@ class TableState:
         row = tuple(codes.get(c, NULL) for c in self.base.held[table])
         key = self.base.key(p, edge, row)
         gone = self.gone.get(table, frozenset())
-        found = [n for n in self.base.matching(p, edge, key) if n not in gone]
-        return found + [-1 - i for i in range(len(self.new.get(table, ())))]
+        rows = [n for n in self.base.matching(p, edge, key) if n not in gone]
+        return rows + [-1 - i for i in range(len(self.new.get(table, ())))]
 
-    def _scanned(self, p: int, wanted: Mapping[str, int]) -> list[int]:
+    def _scanned(self, p: int, codes: Mapping[str, int]) -> list[int]:
         table = self.shape.positions[p].table
         rows = self.base.tables[table]
         fit = self.base.present(p).copy()
-        for column, code in wanted.items():
+        for column, code in codes.items():
             fit &= rows.column(column) == code
         gone = self.gone.get(table, frozenset())
-        found = [n for n in np.flatnonzero(fit).tolist() if n not in gone]
-        return found + [-1 - i for i in range(len(self.new.get(table, ())))]
+        numbers = [n for n in np.flatnonzero(fit).tolist() if n not in gone]
+        return numbers + [-1 - i for i in range(len(self.new.get(table, ())))]
 
 
 def shown_held_columns(base: BaseTables) -> tuple[ColumnRef, ...]:
     """The held columns that the view shows, in its order."""
-    held = {(p, c) for p, at in enumerate(base.shape.positions) for c in base.held[at.table]}
-    found = [place for _, place in base.shape.column_outputs if place in held]
-    return tuple(dict.fromkeys(found))
+    held = {
+        (p, c) for p, position in enumerate(base.shape.positions) for c in base.held[position.table]
+    }
+    columns = [place for _, place in base.shape.column_outputs if place in held]
+    return tuple(dict.fromkeys(columns))
 
 
 def tagged_positions(base: BaseTables) -> tuple[int, ...]:
@@ -310,24 +314,24 @@ def view_effect(
     base: BaseTables,
     changes: BaseChanges,
     *,
-    asked: Iterable[Signature] = (),
+    expected: Iterable[Signature] = (),
     most: int | None = None,
     steps: int = MOST_STEPS,
 ) -> ViewEffect:
     """What changes do to the view; at most so many rows that were not asked for."""
     budget = [steps]
     old, new = TableState(base, BaseChanges(), budget), TableState(base, changes, budget)
-    found, expected = ViewEffect(), frozenset(asked)
-    for way, before, after in ((found.added, new, old), (found.removed, old, new)):
+    effect, expected_set = ViewEffect(), frozenset(expected)
+    for embeddings, before, after in ((effect.added, new, old), (effect.removed, old, new)):
         for embedding in _embeddings_through_changes(before, changes, put_in=before is new):
             signature = before.signature(embedding)
-            if signature in way or after.shows(signature) is not None:
+            if signature in embeddings or after.embedding_of(signature) is not None:
                 continue
-            way[signature] = embedding
-            if most is not None and len(way.keys() - expected) >= most:
-                found.complete = False
+            embeddings[signature] = embedding
+            if most is not None and len(embeddings.keys() - expected_set) >= most:
+                effect.complete = False
                 break
-    return found
+    return effect
 
 
 def _embeddings_through_changes(
@@ -341,4 +345,4 @@ def _embeddings_through_changes(
         else:
             numbers = sorted(changes.gone.get(table, ()))
         for number in numbers:
-            yield from state.through(p, number)
+            yield from state.embeddings_through(p, number)

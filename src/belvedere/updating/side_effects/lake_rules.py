@@ -28,7 +28,7 @@ def table_rules(lake: ReadableLake, name: str) -> TableRules:
 
 def referring_rules(lake: ReadableLake, tables: Collection[str]) -> dict[str, TableRules]:
     """The rules of tables outside a view that refer to one of its tables by a foreign key."""
-    found = {}
+    rules = {}
     for shown in lake.names():
         # What stands under a name without being a table of the lake has no foreign keys.
         with suppress(BelvedereError):
@@ -37,5 +37,5 @@ def referring_rules(lake: ReadableLake, tables: Collection[str]) -> dict[str, Ta
                 continue
             table = lake.table(name)
             if any(key.parent in tables for key in foreign_keys(table)):
-                found[name] = declared_rules(table)
-    return found
+                rules[name] = declared_rules(table)
+    return rules

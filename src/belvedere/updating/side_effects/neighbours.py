@@ -53,9 +53,9 @@ class RowFinder(Protocol):
 def hidden_held_columns(shape: JoinBlock, held: Mapping[str, Sequence[str]]) -> list[str]:
     """What a view would have to show for its rows to be found by its own: columns, with tables."""
     return [
-        f"{at.table}.{c}"
-        for p, at in enumerate(shape.positions)
-        for c in held[at.table]
+        f"{position.table}.{c}"
+        for p, position in enumerate(shape.positions)
+        for c in held[position.table]
         if (p, c) not in shape.output_of
     ]
 
@@ -69,13 +69,13 @@ def load_neighbours(
     insert: Sequence[ViewRow],
 ) -> RowLookups:
     """The rows beside some view rows to delete and to insert; `TooManyJoins` if a row has too many copies."""
-    walk = _NeighbourSearch(tree, held, finder, delete, insert)
-    found = walk.found()
-    tables = {t: pa.concat_tables(some) for t, some in found.items()}
+    search = _NeighbourSearch(tree, held, finder, delete, insert)
+    rows_by_table = search.found()
+    tables = {t: pa.concat_tables(rows) for t, rows in rows_by_table.items()}
     base = load_base(tree, held, tables)
-    for table, some in found.items():
-        _count_copies(base, table, some)
-    base.open = frozenset(walk.open)
+    for table, rows in rows_by_table.items():
+        _count_copies(base, table, rows)
+    base.truncated = frozenset(search.truncated)
     return RowLookups(base, keys)
 
 
@@ -84,31 +84,31 @@ def segment_exists(
     p: int,
     held: Mapping[str, tuple[str, ...]],
     finder: RowFinder,
-    told: Mapping[str, Any],
+    values: Mapping[str, Any],
 ) -> bool:
     """Whether the table of a position has the segment that a view row tells, and the view takes it."""
     table = shape.positions[p].table
-    found = finder.find(table, _segment_table(shape, table, held[table], [told]), MOST_NEIGHBOURS)
-    return found is None or bool(selected_rows(shape, p, found).any())
+    rows = finder.find(table, _segment_table(shape, table, held[table], [values]), MOST_NEIGHBOURS)
+    return rows is None or bool(selected_rows(shape, p, rows).any())
 
 
 def _segment_table(
-    shape: JoinBlock, table: str, columns: Sequence[str], told: Sequence[Mapping[str, Any]]
+    shape: JoinBlock, table: str, columns: Sequence[str], segments: Sequence[Mapping[str, Any]]
 ) -> pa.Table:
     types = shape.used[table]
     return pa.table(
-        {c: pa.array([some[c] for some in told], kinds.arrow(types[c])) for c in columns}
+        {c: pa.array([segment[c] for segment in segments], kinds.arrow(types[c])) for c in columns}
     )
 
 
-def _count_copies(base: BaseTables, table: str, found: Iterable[pa.Table]) -> None:
+def _count_copies(base: BaseTables, table: str, finds: Iterable[pa.Table]) -> None:
     """How often rows are there: whoever found one found all its copies."""
-    rows = base.tables[table]
-    counts = np.zeros(rows.size, dtype=np.int64)
-    for some in found:
-        numbers = rows.numbers(encode_rows(base, table, some))
-        np.maximum(counts, np.bincount(numbers, minlength=rows.size), out=counts)
-    rows.counts = counts
+    stored_rows = base.tables[table]
+    counts = np.zeros(stored_rows.size, dtype=np.int64)
+    for rows in finds:
+        numbers = stored_rows.numbers(encode_rows(base, table, rows))
+        np.maximum(counts, np.bincount(numbers, minlength=stored_rows.size), out=counts)
+    stored_rows.counts = counts
 
 
 class _NeighbourSearch:
@@ -124,7 +124,7 @@ class _NeighbourSearch:
         self.only_inserts = not delete
         self.segments = {t: self._segments(t, [*delete, *insert]) for t in self.shape.tables}
         self.by_table: dict[str, list[pa.Table]] = {t: [] for t in self.shape.tables}
-        self.open: set[str] = set()
+        self.truncated: set[str] = set()
 
     def found(self) -> dict[str, list[pa.Table]]:
         """What was found of each table, by whom it was found."""
@@ -134,10 +134,10 @@ class _NeighbourSearch:
                 self._outwards(p, rows)
         return self.by_table
 
-    def _segments(self, table: str, asked: Sequence[ViewRow]) -> pa.Table:
+    def _segments(self, table: str, view_rows: Sequence[ViewRow]) -> pa.Table:
         """What view rows say of a table's rows, at any of its positions."""
-        told = [row.told_of(self.shape, p) for p in self.shape.at(table) for row in asked]
-        return _distinct(_segment_table(self.shape, table, self.held[table], told))
+        segments = [row.values_at(self.shape, p) for p in self.shape.at(table) for row in view_rows]
+        return _distinct(_segment_table(self.shape, table, self.held[table], segments))
 
     def _stored(self, table: str, segments: pa.Table) -> pa.Table:
         """Find the segments that a table has; which of them are origins."""
@@ -149,40 +149,40 @@ class _NeighbourSearch:
         self.by_table[table].append(rows)
         if not self.only_inserts:
             return segments
-        there = rows
+        members = rows
         for p in self.shape.at(table):
-            there = there.filter(pa.array(selected_rows(self.shape, p, there)))
+            members = members.filter(pa.array(selected_rows(self.shape, p, members)))
         return segments.filter(
-            pa.array(~agreeing_rows(segments, there.select(segments.column_names)))
+            pa.array(~agreeing_rows(segments, members.select(segments.column_names)))
         )
 
     def _outwards(self, origin: int, rows: pa.Table) -> None:
         """Follow the joins from some rows of a position, each edge away from it."""
-        left, todo = MOST_NEIGHBOURS, [(origin, -1, rows)]
+        rows_left, todo = MOST_NEIGHBOURS, [(origin, -1, rows)]
         while todo:
-            p, came, here = todo.pop()
+            p, came, rows_here = todo.pop()
             for e in self.tree.around[p]:
-                keys = _distinct(here.select(list(self.tree.columns(p, e))).drop_null())
+                keys = _distinct(rows_here.select(list(self.tree.columns(p, e))).drop_null())
                 if e == came or not keys.num_rows:
                     continue
                 q = self.tree.edges[e].across(p)
                 table = self.shape.positions[q].table
                 keys = keys.rename_columns(list(self.tree.columns(q, e)))
-                many = keys.num_rows > MOST_KEYS
-                found = self.finder.find(
-                    table, keys.slice(0, MOST_FOLLOWED) if many else keys, left
+                truncated = keys.num_rows > MOST_KEYS
+                partners = self.finder.find(
+                    table, keys.slice(0, MOST_FOLLOWED) if truncated else keys, rows_left
                 )
-                if found is None or found.num_rows > left:
-                    many, found = (
+                if partners is None or partners.num_rows > rows_left:
+                    truncated, partners = (
                         True,
-                        self._none(table) if found is None else found[:MOST_FOLLOWED],
+                        self._none(table) if partners is None else partners[:MOST_FOLLOWED],
                     )
-                if many:
-                    self.open.add(self.shape.positions[origin].table)
-                left = max(left - found.num_rows, MOST_FOLLOWED)
-                self.by_table[table].append(found)
-                members = pa.array(selected_rows(self.shape, q, found))
-                todo.append((q, e, found.filter(members)))
+                if truncated:
+                    self.truncated.add(self.shape.positions[origin].table)
+                rows_left = max(rows_left - partners.num_rows, MOST_FOLLOWED)
+                self.by_table[table].append(partners)
+                members = pa.array(selected_rows(self.shape, q, partners))
+                todo.append((q, e, partners.filter(members)))
 
     def _none(self, table: str) -> pa.Table:
         types = self.shape.used[table]
@@ -199,10 +199,10 @@ def agreeing_rows(rows: pa.Table, values: pa.Table) -> Mask:
 
     codes = []
     for name in values.column_names:
-        both = pa.chunked_array([*values[name].chunks, *rows[name].chunks], values[name].type)
-        whole = pa.concat_arrays(both.chunks)
-        indices = pc.dictionary_encode(whole, null_encoding="encode").indices
+        chunks = pa.chunked_array([*values[name].chunks, *rows[name].chunks], values[name].type)
+        column = pa.concat_arrays(chunks.chunks)
+        indices = pc.dictionary_encode(column, null_encoding="encode").indices
         codes.append(indices.to_numpy(zero_copy_only=False).astype(np.int64))
     numbers = Interner(len(codes)).ids(np.stack(codes, axis=1))
-    found: Mask = np.isin(numbers[values.num_rows :], numbers[: values.num_rows])
-    return found
+    agreeing: Mask = np.isin(numbers[values.num_rows :], numbers[: values.num_rows])
+    return agreeing

@@ -56,58 +56,59 @@ class CompleteChanges:
 def view_effect_by(
     engine: JoinEngine,
     base: BaseTables,
-    made: CompleteChanges,
-    asked: Iterable[Signature],
+    changes: CompleteChanges,
+    expected: Iterable[Signature],
     most: int,
 ) -> ViewEffect:
     """As `exact.effect`, by an engine; `TooManyJoins` if what it finds first does not tell."""
-    return _JoinedEffect(engine, base, made).effect(frozenset(asked), most)
+    return _JoinedEffect(engine, base, changes).effect(frozenset(expected), most)
 
 
 class _JoinedEffect:
-    def __init__(self, engine: JoinEngine, base: BaseTables, made: CompleteChanges) -> None:
-        self.engine, self.base, self.made = engine, base, made
+    def __init__(self, engine: JoinEngine, base: BaseTables, changes: CompleteChanges) -> None:
+        self.engine, self.base, self.made = engine, base, changes
         self.shape, self.tree = base.shape, base.tree
-        self.new = {t: [self._held(t, r) for r in rows] for t, rows in made.new.items()}
+        self.new = {t: [self._held(t, r) for r in rows] for t, rows in changes.new.items()}
         self.gone = {
-            t: [self._stored(t, n) for n in sorted(some)] for t, some in made.changes.gone.items()
+            t: [self._stored(t, n) for n in sorted(numbers)]
+            for t, numbers in changes.changes.gone.items()
         }
 
-    def effect(self, asked: frozenset[Signature], most: int) -> ViewEffect:
+    def effect(self, expected: frozenset[Signature], most: int) -> ViewEffect:
         old, new = TableState(self.base, BaseChanges()), TableState(self.base, self.made.changes)
-        found = ViewEffect()
-        for way, before, after in ((found.added, new, old), (found.removed, old, new)):
+        effect = ViewEffect()
+        for embeddings, before, after in ((effect.added, new, old), (effect.removed, old, new)):
             for p in range(len(self.shape.positions)):
-                for embedding in self._embeddings(p, before is new, len(asked) + most):
+                for embedding in self._embeddings(p, before is new, len(expected) + most):
                     signature = before.signature(embedding)
-                    if signature in way or after.shows(signature) is not None:
+                    if signature in embeddings or after.embedding_of(signature) is not None:
                         continue
-                    way[signature] = embedding
-                    if len(way.keys() - asked) >= most:
-                        found.complete = False
+                    embeddings[signature] = embedding
+                    if len(embeddings.keys() - expected) >= most:
+                        effect.complete = False
                         break
-        return found
+        return effect
 
-    def _embeddings(self, p: int, put_in: bool, wanted: int) -> list[Embedding]:
+    def _embeddings(self, p: int, put_in: bool, needed: int) -> list[Embedding]:
         """The first embeddings through changed rows at a position."""
         begin = self._members(p) if put_in else self._leaving(p)
         if not begin:
             return []
         rows = self.engine.fetch(self._query(p, begin, put_in))
-        found = [self._numbered(row, put_in) for row in rows]
-        signatures = {TableState(self.base, self.made.changes).signature(e) for e in found}
-        if len(rows) == MOST_FETCHED and len(signatures) < wanted:
+        embeddings = [self._numbered(row, put_in) for row in rows]
+        signatures = {TableState(self.base, self.made.changes).signature(e) for e in embeddings}
+        if len(rows) == MOST_FETCHED and len(signatures) < needed:
             raise TooManyJoins("this update joins too many rows to tell", reason="TOO_MUCH")
-        return found
+        return embeddings
 
     def _query(self, p: int, begin: Sequence[HeldValues], put_in: bool) -> exp.Select:
         """Changed rows at a position joined with the rows elsewhere, from edge to edge."""
-        every = [
+        columns = [
             exp.column(f"c{i}", f"x{q}")
-            for q, at in enumerate(self.shape.positions)
-            for i in range(len(self.base.held[at.table]))
+            for q, position in enumerate(self.shape.positions)
+            for i in range(len(self.base.held[position.table]))
         ]
-        listed = [exp.alias_(column, f"v{i}") for i, column in enumerate(every)]
+        listed = [exp.alias_(column, f"v{i}") for i, column in enumerate(columns)]
         table = self.shape.positions[p].table
         query = exp.select(*listed).distinct().from_(self._listed(table, begin, f"x{p}"))
         for came, q, e in self._outwards(p):
@@ -124,14 +125,14 @@ class _JoinedEffect:
 
     def _outwards(self, p: int) -> list[tuple[int, int, int]]:
         """Every other position after one it joins with: that one, it, their edge."""
-        found, reached = [], [p]
-        for at in reached:
-            for e in self.tree.around[at]:
-                q = self.tree.edges[e].across(at)
+        steps, reached = [], [p]
+        for here in reached:
+            for e in self.tree.around[here]:
+                q = self.tree.edges[e].across(here)
                 if q not in reached:
                     reached.append(q)
-                    found.append((at, q, e))
-        return found
+                    steps.append((here, q, e))
+        return steps
 
     def _column(self, p: int, column: str) -> exp.Column:
         held = self.base.held[self.shape.positions[p].table]
@@ -139,23 +140,23 @@ class _JoinedEffect:
 
     def _rows(self, p: int, put_in: bool) -> exp.Query:
         """The rows of a position that meet its selection, before the changes or after them."""
-        at = self.shape.positions[p]
-        held = self.base.held[at.table]
+        position = self.shape.positions[p]
+        held = self.base.held[position.table]
         shown = [exp.alias_(col(c).expr.copy(), f"c{i}") for i, c in enumerate(held)]
-        query = exp.select(*shown).from_(self.engine.table(at.table))
-        if at.selection.conjuncts:
-            query = query.where(condition(at.selection.expr))
+        query = exp.select(*shown).from_(self.engine.table(position.table))
+        if position.selection.conjuncts:
+            query = query.where(condition(position.selection.expr))
         if not put_in:
             return query
-        if gone := self.gone.get(at.table):
+        if gone := self.gone.get(position.table):
             query = (
                 exp.select("*")
                 .from_(query.subquery("t"))
-                .where(exp.not_(self._among(at.table, gone)))
+                .where(exp.not_(self._among(position.table, gone)))
             )
         if new := self._members(p):
             return exp.union(
-                query, exp.select("*").from_(self._listed(at.table, new, "n")), distinct=False
+                query, exp.select("*").from_(self._listed(position.table, new, "n")), distinct=False
             )
         return query
 
@@ -169,11 +170,11 @@ class _JoinedEffect:
 
     def _listed(self, table: str, rows: Sequence[HeldValues], alias: str) -> exp.Subquery:
         """Rows written out, each value of its type."""
-        parts = [
+        selects = [
             exp.select(*(self._constant(table, i, v) for i, v in enumerate(row))) for row in rows
         ]
-        whole: exp.Query = parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
-        return whole.subquery(alias)
+        union: exp.Query = selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False)
+        return union.subquery(alias)
 
     def _constant(self, table: str, i: int, value: Any) -> exp.Expr:
         kind = self.shape.used[table][self.base.held[table][i]]
@@ -206,12 +207,12 @@ class _JoinedEffect:
 
     def _numbered(self, row: Sequence[Any], put_in: bool) -> Embedding:
         """The numbers of the rows of an embedding, given one after the other."""
-        found, at = [], 0
+        numbers, start = [], 0
         for p, position in enumerate(self.shape.positions):
             width = len(self.base.held[position.table])
-            found.append(self._number(p, tuple(row[at : at + width]), put_in))
-            at += width
-        return tuple(found)
+            numbers.append(self._number(p, tuple(row[start : start + width]), put_in))
+            start += width
+        return tuple(numbers)
 
     def _number(self, p: int, row: HeldValues, put_in: bool) -> int:
         table = self.shape.positions[p].table
@@ -226,7 +227,7 @@ class _JoinedEffect:
         for i, new in enumerate(self.new.get(table, ())):
             if [normalize(v, kind) for v, kind in zip(new, types, strict=True)] == values:
                 return -1 - i
-        if self.base.open:
+        if self.base.truncated:
             return self._taken_in(p, values)
         raise TooManyJoins(f"{table!r} was changed meanwhile", reason="CONCURRENT_CHANGE")
 
@@ -236,6 +237,6 @@ class _JoinedEffect:
         columns = self.base.held[table]
         pairs = zip(columns, values, strict=True)
         row = np.array([[self.base.domains[table, c].added(v) for c, v in pairs]], dtype=np.int64)
-        number = self.base.numbered(table, row)
-        self.base.count(table, number, np.ones(1, np.int64), {p: np.ones(1, dtype=bool)})
+        number = self.base.number_rows(table, row)
+        self.base.change_counts(table, number, np.ones(1, np.int64), {p: np.ones(1, dtype=bool)})
         return int(number[0])

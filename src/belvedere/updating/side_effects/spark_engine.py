@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 def table_at_version(table: Table, version: int) -> exp.Table:
     """A version of a table, as SQL reads it."""
-    found = exp.to_table(table.reference, dialect="spark")
+    table_expression = exp.to_table(table.reference, dialect="spark")
     number = exp.Literal.number(version)
-    found.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
-    return found
+    table_expression.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
+    return table_expression
 
 
 def join_engine(lake: ReadableLake, vector: Vector) -> JoinEngine | None:
@@ -49,17 +49,19 @@ def check_evaluator(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow]
     work = getattr(lake, "work", None)
     if work is None:
         return None
-    texts, known = check_texts(table), dict[tuple[Any, ...], bool]()
+    texts, answers = check_texts(table), dict[tuple[Any, ...], bool]()
     types = {c: kind for c, kind in table.columns if kinds.is_exact(kind)}
 
     def asked(name: str, row: BaseRow) -> bool:
         key = name, *(row.get(c) for c in types)
-        if key not in known:
+        if key not in answers:
             one = {c: pa.array([row.get(c)], kinds.arrow(kind)) for c, kind in types.items()}
             try:
                 with work() as w:
-                    held = w.hold("checked", pa.table(one), types)
-                    found = w.query(f"SELECT NOT ({texts[name]}) AS broken FROM {held}").toArrow()
+                    row_table = w.hold("checked", pa.table(one), types)
+                    result = w.query(
+                        f"SELECT NOT ({texts[name]}) AS broken FROM {row_table}"
+                    ).toArrow()
             except BelvedereError as why:
                 raise Unsupported(
                     f"the constraint {name} ({texts[name]}) cannot be checked of one row alone",
@@ -67,8 +69,8 @@ def check_evaluator(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow]
                     hint="change the tables themselves",
                     reason="CHECK_EXPRESSION",
                 ) from why
-            known[key] = bool(found["broken"][0].as_py())
-        return known[key]
+            answers[key] = bool(result["broken"][0].as_py())
+        return answers[key]
 
     return asked
 
@@ -87,12 +89,14 @@ def summarize_on_spark(
         def table(name: str) -> exp.Table:
             return table_at_version(tables[name], vector[name].version)
 
-        made = SummaryQueries(
+        tables_made = SummaryQueries(
             tree, held_columns(tree.block, keys), keys, table, run
         ).run_all_counted()
-        return read_summary(tree, made, lambda name: w.query(f"SELECT * FROM {name}").toArrow())
+        return read_summary(
+            tree, tables_made, lambda name: w.query(f"SELECT * FROM {name}").toArrow()
+        )
 
 
 def _fetch_rows(w: Workspace, query: exp.Query) -> list[tuple[Any, ...]]:
-    found = w.query(query.sql(dialect="spark")).toArrow()
-    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    result = w.query(query.sql(dialect="spark")).toArrow()
+    return list(zip(*(column.to_pylist() for column in result.columns), strict=True))

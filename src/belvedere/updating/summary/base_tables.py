@@ -102,7 +102,7 @@ class BaseTables:
         self.tree, self.shape, self.held = tree, tree.block, dict(held)
         self.domains: dict[tuple[str, str], Domain] = dict(domains)
         self.tables: dict[str, TableRows] = {}
-        self.open: frozenset[str] = frozenset()
+        self.truncated: frozenset[str] = frozenset()
         """Tables whose segments join with more rows than are here."""
         self.pairs: dict[int, Domain] = {
             e: Domain(np.zeros(0, dtype=np.int64), True)
@@ -113,7 +113,7 @@ class BaseTables:
         self._keys: dict[tuple[int, int], Codes] = {}
         self._numbered: dict[tuple[int, int], int] = {}
 
-    def rooted(self, root: int) -> BaseTables:
+    def with_root(self, root: int) -> BaseTables:
         """The same rows, seen from another root."""
         other = BaseTables(self.tree.rooted(root), self.held, self.domains)
         other.tables, other.pairs = self.tables, self.pairs
@@ -127,8 +127,8 @@ class BaseTables:
     def present(self, position: int) -> Mask:
         """Which rows are there and meet the position's selection."""
         rows = self.rows_at(position)
-        found: Mask = rows.members[position][: rows.size] & (rows.counts[: rows.size] > 0)
-        return found
+        present: Mask = rows.members[position][: rows.size] & (rows.counts[: rows.size] > 0)
+        return present
 
     def is_present(self, position: int, number: int) -> bool:
         """Whether one row is there and meets the position's selection."""
@@ -146,15 +146,15 @@ class BaseTables:
     def keys(self, position: int, edge: int) -> Codes:
         """The key on an edge of every row of a position; -1 if a part of it is NULL."""
         rows = self.rows_at(position)
-        known = self._keys.get((position, edge))
-        done = 0 if known is None else self._numbered[position, edge]
-        if known is None or done < rows.size:
-            parts = [rows.column(c)[done:] for c in self.tree.columns(position, edge)]
-            known = resized(np.zeros(0, np.int64) if known is None else known, rows.size)
-            known[done : rows.size] = self._combined(edge, parts)
-            self._keys[position, edge] = known
+        keys = self._keys.get((position, edge))
+        numbered = 0 if keys is None else self._numbered[position, edge]
+        if keys is None or numbered < rows.size:
+            parts = [rows.column(c)[numbered:] for c in self.tree.columns(position, edge)]
+            keys = resized(np.zeros(0, np.int64) if keys is None else keys, rows.size)
+            keys[numbered : rows.size] = self._combined(edge, parts)
+            self._keys[position, edge] = keys
             self._numbered[position, edge] = rows.size
-        return known[: rows.size]
+        return keys[: rows.size]
 
     def number_keys(self) -> None:
         """Number the keys of all rows: what has no number joins with nothing; then sort by them."""
@@ -172,36 +172,36 @@ class BaseTables:
             return NULL
         if edge not in self.pairs:
             return parts[0]
-        found = parts[0]
+        key = parts[0]
         for part in parts[1:]:
-            code = self.pairs[edge].code(found << _SHIFT | part)
+            code = self.pairs[edge].code(key << _SHIFT | part)
             if code is None:
                 return None
-            found = code
-        return found
+            key = code
+        return key
 
     def _combined(self, edge: int, parts: Sequence[Codes]) -> Codes:
-        found = np.array(parts[0], dtype=np.int64)
+        combined = np.array(parts[0], dtype=np.int64)
         for part in parts[1:]:
-            null = (found < 0) | (part < 0)
-            both = np.where(null, 0, found << _SHIFT | np.maximum(part, 0))
+            null = (combined < 0) | (part < 0)
+            both = np.where(null, 0, combined << _SHIFT | np.maximum(part, 0))
             domain = self.pairs[edge]
             if len(domain) == 0:
                 self.pairs[edge] = domain = Domain.of_integers(both[~null])
             coded = np.full(len(both), NULL, dtype=np.int64)
             coded[~null] = domain.codes_of(both[~null])
-            found = coded
-        return found
+            combined = coded
+        return combined
 
     def index(self, position: int, edge: int) -> Postings:
         """The rows of a position by their keys on an edge, the gone ones among them."""
-        found = self._indexes.get((position, edge))
-        if found is None:
+        postings = self._indexes.get((position, edge))
+        if postings is None:
             from belvedere.kernels.postings import Postings
 
-            found = Postings(self.keys(position, edge), self.width(edge))
-            self._indexes[position, edge] = found
-        return found
+            postings = Postings(self.keys(position, edge), self.width(edge))
+            self._indexes[position, edge] = postings
+        return postings
 
     def matching(self, position: int, edge: int, key: int | None) -> list[int]:
         """The rows that are there, meet the position's selection and have a key on an edge."""
@@ -219,8 +219,8 @@ class BaseTables:
             same = np.ones(rows.size, dtype=bool)
             for column, code in zip(rows.codes, row, strict=True):
                 same &= column[: rows.size] == code
-            places = np.flatnonzero(same)
-            return int(places[0]) if len(places) else None
+            matching = np.flatnonzero(same)
+            return int(matching[0]) if len(matching) else None
         key = self.key(position, edge, row)
         if key is None:
             return None
@@ -236,18 +236,18 @@ class BaseTables:
 
     def _finest(self, table: str) -> tuple[int | None, int]:
         """The edge by which a table's rows are found fastest."""
-        at = [(e, p) for p in self.shape.at(table) for e in self.tree.around[p]]
-        if not at:
+        edges = [(e, p) for p in self.shape.at(table) for e in self.tree.around[p]]
+        if not edges:
             return None, -1
-        return max(at, key=lambda pair: self.width(pair[0]))
+        return max(edges, key=lambda pair: self.width(pair[0]))
 
-    def numbered(self, table: str, rows: Codes) -> Codes:
+    def number_rows(self, table: str, rows: Codes) -> Codes:
         """The numbers of rows of a table; those that never were there are there no times yet."""
-        held = self.tables[table]
-        numbers = held.numbers(rows)
-        assert held.interner is not None
-        if held.interner.size > held.size:
-            self._append(table, held.interner.keys[held.size : held.interner.size])
+        stored = self.tables[table]
+        numbers = stored.numbers(rows)
+        assert stored.interner is not None
+        if stored.interner.size > stored.size:
+            self._append(table, stored.interner.keys[stored.size : stored.interner.size])
         return numbers
 
     def _append(self, table: str, new: Codes) -> None:
@@ -272,7 +272,9 @@ class BaseTables:
             if index.stale:
                 del self._indexes[position, edge]
 
-    def count(self, table: str, numbers: Codes, signs: Codes, members: Mapping[int, Mask]) -> None:
+    def change_counts(
+        self, table: str, numbers: Codes, signs: Codes, members: Mapping[int, Mask]
+    ) -> None:
         """Change how often rows are there; `RowNotHeld` if one goes that is not."""
         rows = self.tables[table]
         np.add.at(rows.counts, numbers, signs)
@@ -286,8 +288,8 @@ class BaseTables:
     def are_present(self, position: int, numbers: Codes) -> Mask:
         """Which of some rows are there and meet the position's selection."""
         rows = self.rows_at(position)
-        found: Mask = (rows.counts[numbers] > 0) & rows.members[position][numbers]
-        return found
+        present: Mask = (rows.counts[numbers] > 0) & rows.members[position][numbers]
+        return present
 
     def values(self, table: str, row: RowCodes) -> dict[str, int | str | None]:
         """The values of a row, as the domains know them."""
@@ -304,16 +306,16 @@ class BaseTables:
         )
 
 
-def with_spare_room(known: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def with_spare_room(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same numbers, before room for some that follow: the first change need not make it."""
-    return resized(known, len(known) + 1)[: len(known)]
+    return resized(array, len(array) + 1)[: len(array)]
 
 
-def resized(known: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+def resized(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """An array with the same beginning and room for so many numbers, and for some that follow."""
-    if len(known) >= size:
-        return known
-    room = np.empty(size + size // 8 + 16, dtype=known.dtype)
-    room[: len(known)] = known
-    room[len(known) :] = 0
-    return room
+    if len(array) >= size:
+        return array
+    larger = np.empty(size + size // 8 + 16, dtype=array.dtype)
+    larger[: len(array)] = array
+    larger[len(array) :] = 0
+    return larger

@@ -25,52 +25,54 @@ def best_candidates(base: BaseTables, graph: DatabaseGraph, share: float) -> Can
     """A share of the extended rows of all positions: the ones of best rank."""
     costs = embedding_costs(base, graph)
     rows = [np.flatnonzero(e) for e in graph.extended]
-    every = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
-    wanted = round(share * len(every))
+    all_costs = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
+    count = round(share * len(all_costs))
     # Equal costs are taken in the order of rows, so that the same data gives the same candidates.
-    order = np.argsort(every, kind="stable")[:wanted]
-    chosen = np.zeros(len(every), dtype=bool)
+    order = np.argsort(all_costs, kind="stable")[:count]
+    chosen = np.zeros(len(all_costs), dtype=bool)
     chosen[order] = True
-    parts = np.split(chosen, np.cumsum([len(r) for r in rows])[:-1])
-    return [r[c].astype(np.int64) for r, c in zip(rows, parts, strict=True)]
+    by_position = np.split(chosen, np.cumsum([len(r) for r in rows])[:-1])
+    return [r[c].astype(np.int64) for r, c in zip(rows, by_position, strict=True)]
 
 
 def counted_candidates(base: BaseTables, graph: DatabaseGraph, count: int) -> CandidateRows:
     """The rows of so many partial embeddings, best first, each begun from a row not taken yet."""
     costs = embedding_costs(base, graph)
     rows = [np.flatnonzero(x & ~w) for x, w in zip(graph.extended, graph.whole, strict=True)]
-    every = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
-    at = np.repeat(np.arange(len(rows)), [len(r) for r in rows])
+    all_costs = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
+    positions = np.repeat(np.arange(len(rows)), [len(r) for r in rows])
     numbers = np.concatenate(rows)
-    taken: list[dict[int, None]] = [{} for _ in costs]
-    for place in np.argsort(every, kind="stable"):
-        p, number = int(at[place]), int(numbers[place])
+    chosen: list[dict[int, None]] = [{} for _ in costs]
+    for place in np.argsort(all_costs, kind="stable"):
+        p, number = int(positions[place]), int(numbers[place])
         if count == 0:
             break
-        if number not in taken[p]:
+        if number not in chosen[p]:
             count -= 1
             for q, other in partial_embedding(base, graph, costs, p, number):
-                taken[q][other] = None
-    return [np.array(sorted(t), dtype=np.int64) for t in taken]
+                chosen[q][other] = None
+    return [np.array(sorted(t), dtype=np.int64) for t in chosen]
 
 
 def partial_embedding(
     base: BaseTables, graph: DatabaseGraph, costs: list[Counts], p: int, number: int
 ) -> list[tuple[int, int]]:
     """A partial embedding from a row outwards, the best partner at each step."""
-    found, todo = [(p, number)], [(p, number, -1)]
+    embedding, todo = [(p, number)], [(p, number, -1)]
     while todo:
-        at, row, came = todo.pop()
-        for e in base.tree.around[at]:
-            q = base.tree.edges[e].across(at)
+        position, row, arrived_by = todo.pop()
+        for e in base.tree.around[position]:
+            q = base.tree.edges[e].across(position)
             partners = [
-                n for n in base.matching(q, e, int(base.keys(at, e)[row])) if graph.extended[q][n]
+                n
+                for n in base.matching(q, e, int(base.keys(position, e)[row]))
+                if graph.extended[q][n]
             ]
-            if e != came and partners:
+            if e != arrived_by and partners:
                 best = min(partners, key=lambda n: (float(costs[q][n]), n))
-                found.append((q, best))
+                embedding.append((q, best))
                 todo.append((q, best, e))
-    return found
+    return embedding
 
 
 def embedding_costs(base: BaseTables, graph: DatabaseGraph) -> list[Counts]:
@@ -81,27 +83,27 @@ def embedding_costs(base: BaseTables, graph: DatabaseGraph) -> list[Counts]:
     for p in reversed(tree.down):
         if p != tree.root:
             e = tree.parent_edge[p]
-            own = sum(below[p].values(), np.zeros(len(graph.extended[p])))
-            below[tree.parent(e)][e] = _cost_across(base, graph, p, e, own, len(tree.side(e, p)))
+            cost = sum(below[p].values(), np.zeros(len(graph.extended[p])))
+            below[tree.parent(e)][e] = _cost_across(base, graph, p, e, cost, len(tree.side(e, p)))
     costs = [sum(below[p].values(), np.zeros(len(graph.extended[p]))) for p in range(n)]
     for p in tree.down:
         for e in tree.child_edges[p]:
             child = tree.child(e)
-            rest = costs[p] - below[p][e]
+            cost_elsewhere = costs[p] - below[p][e]
             costs[child] = costs[child] + _cost_across(
-                base, graph, p, e, rest, len(tree.side(e, p))
+                base, graph, p, e, cost_elsewhere, len(tree.side(e, p))
             )
     return _costs_of_whole_rows(base, graph, costs)
 
 
 def _cost_across(
-    base: BaseTables, graph: DatabaseGraph, p: int, e: int, own: Counts, missing: int
+    base: BaseTables, graph: DatabaseGraph, p: int, e: int, costs: Counts, missing: int
 ) -> Counts:
     """What each row at the other end pays for a side: its best partner's cost, or all of it."""
     q = base.tree.edges[e].across(p)
     nothing = missing_cost(missing, base.width(e))
     return np.where(
-        np.isinf(best := _least_cost_by_key(base, p, e, own, graph.extended[p])[base.keys(q, e)]),
+        np.isinf(best := _least_cost_by_key(base, p, e, costs, graph.extended[p])[base.keys(q, e)]),
         nothing,
         best,
     )
@@ -113,14 +115,14 @@ def missing_cost(segments: int, keys: int) -> float:
 
 
 def _least_cost_by_key(
-    base: BaseTables, p: int, e: int, costs: Counts, which: npt.NDArray[np.bool_]
+    base: BaseTables, p: int, e: int, costs: Counts, mask: npt.NDArray[np.bool_]
 ) -> Counts:
     """The least cost of some rows of a position for each key; last, for NULL, none."""
     keys = base.keys(p, e)
-    found = np.full(base.width(e) + 1, np.inf)
-    rows = np.flatnonzero(which & (keys >= 0))
-    np.minimum.at(found, keys[rows], costs[rows])
-    return found
+    least = np.full(base.width(e) + 1, np.inf)
+    rows = np.flatnonzero(mask & (keys >= 0))
+    np.minimum.at(least, keys[rows], costs[rows])
+    return least
 
 
 def _costs_of_whole_rows(

@@ -84,22 +84,22 @@ class ClassNumbers:
         return cardinality_codes(graph.jcard[p][rows], bits)
 
     def _signatures(self, graph: DatabaseGraph, rows: Codes) -> Codes:
-        found = self._in_common(graph, rows)
+        codes = self._in_common(graph, rows)
         if self.shown is None:
-            return found
-        return self.cardinalities.codes_of(found) << _SHIFT | self.shown.of(rows)
+            return codes
+        return self.cardinalities.codes_of(codes) << _SHIFT | self.shown.of(rows)
 
     def of(self, graph: DatabaseGraph, rows: Codes) -> Codes:
         """The class of each of some rows; -1 of those that are no extended rows."""
-        found = np.full(len(rows), NO_CLASS, dtype=np.int64)
-        there = graph.extended[self.position][rows]
-        codes = self.signatures.codes_of(self._signatures(graph, rows[there]))
-        found[there] = np.where(codes < self.first, codes, codes + len(self.candidates))
+        classes = np.full(len(rows), NO_CLASS, dtype=np.int64)
+        extended = graph.extended[self.position][rows]
+        codes = self.signatures.codes_of(self._signatures(graph, rows[extended]))
+        classes[extended] = np.where(codes < self.first, codes, codes + len(self.candidates))
         if len(self.candidates):
-            at = np.minimum(np.searchsorted(self.candidates, rows), len(self.candidates) - 1)
-            own = there & (self.candidates[at] == rows)
-            found[own] = self.first + at[own]
-        return found
+            place = np.minimum(np.searchsorted(self.candidates, rows), len(self.candidates) - 1)
+            is_candidate = extended & (self.candidates[place] == rows)
+            classes[is_candidate] = self.first + place[is_candidate]
+        return classes
 
 
 def class_bits(tree: EquijoinTree, p: int) -> tuple[dict[int, int], dict[int, int]]:
@@ -115,8 +115,8 @@ def class_bits(tree: EquijoinTree, p: int) -> tuple[dict[int, int], dict[int, in
 
 def cardinality_codes(jcard: Codes, bits: Codes) -> Codes:
     """Join cardinalities and bits, as many as have room, as one number each."""
-    found: Codes = jcard << CLASS_BITS | bits & ((1 << CLASS_BITS) - 1)
-    return found
+    codes: Codes = jcard << CLASS_BITS | bits & ((1 << CLASS_BITS) - 1)
+    return codes
 
 
 @dataclass
@@ -144,7 +144,7 @@ class Summary:
         return nodes * 8 + edges * 12
 
     @property
-    def worn(self) -> bool:
+    def is_fragmented(self) -> bool:
         """Whether so many classes were made since that most may be empty."""
         later = sum(names.later for names in self.names)
         return later > FEW_CLASSES + sum(names.first for names in self.names)
@@ -164,10 +164,10 @@ def summarize(
         names.append(
             ClassNumbers(base.tree, graph, p, candidates[p], shown[p] if shown else None, rows)
         )
-        found = np.full(len(graph.extended[p]), NO_CLASS, dtype=np.int64)
-        found[rows] = names[p].of(graph, rows)
-        of_row.append(with_spare_room(found))
-        sizes.append(np.bincount(found[rows], minlength=len(names[p])).astype(np.int64))
+        classes = np.full(len(graph.extended[p]), NO_CLASS, dtype=np.int64)
+        classes[rows] = names[p].of(graph, rows)
+        of_row.append(with_spare_room(classes))
+        sizes.append(np.bincount(classes[rows], minlength=len(names[p])).astype(np.int64))
     tree = base.tree
     by_key = {
         (p, e): _classes_by_key(base, p, e, of_row[p]) for p in positions for e in tree.around[p]
@@ -194,32 +194,36 @@ def _links(base: BaseTables, e: int, by_key: dict[tuple[int, int], Lists], below
 
     tree = base.tree
     keys, classes, counts = by_key[tree.child(e), e].entries()
-    of, above, more = by_key[tree.parent(e), e].under(keys)
+    entry, above, above_counts = by_key[tree.parent(e), e].under(keys)
     span = int(above.max(initial=0)) + 1
-    both, places = np.unique(classes[of] * span + above, return_inverse=True)
+    both, pair = np.unique(classes[entry] * span + above, return_inverse=True)
     weights = np.zeros(len(both), dtype=np.int64)
-    np.add.at(weights, places, counts[of] * more)
+    np.add.at(weights, pair, counts[entry] * above_counts)
     return Lists(below, both // span, both % span, weights)
 
 
 def propagate(tree: EquijoinTree, summary: Summary) -> None:
     """The means, `est` and `reach` of all classes: Fig. 7 bottom-up, its derivative top-down."""
     sizes = summary.sizes
-    whole = [np.maximum(s, 1).astype(float) for s in sizes]
+    class_sizes = [np.maximum(s, 1).astype(float) for s in sizes]
     est: list[Counts] = [np.ones(len(s)) for s in sizes]
     for p in reversed(tree.down):
         for e in tree.child_edges[p]:
             sums = summary.links[e].up(est[tree.child(e)], len(sizes[p]))
-            summary.means[e] = np.minimum(sums, MOST_JOINS) / whole[p]
+            summary.means[e] = np.minimum(sums, MOST_JOINS) / class_sizes[p]
             est[p] = np.minimum(est[p] * summary.means[e], MOST_JOINS)
     reach: list[Counts] = [np.zeros(len(s)) for s in sizes]
     reach[tree.root] = sizes[tree.root].astype(float)
     for p in tree.down:
         for e in tree.child_edges[p]:
-            others = np.ones(len(sizes[p]))
+            other_means = np.ones(len(sizes[p]))
             for f in tree.child_edges[p]:
-                others = others if f == e else np.minimum(others * summary.means[f], MOST_JOINS)
-            rate = reach[p] * others / whole[p]
+                other_means = (
+                    other_means
+                    if f == e
+                    else np.minimum(other_means * summary.means[f], MOST_JOINS)
+                )
+            rate = reach[p] * other_means / class_sizes[p]
             child = tree.child(e)
             reach[child] = summary.links[e].down(rate, len(sizes[child]))
     summary.est, summary.reach = est, reach

@@ -35,24 +35,24 @@ SaysYes = Callable[[Bits, int, int], Mask]
 """Whether rows say yes along an edge: from what they hear, the edge's bit and all bits."""
 
 
-def on_all(heard: Bits, edge: int, every: int) -> Mask:
+def on_all(heard: Bits, edge: int, all_bits: int) -> Mask:
     """Whether rows hear yes on all edges, one aside."""
-    found: Mask = ((heard | edge) & every) == every
-    return found
+    yes: Mask = ((heard | edge) & all_bits) == all_bits
+    return yes
 
 
-def on_any(heard: Bits, edge: int, every: int) -> Mask:
+def on_any(heard: Bits, edge: int, all_bits: int) -> Mask:
     """Whether rows dangle or hear yes on any edge, one aside."""
-    del every
-    found: Mask = (heard & ~edge) != 0
-    return found
+    del all_bits
+    yes: Mask = (heard & ~edge) != 0
+    return yes
 
 
 @dataclass
 class Messages:
     """What rows tell their neighbours: who hears yes on which edges, and how many say it."""
 
-    says: SaysYes
+    says_yes: SaysYes
     heard: list[Bits]
     """For each row of a position, a bit for every edge at it; above these, one if it dangles."""
     counts: dict[tuple[int, int], Codes]
@@ -82,22 +82,22 @@ class DatabaseGraph:
         first, size = len(self.whole[p]), base.rows_at(p).size
         if first == size:
             return
-        for some in (self.whole, self.extended, self.jcard, self.joined):
-            some[p] = extended_to(some[p], size)
+        for by_position in (self.whole, self.extended, self.jcard, self.joined):
+            by_position[p] = extended_to(by_position[p], size)
         for messages in (self.completes, self.dangles):
             heard = messages.heard[p] = extended_to(messages.heard[p], size)
             heard[first:] = 0
             for e in base.tree.around[p]:
                 q = base.tree.edges[e].across(p)
                 counts = counts_by_key(messages.counts, (q, e), base.width(e))
-                told = counts[base.keys(p, e)[first:]] > 0
-                heard[first:] |= np.where(told, base.tree.bit(p, e), 0).astype(np.int32)
+                yes = counts[base.keys(p, e)[first:]] > 0
+                heard[first:] |= np.where(yes, base.tree.bit(p, e), 0).astype(np.int32)
 
 
-def counts_by_key(counts: dict[Any, Codes], at: Any, width: int) -> Codes:
+def counts_by_key(counts: dict[Any, Codes], end: Any, width: int) -> Codes:
     """Numbers by key, with room for all keys there are and for NULL."""
-    counts[at] = resized(counts[at], width + 1)
-    return counts[at]
+    counts[end] = resized(counts[end], width + 1)
+    return counts[end]
 
 
 def extended_to(view: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
@@ -105,9 +105,9 @@ def extended_to(view: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     room = view.base if isinstance(view.base, np.ndarray) else view
     if len(room) < size or room.dtype != view.dtype or room.ndim != 1:
         room = resized(view, size)
-    found = room[:size]
-    found[len(view) :] = 0
-    return found
+    extended = room[:size]
+    extended[len(view) :] = 0
+    return extended
 
 
 def build_graph(base: BaseTables) -> DatabaseGraph:
@@ -131,17 +131,17 @@ def build_graph(base: BaseTables) -> DatabaseGraph:
     }
     graph = DatabaseGraph(whole, extended, [], [], whole_by, completes, dangles, {}, {})
     passes.cardinalities(graph)
-    for some in (graph.whole, graph.extended, completes.heard, dangles.heard):
-        some[:] = map(with_spare_room, some)
+    for by_position in (graph.whole, graph.extended, completes.heard, dangles.heard):
+        by_position[:] = map(with_spare_room, by_position)
     return graph
 
 
 def graph_from_root(base: BaseTables, graph: DatabaseGraph) -> DatabaseGraph:
     """The same graph seen from another root: only join cardinalities depend on it."""
-    found = replace(graph, partners={}, sums={})
-    found.whole, found.extended = list(graph.whole), list(graph.extended)
-    _GraphPasses(base).cardinalities(found)
-    return found
+    graph_seen = replace(graph, partners={}, sums={})
+    graph_seen.whole, graph_seen.extended = list(graph.whole), list(graph.extended)
+    _GraphPasses(base).cardinalities(graph_seen)
+    return graph_seen
 
 
 class _GraphPasses:
@@ -154,21 +154,21 @@ class _GraphPasses:
         """The bits of all edges at a position."""
         return (1 << len(self.tree.around[p])) - 1
 
-    def count(self, position: int, edge: int, which: Mask) -> Codes:
+    def count(self, position: int, edge: int, mask: Mask) -> Codes:
         """How many of some rows of a position have each key of an edge; last, for NULL, none."""
-        keys = self.base.keys(position, edge)[which]
-        found = np.bincount(keys[keys >= 0], minlength=self.base.width(edge) + 1)
-        return resized(found.astype(np.int64), len(found) + 1)
+        keys = self.base.keys(position, edge)[mask]
+        counts = np.bincount(keys[keys >= 0], minlength=self.base.width(edge) + 1)
+        return resized(counts.astype(np.int64), len(counts) + 1)
 
     def tell(self, messages: Messages) -> None:
         """Tell along all edges, both ways."""
         tree, heard = self.tree, messages.heard
         for p, e in tree.directed_edges:
-            yes = self.present[p] & messages.says(heard[p], tree.bit(p, e), self.every(p))
+            yes = self.present[p] & messages.says_yes(heard[p], tree.bit(p, e), self.every(p))
             counts = messages.counts[p, e] = self.count(p, e, yes)
             q = tree.edges[e].across(p)
-            told = counts[self.base.keys(q, e)] > 0
-            heard[q] |= np.where(told, tree.bit(q, e), 0).astype(np.int32)
+            told_yes = counts[self.base.keys(q, e)] > 0
+            heard[q] |= np.where(told_yes, tree.bit(q, e), 0).astype(np.int32)
 
     def cardinalities(self, graph: DatabaseGraph) -> None:
         """The join cardinality of extended rows, and where they have extended partners."""
@@ -196,8 +196,8 @@ def join_cardinality(
         keys = base.keys(p, e)[rows]
         value = np.minimum(value * np.minimum(graph.sums[e][keys], MOST_JOINS), MOST_JOINS)
         joined |= (graph.partners[e][keys] > 0).astype(np.int64) << bit
-    there = graph.extended[p][rows]
-    return np.where(there, value, 0.0).astype(np.int64), np.where(there, joined, 0)
+    extended = graph.extended[p][rows]
+    return np.where(extended, value, 0.0).astype(np.int64), np.where(extended, joined, 0)
 
 
 def children_of(tree: EquijoinTree, position: int, bits: int) -> list[int]:

@@ -60,42 +60,44 @@ class Domain:
         """The number of a value; None if it is not known."""
         if value is None:
             return NULL
-        at = int(np.searchsorted(self.base, value))
-        if at < len(self.base) and self.base[at] == value:
-            return at
+        place = int(np.searchsorted(self.base, value))
+        if place < len(self.base) and self.base[place] == value:
+            return place
         return self._codes.get(value)
 
     def added(self, value: int | str | None) -> int:
         """The number of a value, given now if it has none."""
-        found = self.code(value)
-        return self._later(value) if found is None else found
+        code = self.code(value)
+        return self._later(value) if code is None else code
 
     def _later(self, value: Any) -> int:
         """The number of a value that is not among the sorted ones."""
-        found = self._codes.get(value)
-        if found is None:
-            found = self._codes[value] = len(self)
+        code = self._codes.get(value)
+        if code is None:
+            code = self._codes[value] = len(self)
             self.later.append(value)
-        return found
+        return code
 
     def value(self, code: int) -> Any:
         """The value of a number."""
         if code == NULL:
             return None
-        found = self.base[code] if code < len(self.base) else self.later[code - len(self.base)]
-        return int(found) if self.numeric else found
+        value = self.base[code] if code < len(self.base) else self.later[code - len(self.base)]
+        return int(value) if self.numeric else value
 
     def codes_of(self, values: npt.NDArray[Any]) -> Codes:
         """The numbers of values, given now to those that have none."""
-        at = np.searchsorted(self.base, values)
-        found = np.minimum(at, max(len(self.base) - 1, 0)).astype(np.int64)
-        strange = (
-            np.ones(len(values), dtype=bool) if not len(self.base) else self.base[found] != values
+        place = np.searchsorted(self.base, values)
+        codes = np.minimum(place, max(len(self.base) - 1, 0)).astype(np.int64)
+        unknown = (
+            np.ones(len(values), dtype=bool) if not len(self.base) else self.base[codes] != values
         )
-        if strange.any():
-            new, of = np.unique(values[strange], return_inverse=True)
-            found[strange] = np.array([self._later(v) for v in new.tolist()], dtype=np.int64)[of]
-        return found
+        if unknown.any():
+            new, inverse = np.unique(values[unknown], return_inverse=True)
+            codes[unknown] = np.array([self._later(v) for v in new.tolist()], dtype=np.int64)[
+                inverse
+            ]
+        return codes
 
 
 def is_numeric(kind: str) -> bool:
@@ -129,29 +131,29 @@ def normalize(value: ColumnValue, kind: str) -> int | str | None:
     return str(value)
 
 
-def denormalize(found: int | str | None, kind: str) -> ColumnValue:
+def denormalize(value: int | str | None, kind: str) -> ColumnValue:
     """The value of a type that a domain knows as an integer or a text.
 
     >>> denormalize(2, "date"), denormalize("1.50", "decimal(5,2)")
     (datetime.date(1970, 1, 3), Decimal('1.50'))
     """
-    if found is None:
+    if value is None:
         return None
     if kind == "date":
-        return _EPOCH + datetime.timedelta(days=int(found))
+        return _EPOCH + datetime.timedelta(days=int(value))
     if kind == "timestamp":
-        return (_EPOCH_TIME + int(found) * _MICROSECOND).replace(tzinfo=datetime.UTC)
+        return (_EPOCH_TIME + int(value) * _MICROSECOND).replace(tzinfo=datetime.UTC)
     if kind == "timestamp_ntz":
-        return _EPOCH_TIME + int(found) * _MICROSECOND
+        return _EPOCH_TIME + int(value) * _MICROSECOND
     if is_numeric(kind):
-        return int(found)
+        return int(value)
     if kind.startswith("decimal"):
-        return Decimal(found)
+        return Decimal(value)
     if kind == "binary":
-        return bytes.fromhex(str(found))
+        return bytes.fromhex(str(value))
     if kind == "boolean":
-        return found == "true"
-    return str(found)
+        return value == "true"
+    return str(value)
 
 
 def normalize_column(
@@ -169,5 +171,5 @@ def normalize_column(
     texts = np.array(
         [normalize(v, kind) for v in coded.dictionary.to_pylist()] + [""], dtype=object
     )
-    places = pc.fill_null(coded.indices, len(texts) - 1).to_numpy(zero_copy_only=False)
-    return texts[places], nulls
+    indices = pc.fill_null(coded.indices, len(texts) - 1).to_numpy(zero_copy_only=False)
+    return texts[indices], nulls

@@ -48,7 +48,7 @@ class InsertionEstimate:
     """The view rows that an insertion would make, the asked one among them."""
 
     rows: float
-    through: tuple[tuple[int, int, int], ...] = ()
+    whole_rows_joined: tuple[tuple[int, int, int], ...] = ()
     """Edges, the position of a segment, and the whole rows beyond that it joins with."""
 
     def declares(self, theta: float = THETA) -> bool:
@@ -60,11 +60,11 @@ def segments_of(
     base: BaseTables, rows: Sequence[RowCodes | None], numbers: Sequence[int | None]
 ) -> list[Segment]:
     """The segments of a view row; a row of None has values that no table has."""
-    found = []
+    segments = []
     for p, (row, number) in enumerate(zip(rows, numbers, strict=True)):
         keys = {e: None if row is None else base.key(p, e, row) for e in base.tree.around[p]}
-        found.append(Segment(number, keys))
-    return found
+        segments.append(Segment(number, keys))
+    return segments
 
 
 class WholeRowCounts(Protocol):
@@ -93,7 +93,7 @@ def joins_with_whole_rows(
 ) -> list[tuple[int, int, int]]:
     """The whole rows that segments join with, other than their own: where, and how many."""
     new = frozenset(p for p, s in enumerate(segments) if s.number is None)
-    found = []
+    joins = []
     for e, edge in enumerate(tree.edges):
         for p in edge.ends:
             key = segments[p].keys[e]
@@ -102,11 +102,11 @@ def joins_with_whole_rows(
             if key is None or not 0 <= key < len(counts) or not new & tree.side(e, p):
                 continue
             number = segments[q].number
-            own = number is not None and number < len(graph.whole[q]) and graph.whole[q][number]
-            others = int(counts[key]) - int(own)
+            is_own = number is not None and number < len(graph.whole[q]) and graph.whole[q][number]
+            others = int(counts[key]) - int(is_own)
             if others > 0:
-                found.append((e, p, others))
-    return found
+                joins.append((e, p, others))
+    return joins
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,11 @@ class _ChangedClasses:
 
     def of(self, classes: Codes, est: Counts) -> Counts:
         """The `est` of some classes with the changes."""
-        found = est[classes]
+        values = est[classes]
         if len(self.classes) and len(classes):
-            at = np.minimum(np.searchsorted(self.classes, classes), len(self.classes) - 1)
-            found = np.where(self.classes[at] == classes, self.est[at], found)
-        return found
+            place = np.minimum(np.searchsorted(self.classes, classes), len(self.classes) - 1)
+            values = np.where(self.classes[place] == classes, self.est[place], values)
+        return values
 
 
 _NO_CLASSES = np.zeros(0, dtype=np.int64)
@@ -164,8 +164,8 @@ class _Propagation:
 
     def _class_of(self, p: int) -> int:
         number = self.segments[p].number
-        known = self.summary.of_row[p]
-        return NO_CLASS if number is None or number >= len(known) else int(known[number])
+        classes = self.summary.of_row[p]
+        return NO_CLASS if number is None or number >= len(classes) else int(classes[number])
 
     def _kin_of(self, p: int) -> _RowsSharingKeys:
         """Rows that share more than one key with a segment; candidates are apart as it is."""
@@ -174,8 +174,8 @@ class _Propagation:
             return _NONE_SHARING
         classes, counts = self.summary.by_key[p, edges[0]].at(self.segments[p].keys[edges[0]])
         counts = counts - (classes == self.own[p])
-        some = (counts > 0) & (self.summary.sizes[p][classes] > 1)
-        return _RowsSharingKeys(edges, classes[some], counts[some])
+        shared = (counts > 0) & (self.summary.sizes[p][classes] > 1)
+        return _RowsSharingKeys(edges, classes[shared], counts[shared])
 
     def rows(self) -> float:
         """The new view rows."""
@@ -184,9 +184,9 @@ class _Propagation:
             self._segment(p)
             self._classes(p)
         root = tree.root
-        found, summary = self.touched[root], self.summary
-        more = found.est - summary.est[root][found.classes]
-        grown = float((summary.sizes[root][found.classes] * more).sum())
+        changed, summary = self.touched[root], self.summary
+        growth = changed.est - summary.est[root][changed.classes]
+        grown = float((summary.sizes[root][changed.classes] * growth).sum())
         return min(grown + self.spread + self._change(root), MOST_JOINS)
 
     def _change(self, p: int) -> float:
@@ -199,13 +199,15 @@ class _Propagation:
         for e in self.tree.child_edges[p]:
             child = self.tree.child(e)
             classes, counts = self.summary.by_key[child, e].at(self.segments[p].keys[e])
-            others = counts - (classes == self.own[child])
-            was = float((others * self.summary.est[child][classes]).sum()) + self.before[child]
+            other_counts = counts - (classes == self.own[child])
+            sum_before = (
+                float((other_counts * self.summary.est[child][classes]).sum()) + self.before[child]
+            )
             est = self.touched[child].of(classes, self.summary.est[child])
-            now = float((others * est).sum()) + self.after[child] + self.beside[child]
-            self.partners[p][e] = (was, now)
-            before *= was
-            after *= now
+            sum_after = float((other_counts * est).sum()) + self.after[child] + self.beside[child]
+            self.partners[p][e] = (sum_before, sum_after)
+            before *= sum_before
+            after *= sum_after
         self.after[p] = min(after, MOST_JOINS)
         self.before[p] = 0.0 if self.segments[p].number is None else min(before, MOST_JOINS)
 
@@ -296,9 +298,9 @@ class _Propagation:
         return np.maximum(reach - self._joins(above, e, classes) * rate, 0.0)
 
 
-def _counts_of(classes: Codes, counts: Codes, some: Codes) -> Codes:
+def _counts_of(classes: Codes, counts: Codes, wanted: Codes) -> Codes:
     """The counts of some classes, from those of classes in order; zero of others."""
     if not len(classes):
-        return np.zeros(len(some), dtype=np.int64)
-    at = np.minimum(np.searchsorted(classes, some), len(classes) - 1)
-    return np.where(classes[at] == some, counts[at], 0)
+        return np.zeros(len(wanted), dtype=np.int64)
+    place = np.minimum(np.searchsorted(classes, wanted), len(classes) - 1)
+    return np.where(classes[place] == wanted, counts[place], 0)

@@ -44,7 +44,7 @@ class RowLookups:
         return self.base.shape
 
     @property
-    def tells_rows(self) -> bool:
+    def identifies_rows(self) -> bool:
         """Whether every position uses all that is held of its table.
 
         Of a table that is listed twice it may not: then a segment does not tell its row.
@@ -58,20 +58,22 @@ class RowLookups:
     def segments(self, row: Mapping[str, Any], coder: Coder | None = None) -> list[Segment]:
         """The segments of a view row that shows all that is held."""
         coder = coder or Coder(self.base)
-        whole = ViewRow(row)
-        known = [coder.known(p, whole) for p in range(len(self.shape.positions))]
-        return self.segments_known(known, coder)
+        view_row = ViewRow(row)
+        segment_values = [coder.shown_values(p, view_row) for p in range(len(self.shape.positions))]
+        return self.segments_known(segment_values, coder)
 
-    def segments_known(self, known: Sequence[Mapping[str, Any]], coder: Coder) -> list[Segment]:
+    def segments_known(
+        self, segment_values: Sequence[Mapping[str, Any]], coder: Coder
+    ) -> list[Segment]:
         """The segments of which all held columns are known."""
         rows, numbers = [], []
         for p, position in enumerate(self.shape.positions):
             table = position.table
-            row = tuple(coder.code(table, c, known[p][c]) for c in self.base.held[table])
+            row = tuple(coder.code(table, c, segment_values[p][c]) for c in self.base.held[table])
             number = self.base.find(table, row)
             rows.append(row)
-            there = number is not None and self.base.is_present(p, number)
-            numbers.append(number if there else None)
+            is_present = number is not None and self.base.is_present(p, number)
+            numbers.append(number if is_present else None)
         return segments_of(self.base, rows, numbers)
 
 
@@ -100,13 +102,13 @@ class UpdateFilter(RowLookups):
             for c in self.keys.get(position.table, tuple(self.base.held[position.table]))
         )
 
-    def rooted(self, root: int, share: float = 0.0) -> UpdateFilter:
+    def with_root(self, root: int, share: float = 0.0) -> UpdateFilter:
         """The filter of the same rows from another root; they share the rows, so only one is kept."""
-        base = self.base.rooted(root)
+        base = self.base.with_root(root)
         graph = graph_from_root(base, self.graph)
         return UpdateFilter(base, self.keys, best_candidates(base, graph, share), graph)
 
-    def candidates_of(self, share: float) -> None:
+    def choose_candidates(self, share: float) -> None:
         """Choose candidates anew."""
         self.candidates = best_candidates(self.base, self.graph, share)
         self.summary = self._summarized()
@@ -125,7 +127,9 @@ class UpdateFilter(RowLookups):
     def advance(self, changes: Mapping[str, pa.Table], signs: Mapping[str, Sequence[int]]) -> None:
         """Apply signed base rows of some tables, the columns that the view uses."""
         base, shape = self.base, self.shape
-        numbers = {t: base.numbered(t, encode_rows(base, t, rows)) for t, rows in changes.items()}
+        numbers = {
+            t: base.number_rows(t, encode_rows(base, t, rows)) for t, rows in changes.items()
+        }
         before: RowsBefore = {
             p: (some := np.unique(of), base.are_present(p, some))
             for t, of in numbers.items()
@@ -135,9 +139,9 @@ class UpdateFilter(RowLookups):
             self.graph.lengthen(base, p)
         for t, rows in changes.items():
             members = {p: selected_rows(shape, p, rows) for p in shape.at(t)}
-            base.count(t, numbers[t], np.asarray(signs[t], dtype=np.int64), members)
+            base.change_counts(t, numbers[t], np.asarray(signs[t], dtype=np.int64), members)
         move_rows(base, self.graph, self.summary, update_graph(base, self.graph, before))
-        if self.summary.worn:
+        if self.summary.is_fragmented:
             self.summarize()
 
     def estimate(self, segments: Sequence[Segment]) -> InsertionEstimate:
@@ -156,6 +160,6 @@ def build_filter(
     """The filter of a view over tables in Arrow, the columns that it uses."""
     tree = equijoin_tree(shape, root, keys)
     base = load_base(tree, held_columns(shape, keys), tables)
-    made = UpdateFilter(base, keys, [np.zeros(0, dtype=np.int64) for _ in shape.positions])
-    made.candidates_of(share)
-    return made
+    update_filter = UpdateFilter(base, keys, [np.zeros(0, dtype=np.int64) for _ in shape.positions])
+    update_filter.choose_candidates(share)
+    return update_filter

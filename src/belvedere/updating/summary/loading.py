@@ -33,10 +33,10 @@ def load_base(
     domains: dict[tuple[str, str], Domain] = {}
     for group in groups:
         table, column = next(iter(group))
-        known = [values[~nulls] for values, nulls in (normals[g] for g in group)]
-        together = np.concatenate(known)
+        known_values = [values[~nulls] for values, nulls in (normals[g] for g in group)]
+        all_values = np.concatenate(known_values)
         numeric = is_numeric(shape.used[table][column])
-        domain = Domain.of_integers(together) if numeric else Domain.of_texts(list(together))
+        domain = Domain.of_integers(all_values) if numeric else Domain.of_texts(list(all_values))
         domains.update(dict.fromkeys(group, domain))
     base = BaseTables(tree, held, domains)
     for table in held:
@@ -50,9 +50,9 @@ def load_base(
 
 def _encode(domain: Domain, values: npt.NDArray[Any], nulls: Mask) -> Codes:
     """The numbers of values; NULL's where there is none."""
-    found = np.full(len(values), NULL, dtype=np.int64)
-    found[~nulls] = domain.codes_of(values[~nulls])
-    return found
+    codes = np.full(len(values), NULL, dtype=np.int64)
+    codes[~nulls] = domain.codes_of(values[~nulls])
+    return codes
 
 
 def encode_rows(base: BaseTables, table: str, rows: pa.Table) -> Codes:
@@ -74,11 +74,11 @@ def _distinct_rows(
     interner = Interner(len(held))
     numbers = interner.ids(np.stack(codes, axis=1))
     # Of rows that agree the first stands for all: written last, it stays.
-    places = np.zeros(interner.size, dtype=np.int64)
-    places[numbers[::-1]] = np.arange(rows.num_rows - 1, -1, -1)
+    first_places = np.zeros(interner.size, dtype=np.int64)
+    first_places[numbers[::-1]] = np.arange(rows.num_rows - 1, -1, -1)
     counts = np.bincount(numbers, minlength=interner.size).astype(np.int64)
-    members = {p: selected_rows(shape, p, rows)[places] for p in shape.at(table)}
-    return table_rows(held, [c[places] for c in codes], counts, members, interner)
+    members = {p: selected_rows(shape, p, rows)[first_places] for p in shape.at(table)}
+    return table_rows(held, [c[first_places] for c in codes], counts, members, interner)
 
 
 def table_rows(
@@ -97,14 +97,16 @@ def table_rows(
 
 def selected_rows(shape: JoinBlock, position: int, rows: pa.Table) -> Mask:
     """Which of a table's rows meet the selection of a position."""
-    at = shape.positions[position]
-    if not at.selection.conjuncts:
+    place = shape.positions[position]
+    if not place.selection.conjuncts:
         return np.ones(rows.num_rows, dtype=bool)
     try:
-        found: Mask = true(at.selection, rows, at.types).to_numpy(zero_copy_only=False).astype(bool)
+        mask: Mask = (
+            true(place.selection, rows, place.types).to_numpy(zero_copy_only=False).astype(bool)
+        )
     except (Declined, pa.ArrowInvalid) as why:
-        raise uncomputed(at.table, at.selection, str(why)) from why
-    return found
+        raise uncomputed(place.table, place.selection, str(why)) from why
+    return mask
 
 
 def _domain_groups(

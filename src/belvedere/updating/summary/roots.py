@@ -55,9 +55,10 @@ def choose_root(
     """
     errors = {}
     for root in roots:
-        made = filter_of(root)
+        update_filter = filter_of(root)
         estimates = (
-            made.estimate(row if isinstance(row, list) else made.segments(row)) for row, _ in sample
+            update_filter.estimate(row if isinstance(row, list) else update_filter.segments(row))
+            for row, _ in sample
         )
         wrong = sum(
             e.declares(theta) != real for e, (_, real) in zip(estimates, sample, strict=True)

@@ -46,56 +46,62 @@ IsKnownValue = Callable[[str, str, Any], bool]
 def complete_row(
     rules: TableRules,
     source: RowSource,
-    known: IsKnownValue,
-    put: NewBaseRow,
-    others: Sequence[BaseRow],
+    is_known: IsKnownValue,
+    new_row: NewBaseRow,
+    other_rows: Sequence[BaseRow],
 ) -> BaseRow:
     """A row with all its columns, one that breaks no CHECK and no NOT NULL if that is found."""
-    full = {c: put.known.get(c) for c in rules.columns}
-    at = {c: put.known[c] for c in rules.key or () if c in put.known}
+    full = {c: new_row.values.get(c) for c in rules.columns}
+    key_values = {c: new_row.values[c] for c in rules.key or () if c in new_row.values}
     for column in rules.key or ():
-        if column not in put.known:
-            free = _FreeKeyValues(source, known, put.table, column, at, {o[column] for o in others})
+        if column not in new_row.values:
+            free = _FreeKeyValues(
+                source, is_known, new_row.table, column, key_values, {o[column] for o in other_rows}
+            )
             try:
                 full[column] = free.value(rules.columns[column])
-            except NoFreeValue as none:
+            except NoFreeValue as error:
                 # With another value in a further column, one that is taken may do.
-                alone = not any(c not in at for c in rules.key or () if c != column)
-                raise NoFreeValue(column, none.kind, certain=none.certain and alone) from none
-            at[column] = full[column]
-    if rules.broken(full) is None:
+                alone = not any(c not in key_values for c in rules.key or () if c != column)
+                raise NoFreeValue(column, error.kind, certain=error.certain and alone) from error
+            key_values[column] = full[column]
+    if rules.violation(full) is None:
         return full
-    names = unspecified_columns(rules, put)
-    if rules.broken(full, but=names) is not None:
+    names = unspecified_columns(rules, new_row)
+    if rules.violation(full, but=names) is not None:
         return full
     lists = [_values_to_try(rules, source, full, c)[0] for c in names]
     rows = ({**full, **dict(zip(names, v, strict=True))} for v in product(*lists))
-    return rules.first_sound(list(islice(rows, MOST_TRIED))) or full
+    return rules.first_valid(list(islice(rows, MOST_TRIED))) or full
 
 
-def unspecified_columns(rules: TableRules, put: NewBaseRow) -> list[str]:
+def unspecified_columns(rules: TableRules, new_row: NewBaseRow) -> list[str]:
     """Columns of which nobody tells anything and that a CHECK or NOT NULL is about."""
     named = rules.required.union(*(c.columns for c in rules.checks.values()))
-    return [c for c in rules.columns if c in named and c not in {*put.known, *(rules.key or ())}]
+    return [
+        c for c in rules.columns if c in named and c not in {*new_row.values, *(rules.key or ())}
+    ]
 
 
 def is_certainly_broken(
-    rules: TableRules, source: RowSource, put: NewBaseRow, full: BaseRow
+    rules: TableRules, source: RowSource, new_row: NewBaseRow, full: BaseRow
 ) -> bool:
     """Whether a row that breaks a constraint breaks one whatever else is filled in."""
     # What is kept of a row that goes could be something else, and so could a new key.
-    told = NewBaseRow(put.table, {c: put.known[c] for c in put.given_columns}, put.why)
-    names = unspecified_columns(rules, told)
-    found = [_values_to_try(rules, source, full, c) for c in names]
-    made_up = [c for c in rules.key or () if c not in put.given_columns]
+    shown_row = NewBaseRow(
+        new_row.table, {c: new_row.values[c] for c in new_row.given_columns}, new_row.causes
+    )
+    names = unspecified_columns(rules, shown_row)
+    tried_values = [_values_to_try(rules, source, full, c) for c in names]
+    generated = [c for c in rules.key or () if c not in new_row.given_columns]
     if (
-        put.kept.isdisjoint(names)
-        and all(every for _, every in found)
-        and not any(c in check.columns for c in made_up for check in rules.checks.values())
-        and len(list(islice(product(*(v for v, _ in found)), MOST_TRIED + 1))) <= MOST_TRIED
+        new_row.kept_columns.isdisjoint(names)
+        and all(exhaustive for _, exhaustive in tried_values)
+        and not any(c in check.columns for c in generated for check in rules.checks.values())
+        and len(list(islice(product(*(v for v, _ in tried_values)), MOST_TRIED + 1))) <= MOST_TRIED
     ):
         return True
-    return rules.broken(full, but=[*names, *made_up]) is not None
+    return rules.violation(full, but=[*names, *generated]) is not None
 
 
 def _values_to_try(
@@ -103,7 +109,7 @@ def _values_to_try(
 ) -> tuple[list[Any], bool]:
     """Values to try in a column, and whether there are no others."""
     null = [] if column in rules.required else [None]
-    listed = rules.finite(column)
+    listed = rules.values_left_by_checks(column)
     if listed is not None:
         return [*null, *(v for v in listed if v is not None)], True
     parents = _values_of_parents(rules, source, full, column)
@@ -125,10 +131,12 @@ def _values_of_parents(
         if column not in key.columns:
             continue
         pairs = dict(zip(key.columns, key.parent_columns, strict=True))
-        at = {q: full[c] for c, q in pairs.items() if c != column and full[c] is not None}
-        if not at:
+        parent_values = {
+            q: full[c] for c, q in pairs.items() if c != column and full[c] is not None
+        }
+        if not parent_values:
             return source.first(key.parent, pairs[column], MOST_PARENT_VALUES)
-        rows = source.where(key.parent, at)
+        rows = source.where(key.parent, parent_values)
         return list(dict.fromkeys(r[pairs[column]] for r in rows))[:MOST_PARENT_VALUES]
     return None
 
@@ -150,10 +158,10 @@ class _FreeKeyValues:
         values = _rarely_used_values(kind, largest)
         tried = list(islice(values, MOST_TRIED))
         free = (v for v in tried if not self.known(self.table, self.column, v))
-        found = next(filter(self._is_free, chain(free, tried)), None)
-        if found is None:
+        value = next(filter(self._is_free, chain(free, tried)), None)
+        if value is None:
             raise NoFreeValue(self.column, kind, certain=bool(tried) and next(values, None) is None)
-        return found
+        return value
 
     def _is_free(self, value: Any) -> bool:
         return value not in self.taken and not self.source.where(

@@ -66,8 +66,8 @@ def _constant_values(listed: Sequence[exp.Expr], kind: str) -> list[NormalValue]
     """
     if kind == "timestamp":
         return None
-    found = [constant_value(e, kind) for e in listed if not isinstance(e, exp.Null)]
-    return None if None in found else found
+    values = [constant_value(e, kind) for e in listed if not isinstance(e, exp.Null)]
+    return None if None in values else values
 
 
 def _range_values(ends: list[NormalValue] | None) -> list[NormalValue] | None:
@@ -113,18 +113,18 @@ def _number_value(text: str, kind: str) -> NormalValue:
     if "e" in text.lower() and kinds.digits(kind)[0] > _EXACT_IN_A_DOUBLE:
         return None
     try:
-        found = normalize(Decimal(text), kind)
-        exact = denormalize(found, kind) == Decimal(text)
+        value = normalize(Decimal(text), kind)
+        exact = denormalize(value, kind) == Decimal(text)
     except InvalidOperation:
         return None
-    return found if exact else None
+    return value if exact else None
 
 
 def _is_lossless_cast(cast: exp.Cast, kind: str) -> bool:
     """Whether a cast leaves a constant what it is among values of a type: a 5 is 5L, no 5.5 is."""
     to = cast.to.sql(dialect="spark").lower().replace(" ", "")
-    whole = kinds.is_integer(to) and kinds.is_integer(kind) and cast.this.is_int
-    return to == kind or whole
+    is_integer_cast = kinds.is_integer(to) and kinds.is_integer(kind) and cast.this.is_int
+    return to == kind or is_integer_cast
 
 
 def _text_value(text: str, kind: str) -> NormalValue:
@@ -145,14 +145,14 @@ def mentioned_values(condition: Scalar, kind: str) -> Iterator[NormalValue]:
     for literal in condition.expr.find_all(exp.Literal):
         if isinstance(literal.parent, exp.Like):
             continue
-        whole = literal.parent if isinstance(literal.parent, exp.Neg) else literal
-        found = constant_value(whole, kind)
-        if found is not None:
-            yield found
+        signed = literal.parent if isinstance(literal.parent, exp.Neg) else literal
+        value = constant_value(signed, kind)
+        if value is not None:
+            yield value
         elif literal.is_int and kind == "date" and 1 <= int(literal.this) <= datetime.MAXYEAR:
             yield normalize(datetime.date(int(literal.this), 1, 1), kind)
         elif literal.is_number and kinds.is_integer(kind):
-            yield int(Decimal(whole.sql()))
+            yield int(Decimal(signed.sql()))
     for like in condition.expr.find_all(exp.Like) if kind == "string" else ():
         for some in ("", "new"):
             yield like.expression.name.replace("%", some).replace("_", "n")

@@ -62,7 +62,7 @@ class TableRules:
     foreign: tuple[ForeignKey, ...] = ()
     checks: Mapping[str, Scalar] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
-    asked: Callable[[str, BaseRow], bool] | None = None
+    engine_check: Callable[[str, BaseRow], bool] | None = None
     """Whether a row breaks a CHECK that memory does not compute, if there is someone to ask."""
 
     @cached_property
@@ -70,7 +70,7 @@ class TableRules:
         """The columns that may have to have a value: of the key, NOT NULL, or in a CHECK."""
         return self.required.union(self.key or (), *(c.columns for c in self.checks.values()))
 
-    def finite(self, column: str) -> list[Any] | None:
+    def values_left_by_checks(self, column: str) -> list[Any] | None:
         """The values that CHECKs leave to a column; None if they list none."""
         if column not in self._finite:
             self._finite[column] = self._left(column)
@@ -84,7 +84,7 @@ class TableRules:
             return None
         return [denormalize(v, kind) for v in listed[0] if all(v in some for some in listed[1:])]
 
-    def broken(self, row: BaseRow, but: Collection[str] = ()) -> str | None:
+    def violation(self, row: BaseRow, but: Collection[str] = ()) -> str | None:
         """Which CHECK or NOT NULL a row breaks, but for those that speak of some columns; None if none."""
         for column in self.required.difference(but):
             if row.get(column) is None:
@@ -94,27 +94,28 @@ class TableRules:
                 return f"the constraint {name}: CHECK ({check})"
         return None
 
-    def first_sound(self, rows: Sequence[BaseRow]) -> BaseRow | None:
+    def first_valid(self, rows: Sequence[BaseRow]) -> BaseRow | None:
         """The first of some rows that breaks nothing; what memory computes is computed of all at once."""
         sound = np.ones(len(rows), dtype=bool)
         for name in self.checks:
             with suppress(*_NOT_COMPUTED):
                 sound &= ~self._false_of(name, rows)
         return next(
-            (rows[i] for i in np.flatnonzero(sound).tolist() if self.broken(rows[i]) is None), None
+            (rows[i] for i in np.flatnonzero(sound).tolist() if self.violation(rows[i]) is None),
+            None,
         )
 
     def _is_broken(self, name: str, row: BaseRow) -> bool:
         """Whether one CHECK is false of a row: in memory, or as whoever can be asked says."""
         columns = sorted(self.checks[name].columns)
         try:
-            told = name, *(row.get(c) for c in columns if kinds.is_exact(self.columns[c]))
-            if told not in self._told:
-                self._told[told] = bool(self._false_of(name, [row])[0])
-            return self._told[told]
+            check_key = name, *(row.get(c) for c in columns if kinds.is_exact(self.columns[c]))
+            if check_key not in self._told:
+                self._told[check_key] = bool(self._false_of(name, [row])[0])
+            return self._told[check_key]
         except _NOT_COMPUTED as why:
-            if self.asked is not None:
-                return self.asked(name, row)
+            if self.engine_check is not None:
+                return self.engine_check(name, row)
             raise Unsupported(
                 f"the constraint {name} ({self.checks[name]}) cannot be checked before a row is written",
                 detail=str(why),
@@ -128,10 +129,10 @@ class TableRules:
         arrays = {c: pa.array([r.get(c) for r in rows], kinds.arrow(k)) for c, k in types.items()}
         # A table without columns would have no rows.
         arrays[""] = pa.nulls(len(rows))
-        found = value(self.checks[name], pa.table(arrays), types)
-        if found.kind != "boolean":
-            raise Declined(f"a CHECK of type {found.kind}")
-        return ~np.asarray(pc.fill_null(found.data, True).to_numpy(), dtype=bool)
+        result = value(self.checks[name], pa.table(arrays), types)
+        if result.kind != "boolean":
+            raise Declined(f"a CHECK of type {result.kind}")
+        return ~np.asarray(pc.fill_null(result.data, True).to_numpy(), dtype=bool)
 
     @cached_property
     def _told(self) -> dict[tuple[Any, ...], bool]:

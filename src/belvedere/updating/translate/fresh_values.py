@@ -89,15 +89,20 @@ class FreshValues:
 
     def values(self, given: Iterable[NormalValue], most: int) -> Iterator[NormalValue]:
         """Given values of the types, then free ones: so many beside each, and so many others."""
-        known = [v for v in dict.fromkeys(given) if v is not None and fits_types(v, self.types)]
-        yield from known
+        given_values = [
+            v for v in dict.fromkeys(given) if v is not None and fits_types(v, self.types)
+        ]
+        yield from given_values
         if self._ends is not None:
             beside: Iterable[int | str] = (
-                v for k in known for step in (1, -1) for v in self._walk(as_integer(k), step, most)
+                v
+                for k in given_values
+                for step in (1, -1)
+                for v in self._walk(as_integer(k), step, most)
             )
             yield from chain(beside, self._others(most))
         elif self.types[0] in ("string", "binary"):
-            yield from self._texts([str(k) for k in known], most)
+            yield from self._texts([str(k) for k in given_values], most)
 
     @property
     def _ends(self) -> tuple[int, int] | None:
@@ -108,13 +113,13 @@ class FreshValues:
         """The first free values from one on, itself left out."""
         assert self._ends is not None
         low, high = self._ends
-        found = 0
+        yielded = 0
         for number in islice(count(start + step, step), MOST_STEPS + most):
-            if found == most or not low <= number <= high:
+            if yielded == most or not low <= number <= high:
                 return
             value = _from_integer(number, self.types[0])
             if self.is_free(value):
-                found += 1
+                yielded += 1
                 yield value
 
     def _others(self, most: int) -> Iterator[int | str]:
@@ -122,17 +127,17 @@ class FreshValues:
         assert self._ends is not None
         kind = self.types[0]
         if kinds.is_decimal(kind):
-            whole = 10 ** kinds.digits(kind)[1]
-            yield from self._walk(0, whole if whole <= self._ends[1] else 1, most)
+            one = 10 ** kinds.digits(kind)[1]
+            yield from self._walk(0, one if one <= self._ends[1] else 1, most)
             yield from self._walk(self._ends[1] + 1, -1, most)
             return
-        taken = self._taken()
-        top, bottom = max([0, *taken[-1:].tolist()]), min([0, *taken[:1].tolist()])
+        used = self._taken()
+        top, bottom = max([0, *used[-1:].tolist()]), min([0, *used[:1].tolist()])
         beyond = [*self._walk(top, 1, most), *self._walk(bottom, -1, most)]
         yield from beyond
         if len(beyond) < most:
-            for at in np.flatnonzero(np.diff(taken) > 1)[:most].tolist():
-                yield from self._walk(int(taken[at]), 1, most)
+            for place in np.flatnonzero(np.diff(used) > 1)[:most].tolist():
+                yield from self._walk(int(used[place]), 1, most)
 
     def _taken(self) -> npt.NDArray[np.int64]:
         """The numbers that rows have, in order."""

@@ -77,7 +77,7 @@ class TranslationRequest:
     source: RowSource
     delete: Sequence[ViewRow] = ()
     insert: Sequence[ViewRow] = ()
-    instead: Mapping[int, int] = field(default_factory=dict)
+    replaces: Mapping[int, int] = field(default_factory=dict)
     """For rows to insert that replace one: which of those to delete."""
     steps: int = 2_000_000
     engine: JoinEngine | None = None
@@ -97,13 +97,13 @@ def count_left_without_partner(
     base: BaseTables, key: Sequence[str] | None, p: int, number: int
 ) -> int:
     """How many rows a row leaves behind with no partner; those count twice that refer to its key."""
-    found = 0
+    count = 0
     for e in base.tree.around[p]:
-        at = int(base.keys(p, e)[number])
-        if len(base.matching(p, e, at)) == 1:
+        join_key = int(base.keys(p, e)[number])
+        if len(base.matching(p, e, join_key)) == 1:
             refer = key is not None and set(key) <= set(base.tree.columns(p, e))
-            found += (1 + refer) * len(base.matching(base.tree.edges[e].across(p), e, at))
-    return found
+            count += (1 + refer) * len(base.matching(base.tree.edges[e].across(p), e, join_key))
+    return count
 
 
 class _TranslationSearch:
@@ -140,13 +140,13 @@ class _TranslationSearch:
 
     def _deletions(self) -> None:
         for row, signature in zip(self.request.delete, self.deleted, strict=True):
-            found = list(islice(self.trial.old.showing(signature), MOST_EMBEDDINGS + 1))
-            if not found:
+            embeddings = list(islice(self.trial.old.embeddings_of(signature), MOST_EMBEDDINGS + 1))
+            if not embeddings:
                 raise Invalid(f"the view has no row {row.text()}", reason="NO_SUCH_ROW")
-            if len(found) > MOST_EMBEDDINGS:
+            if len(embeddings) > MOST_EMBEDDINGS:
                 self.left_out["not all base rows that show a view row were tried"] = None
-            self.embeddings.append(found)
-            for embedding in found:
+            self.embeddings.append(embeddings)
+            for embedding in embeddings:
                 self.model.add_bool_or([self._gone(p, n) for p, n in enumerate(embedding)])
 
     def _gone(self, p: int, number: int) -> Any:
@@ -164,18 +164,18 @@ class _TranslationSearch:
 
     def _insertions(self) -> None:
         rows = self.request.insert
-        hidden = dict.fromkeys(h for p in self._places for h in self.coder.hidden(p))
-        kept = {(i, h): self._kept(i, h) for i in range(len(rows)) for h in hidden}
+        hidden = dict.fromkeys(h for p in self._places for h in self.coder.hidden_values(p))
+        replaced_values = {(i, h): self._kept(i, h) for i in range(len(rows)) for h in hidden}
         self.inserts, left_out = segment_options(
-            self.coder, rows, self.request.rules, self.request.source, kept
+            self.coder, rows, self.request.rules, self.request.source, replaced_values
         )
         self.left_out.update(dict.fromkeys(left_out))
         for i, options in enumerate(self.inserts):
             for h, values in {h: v for o in options for h, v in o.values.items()}.items():
                 self.model.add_exactly_one([self._literal(("value", i, h, v)) for v in values])
-                if kept[i, h]:
-                    others = [v for v in values if v not in kept[i, h]]
-                    self.ties += [(1, self._literal(("value", i, h, v))) for v in others]
+                if replaced_values[i, h]:
+                    new_values = [v for v in values if v not in replaced_values[i, h]]
+                    self.ties += [(1, self._literal(("value", i, h, v))) for v in new_values]
             for p, o in enumerate(options):
                 self._segment(i, p, o)
         self._pairs()
@@ -226,8 +226,8 @@ class _TranslationSearch:
             o, hidden = self.inserts[i][p], self._hidden_columns((i, p)).get(column)
             if hidden is not None:
                 some = {v: self._literal(("value", i, hidden, v)) for v in o.values[hidden]}
-            elif column in o.known:
-                some = {o.known[column]: None}
+            elif column in o.shown:
+                some = {o.shown[column]: None}
             else:
                 return
             values.append(some)
@@ -252,11 +252,15 @@ class _TranslationSearch:
 
     def _kept(self, i: int, h: HiddenValue) -> list[Any]:
         """A hidden value in the view row that a row to insert replaces."""
-        old = self.request.instead.get(i)
+        old = self.request.replaces.get(i)
         some = [] if old is None else self.embeddings[old][:MOST_WEIGHED]
-        places = [p for p in range(len(self.base.shape.positions)) if h in self.coder.hidden(p)]
+        places = [
+            p for p in range(len(self.base.shape.positions)) if h in self.coder.hidden_values(p)
+        ]
         return list(
-            dict.fromkeys(v for e in some for p in places for v in self.coder.hidden_in(p, e[p], h))
+            dict.fromkeys(
+                v for e in some for p in places for v in self.coder.hidden_values_of_row(p, e[p], h)
+            )
         )
 
     def _segment(self, i: int, p: int, o: SegmentOptions) -> None:
@@ -271,7 +275,7 @@ class _TranslationSearch:
             if ("gone", table, number) in self.literals:
                 self.model.add_bool_or([use.Not(), self._gone(p, number).Not()])
             for h in o.hidden:
-                value = self.coder.hidden_code(p, number, h)
+                value = self.coder.hidden_value_of_row(p, number, h)
                 if value is not None:
                     self.model.add_implication(use, self._literal(("value", i, h, value)))
         self.model.add_exactly_one([make, *uses])
@@ -309,40 +313,42 @@ class _TranslationSearch:
                 self._forbid(chosen, broken.because, unless)
             return None
         self.broken = ""
-        found = self.trial.effect(attempt)
-        if self.trial.does_exactly(found):
+        effect = self.trial.effect(attempt)
+        if self.trial.does_exactly(effect):
             return attempt
-        tried = self.trial.judged(attempt, found, self.least)
-        self.least = min(filter(None, (self.least, tried)), key=lambda t: t.harm)
-        self._learn(choice, attempt.changes, found)
+        judged = self.trial.judged(attempt, effect, self.least)
+        self.least = min(filter(None, (self.least, judged)), key=lambda t: t.harm)
+        self._learn(choice, attempt.changes, effect)
         return None
 
     def _attempt(self, chosen: frozenset[Literal]) -> tuple[Translation, SolverChoice]:
         """The base changes of a choice, and what each new row comes from."""
-        taken: dict[str, set[int]] = {}
+        gone_by_table: dict[str, set[int]] = {}
         for kind, *rest in chosen:
             if kind == "gone":
-                taken.setdefault(rest[0], set()).add(rest[1])
-        gone = {t: frozenset(n) for t, n in taken.items()}
-        puts = merge_rows(self._joined(chosen), self.request.rules)
-        choice = SolverChoice(chosen, gone, puts, self.inserts, self.coder)
+                gone_by_table.setdefault(rest[0], set()).add(rest[1])
+        gone = {t: frozenset(n) for t, n in gone_by_table.items()}
+        new_rows = merge_rows(self._joined(chosen), self.request.rules)
+        choice = SolverChoice(chosen, gone, new_rows, self.inserts, self.coder)
         keep_unspecified_columns(self.request, choice, self.same)
         full = complete_rows(self.request, choice)
-        new = {t: tuple(self.coder.coded(t, row) for row in rows) for t, rows in full.items()}
+        new = {t: tuple(self.coder.encode(t, row) for row in rows) for t, rows in full.items()}
         changes = BaseChanges(gone, new)
-        for put in (put for some in puts.values() for put in some):
-            self._note_made_up(put)
+        for new_row in (
+            new_row for rows_of_table in new_rows.values() for new_row in rows_of_table
+        ):
+            self._note_made_up(new_row)
         check_constraints(self.request, changes, choice, full)
         return Translation(changes, full), choice
 
-    def _note_made_up(self, put: NewBaseRow) -> None:
+    def _note_made_up(self, new_row: NewBaseRow) -> None:
         """Note a used column that nobody tells, and that has one of several values all the same."""
-        constrained = self.request.rules[put.table].constrained
-        for c in self.coder.shape.used[put.table].keys() - put.given_columns:
-            if c in put.kept or c in constrained:
-                self._leave_out(put.table, c)
+        constrained = self.request.rules[new_row.table].constrained
+        for c in self.coder.shape.used[new_row.table].keys() - new_row.given_columns:
+            if c in new_row.kept_columns or c in constrained:
+                self._leave_out(new_row.table, c)
 
-    def _note_unseen(self, put: NewBaseRow, p: int) -> None:
+    def _note_unseen(self, new_row: NewBaseRow, p: int) -> None:
         """Note a column of a row that a position shows, or selects by, where no view row tells it.
 
         The row is not meant for that position. With another value in such a column it would show
@@ -350,10 +356,10 @@ class _TranslationSearch:
         """
         shape = self.coder.shape
         selected = {c for part in shape.positions[p].selection.conjuncts for c in part.columns}
-        for c, _ in shape.positions[p].columns if p not in put.makers else ():
-            told = any((q, c) in shape.output_of for q in put.makers)
-            if not told and ((p, c) not in shape.class_of or c in selected):
-                self._leave_out(put.table, c)
+        for c, _ in shape.positions[p].columns if p not in new_row.causes_by_position else ():
+            shown = any((q, c) in shape.output_of for q in new_row.causes_by_position)
+            if not shown and ((p, c) not in shape.class_of or c in selected):
+                self._leave_out(new_row.table, c)
 
     def _leave_out(self, table: str, column: str) -> None:
         self.left_out[f"not every value of column {column!r} of {table!r} was tried"] = None
@@ -361,20 +367,20 @@ class _TranslationSearch:
     def _joined(self, chosen: frozenset[Literal]) -> Iterator[NewBaseRow]:
         """The rows to make, those once that are chosen to be one."""
         into = {c[3:]: c for c in chosen if c[0] == "same"}
-        puts = dict(self._rows_to_make(chosen))
+        rows = dict(self._rows_to_make(chosen))
         for slot, literal in into.items():
-            puts[literal[1:3]].take_in(puts.pop(slot))
-            puts[literal[1:3]].why.append(literal)
-        yield from puts.values()
+            rows[literal[1:3]].merge(rows.pop(slot))
+            rows[literal[1:3]].causes.append(literal)
+        yield from rows.values()
 
     def _rows_to_make(self, chosen: frozenset[Literal]) -> Iterator[tuple[Slot, NewBaseRow]]:
         """A row for each segment that is to be made."""
-        told: dict[int, dict[HiddenValue, Any]] = {}
+        values_by_row: dict[int, dict[HiddenValue, Any]] = {}
         for kind, i, *rest in chosen:
             if kind == "value":
-                told.setdefault(i, {})[rest[0]] = rest[1]
+                values_by_row.setdefault(i, {})[rest[0]] = rest[1]
         for i, options in enumerate(self.inserts):
-            values = told.get(i, {})
+            values = values_by_row.get(i, {})
             for p, o in enumerate(options):
                 if ("make", i, p) not in chosen:
                     continue
@@ -383,36 +389,39 @@ class _TranslationSearch:
                     *(("value", i, h, values[h]) for h in o.hidden),
                 ]
                 table = self.base.shape.positions[p].table
-                known = self.coder.put_in(p, o, values)
-                yield (i, p), NewBaseRow(table, known, [*why], {p: why}, self._replaced(i, p))
+                shown_values = self.coder.new_base_row(p, o, values)
+                yield (
+                    (i, p),
+                    NewBaseRow(table, shown_values, [*why], {p: why}, self._replaced(i, p)),
+                )
 
     def _replaced(self, i: int, p: int) -> list[int]:
         """The rows at a position of the view row that a row to insert replaces."""
-        old = self.request.instead.get(i)
+        old = self.request.replaces.get(i)
         return [] if old is None else list(dict.fromkeys(e[p] for e in self.embeddings[old]))
 
-    def _learn(self, choice: SolverChoice, changes: BaseChanges, found: ViewEffect) -> None:
+    def _learn(self, choice: SolverChoice, changes: BaseChanges, effect: ViewEffect) -> None:
         """Clauses that exclude what a choice did wrong."""
         learned, chosen = False, choice.chosen
         inserted, after = set(self.inserted), TableState(self.base, changes, [self.request.steps])
-        for signature, embedding in found.added.items():
+        for signature, embedding in effect.added.items():
             if signature not in inserted:
                 self._never_together(embedding, choice)
                 learned = True
         values = [c for c in chosen if c[0] in ("value", "make", "use", "same")]
-        for signature in found.removed.keys() - self.trial.unwanted():
+        for signature in effect.removed.keys() - self.trial.unwanted():
             hit = [
                 ("gone", self.base.shape.positions[p].table, n)
-                for e in self.trial.old.showing(signature)
+                for e in self.trial.old.embeddings_of(signature)
                 for p, n in enumerate(e)
                 if n in changes.gone.get(self.base.shape.positions[p].table, ())
             ]
             self._forbid(chosen, [*dict.fromkeys(hit), *values], self.same)
             learned = True
         for signature in self.trial.unwanted():
-            left = after.shows(signature)
-            if left is not None:
-                self._never_together(left, choice)
+            remaining = after.embedding_of(signature)
+            if remaining is not None:
+                self._never_together(remaining, choice)
                 learned = True
         if not learned:
             self._forbid(chosen, list(chosen), self.same)
@@ -424,10 +433,10 @@ class _TranslationSearch:
         for p, number in enumerate(embedding):
             table = self.base.shape.positions[p].table
             if number < 0:
-                put = choice.puts[table][-1 - number]
-                self._note_unseen(put, p)
-                because += put.why
-                unless += put.unless
+                new_row = choice.new_rows[table][-1 - number]
+                self._note_unseen(new_row, p)
+                because += new_row.causes
+                unless += new_row.unless
             else:
                 unless.append(("gone", table, number))
         self._forbid(choice.chosen, because, unless)

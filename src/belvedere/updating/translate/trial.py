@@ -80,67 +80,69 @@ class Trial:
 
     def wanted(self) -> set[Signature]:
         """The view rows that must come; those that are there already and stay are not among them."""
-        return {s for s in self.inserted if self.old.shows(s) is None}
+        return {s for s in self.inserted if self.old.embedding_of(s) is None}
 
     def unwanted(self) -> set[Signature]:
         """The view rows that must go."""
         return set(self.deleted) - set(self.inserted)
 
-    def extra(self, found: ViewEffect) -> set[Signature]:
+    def extra(self, effect: ViewEffect) -> set[Signature]:
         """The view rows that change besides."""
-        added = found.added.keys() - set(self.inserted)
-        return added | (found.removed.keys() - self.unwanted())
+        added = effect.added.keys() - set(self.inserted)
+        return added | (effect.removed.keys() - self.unwanted())
 
-    def does_exactly(self, found: ViewEffect) -> bool:
+    def does_exactly(self, effect: ViewEffect) -> bool:
         """Whether an effect is what was asked, no more and no less."""
-        if self.extra(found):
+        if self.extra(effect):
             return False
-        return found.added.keys() >= self.wanted() and found.removed.keys() >= self.unwanted()
+        return effect.added.keys() >= self.wanted() and effect.removed.keys() >= self.unwanted()
 
     def effect(self, attempt: Translation) -> ViewEffect:
         """What base changes do: in memory, or where that is too much by an engine that has the tables."""
         base, changes = self.base, attempt.changes
-        asked = [*self.deleted, *self.inserted]
+        expected = [*self.deleted, *self.inserted]
         try:
-            found = view_effect(base, changes, asked=asked, most=MOST_SHOWN, steps=self.steps)
-            if self._is_open(changes) and not self.extra(found):
+            effect = view_effect(
+                base, changes, expected=expected, most=MOST_SHOWN, steps=self.steps
+            )
+            if self._is_open(changes) and not self.extra(effect):
                 raise TooManyJoins(
                     "this update joins too many rows to be found in the tables", reason="TOO_MUCH"
                 )
-            return found
+            return effect
         except TooManyJoins:
             if self.engine is None:
                 raise
-        found = view_effect_by(
-            self.engine, base, CompleteChanges(changes, attempt.new), asked, MOST_SHOWN
+        effect = view_effect_by(
+            self.engine, base, CompleteChanges(changes, attempt.new), expected, MOST_SHOWN
         )
         # Rows that the engine found may have been taken in.
         self.old = TableState(base, BaseChanges(), [self.steps])
-        return found
+        return effect
 
     def _is_open(self, changes: BaseChanges) -> bool:
         """Whether rows that the changes join with are not all in memory."""
-        return bool(self.base.open & {*changes.gone, *changes.new})
+        return bool(self.base.truncated & {*changes.gone, *changes.new})
 
     def judged(
-        self, attempt: Translation, found: ViewEffect, least: JudgedAttempt | None
+        self, attempt: Translation, effect: ViewEffect, least: JudgedAttempt | None
     ) -> JudgedAttempt:
         """How much base changes do besides what was asked, as far as that matters beside others."""
         does = self._does(attempt.changes)
-        extra, at_least = len(self.extra(found)), self._is_open(attempt.changes)
-        if not found.complete and does:
-            extra, whole = self._counted(attempt.changes, extra, least)
-            at_least |= not whole
-        elif not found.complete:
+        extra, at_least = len(self.extra(effect)), self._is_open(attempt.changes)
+        if not effect.complete and does:
+            extra, is_exact = self._counted(attempt.changes, extra, least)
+            at_least |= not is_exact
+        elif not effect.complete:
             at_least = True
-        asked = len(self.wanted()) + len(self.unwanted())
-        return JudgedAttempt(attempt, found, does, extra, at_least, asked)
+        asked_count = len(self.wanted()) + len(self.unwanted())
+        return JudgedAttempt(attempt, effect, does, extra, at_least, asked_count)
 
     def _does(self, changes: BaseChanges) -> bool:
         after = TableState(self.base, changes, [self.steps])
         try:
-            comes = all(after.shows(s) is not None for s in self.inserted)
-            return comes and all(after.shows(s) is None for s in self.unwanted())
+            comes = all(after.embedding_of(s) is not None for s in self.inserted)
+            return comes and all(after.embedding_of(s) is None for s in self.unwanted())
         except TooManyJoins:
             return False
 
@@ -151,16 +153,16 @@ class Trial:
         if not self.counting:
             return first, False
         most = least.extra if least is not None and least.does and not least.at_least else None
-        asked = [*self.deleted, *self.inserted]
+        expected = [*self.deleted, *self.inserted]
         try:
-            found = view_effect(
+            effect = view_effect(
                 self.base,
                 changes,
-                asked=asked,
+                expected=expected,
                 most=most,
                 steps=min(self.steps, MOST_STEPS_COUNTING),
             )
         except TooManyJoins:
             self.counting = False
             return first, False
-        return len(self.extra(found)), found.complete
+        return len(self.extra(effect)), effect.complete

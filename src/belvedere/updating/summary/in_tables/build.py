@@ -89,8 +89,8 @@ def held_column_names(held: Sequence[Any]) -> list[str]:
 
 def class_codes(jcard: Codes, bits: Codes, own: Codes) -> Codes:
     """What stands for classes: of a candidate its number, below zero; of others what their rows share."""
-    found: Codes = np.where(own > 0, -own, cardinality_codes(jcard, bits))
-    return found
+    codes: Codes = np.where(own > 0, -own, cardinality_codes(jcard, bits))
+    return codes
 
 
 def class_codes_of(rows: pa.Table, columns: Iterable[str]) -> Codes:
@@ -100,24 +100,26 @@ def class_codes_of(rows: pa.Table, columns: Iterable[str]) -> Codes:
 
 def whole_numbers(column: pa.ChunkedArray) -> Codes:
     """A column of numbers without fractions."""
-    found: Codes = pc.cast(column, pa.int64()).to_numpy()
-    return found
+    numbers: Codes = pc.cast(column, pa.int64()).to_numpy()
+    return numbers
 
 
-def read_summary(tree: EquijoinTree, made: SummaryTables, read: ReadTable) -> BuiltSummary:
+def read_summary(
+    tree: EquijoinTree, summary_tables: SummaryTables, read: ReadTable
+) -> BuiltSummary:
     """The summary that was made."""
     names, sizes, links = [], [], []
-    for found in map(read, made.sizes):
-        codes = class_codes_of(found, CLASS_COLUMNS)
+    for table in map(read, summary_tables.sizes):
+        codes = class_codes_of(table, CLASS_COLUMNS)
         order = np.argsort(codes)
         names.append(codes[order])
-        sizes.append(whole_numbers(found["n"])[order])
-    for e, found in enumerate(map(read, made.links)):
-        above = np.searchsorted(names[tree.parent(e)], class_codes_of(found, _ABOVE))
-        below = np.searchsorted(names[tree.child(e)], class_codes_of(found, _BELOW))
+        sizes.append(whole_numbers(table["n"])[order])
+    for e, table in enumerate(map(read, summary_tables.links)):
+        above = np.searchsorted(names[tree.parent(e)], class_codes_of(table, _ABOVE))
+        below = np.searchsorted(names[tree.child(e)], class_codes_of(table, _BELOW))
         order = np.lexsort((above, below))
-        links.append((below[order], above[order], whole_numbers(found["w"])[order]))
-    counts = pa.concat_tables(map(read, made.rows)) if made.rows else None
+        links.append((below[order], above[order], whole_numbers(table["w"])[order]))
+    counts = pa.concat_tables(map(read, summary_tables.rows)) if summary_tables.rows else None
     rows = [] if counts is None else [(c["n"], c["w"]) for c in counts.to_pylist()]
     return BuiltSummary(tuple(names), tuple(sizes), tuple(links), rows)
 
@@ -152,14 +154,14 @@ class SummaryQueries:
     def _run_graph(self) -> None:
         tree = self.tree
         for p, e in tree.directed_edges:
-            others = [f for f in tree.around[p] if f != e]
-            self._keep(at_key("c", p, e), self._counted(p, e, self.heard(p, "c", others, "")))
+            other_edges = [f for f in tree.around[p] if f != e]
+            self._keep(at_key("c", p, e), self._counted(p, e, self.heard(p, "c", other_edges, "")))
         for p, e in tree.directed_edges:
-            others = [f for f in tree.around[p] if f != e]
+            other_edges = [f for f in tree.around[p] if f != e]
             query = self.heard(p, "c", tree.around[p], "left")
-            query = self.heard(p, "d", others, "left", query)
+            query = self.heard(p, "d", other_edges, "left", query)
             self._keep(
-                at_key("d", p, e), self._counted(p, e, query.where(self._dangles(p, others)))
+                at_key("d", p, e), self._counted(p, e, query.where(self._dangles(p, other_edges)))
             )
 
     def _run_classes(self) -> SummaryTables:
@@ -174,9 +176,9 @@ class SummaryQueries:
 
     def run_all_counted(self) -> SummaryTables:
         """The same without candidates, and count rows."""
-        made = self.run_all()
+        tables = self.run_all()
         counts = (self._keep(f"n_{p}", self._counts(p)) for p in range(len(self.rows)))
-        return replace(made, rows=tuple(counts))
+        return replace(tables, rows=tuple(counts))
 
     def _keep(self, name: str, query: exp.Select) -> str:
         self.made[name] = self.run(name, query)
@@ -188,13 +190,13 @@ class SummaryQueries:
 
     def _rows(self, p: int, keys: Keys, table: Callable[[str], exp.Table]) -> exp.Expr:
         """The held columns of a position's rows that meet its selection, each row once."""
-        at, held = self.tree.block.positions[p], self.held_at(p)
+        position, held = self.tree.block.positions[p], self.held_at(p)
         named = zip(held, held_column_names(held), strict=True)
         query = exp.select(*(exp.alias_(col(c).expr, v) for c, v in named))
-        query = query.from_(table(at.table))
-        if at.selection.conjuncts:
-            query = query.where(condition(at.selection.expr))
-        if set(keys.get(at.table, ("",))) <= set(held):
+        query = query.from_(table(position.table))
+        if position.selection.conjuncts:
+            query = query.where(condition(position.selection.expr))
+        if set(keys.get(position.table, ("",))) <= set(held):
             return query.subquery("r")
         self._keep(f"r_{p}", query.distinct())
         return self.named(f"r_{p}", "r")
@@ -212,12 +214,12 @@ class SummaryQueries:
         self, p: int, kind: str, edges: Iterable[int], join: str, query: exp.Select | None = None
     ) -> exp.Select:
         """Rows of a position beside what the other ends of some edges say of their keys."""
-        found = query or exp.Select().from_(self.rows[p].copy())
+        joined = query or exp.Select().from_(self.rows[p].copy())
         for f in edges:
             q = self.tree.edges[f].across(p)
-            said = self.named(at_key(kind, q, f), f"{kind}{f}")
-            found = found.join(said, on=self.on(p, f, said.alias), join_type=join)
-        return found
+            message = self.named(at_key(kind, q, f), f"{kind}{f}")
+            joined = joined.join(message, on=self.on(p, f, message.alias), join_type=join)
+        return joined
 
     def on(self, p: int, e: int, other: str, rows: str = "r") -> str:
         """That rows of a position have the key on an edge that something else has."""
@@ -280,10 +282,12 @@ class SummaryQueries:
         none = "CAST(0 AS BIGINT)"
         if p not in self.candidates:
             return query, none
-        known = exp.alias_(exp.to_table(self.candidates[p], dialect="spark"), "k", table=True)
+        candidate_table = exp.alias_(
+            exp.to_table(self.candidates[p], dialect="spark"), "k", table=True
+        )
         same = (f"r.{v} = k.{v}" for v in held_column_names(self.held_at(p)))
         return query.join(
-            known, on=" AND ".join(same), join_type="left"
+            candidate_table, on=" AND ".join(same), join_type="left"
         ), f"coalesce(k.own, {none})"
 
     def _sums(self, e: int) -> exp.Subquery:

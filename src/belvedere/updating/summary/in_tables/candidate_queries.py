@@ -66,12 +66,12 @@ class _CandidateQueries:
         groups = [
             (row["cost"], p, row["n"], row["m"]) for p in self.positions for row in self._costs(p)
         ]
-        left = min(round(share * sum(n for _, _, n, _ in groups)), MOST_CANDIDATES)
-        taken = dict.fromkeys(self.positions, 0)
-        for _, p, _, some in sorted(groups):
-            taken[p] += min(some, left)
-            left -= min(some, left)
-        return {p: self._kept(p, self._first(p, n, "TRUE")) for p, n in taken.items() if n}
+        remaining = min(round(share * sum(n for _, _, n, _ in groups)), MOST_CANDIDATES)
+        counts = dict.fromkeys(self.positions, 0)
+        for _, p, _, count in sorted(groups):
+            counts[p] += min(count, remaining)
+            remaining -= min(count, remaining)
+        return {p: self._kept(p, self._first(p, n, "TRUE")) for p, n in counts.items() if n}
 
     def embedded(self, count: int) -> dict[int, str]:
         """Every embedding takes a row of each position at most: so many first rows are enough."""
@@ -81,12 +81,12 @@ class _CandidateQueries:
             self._once(at_key("g", p, e), self._best_by_key(p, e))
         for p in self.positions:
             self._once(f"e_{p}", self._embeddings(p, count * len(self.positions)))
-        chosen, found = self._taken(count), {}
+        chosen, candidates = self._taken(count), {}
         for q in self.positions if chosen else ():
             parts = [self._rows_of(p, q, numbers) for p, numbers in chosen.items()]
             rows = exp.union(*parts, distinct=True) if len(parts) > 1 else parts[0].distinct()
-            found[q] = self._kept(q, exp.select("*").from_(rows.subquery("u")))
-        return found
+            candidates[q] = self._kept(q, exp.select("*").from_(rows.subquery("u")))
+        return candidates
 
     def _ranked(self) -> bool:
         """Make what ranks all extended rows; whether there are any."""
@@ -99,9 +99,9 @@ class _CandidateQueries:
             return False
         self.nothing = [self._nothing(e) for e in range(len(self.tree.edges))]
         for p, e in self.tree.directed_edges:
-            others = [f for f in self.tree.around[p] if f != e]
-            rows = self.passes.heard(p, "m", others, "left", self._from(f"x_{p}"))
-            self._once(at_key("m", p, e), self._least(p, e, rows, self._cost(p, others)))
+            other_edges = [f for f in self.tree.around[p] if f != e]
+            rows = self.passes.heard(p, "m", other_edges, "left", self._from(f"x_{p}"))
+            self._once(at_key("m", p, e), self._least(p, e, rows, self._cost(p, other_edges)))
         for p in reversed(self.tree.down):
             self._once(f"y_{p}", self._from_below(p))
         for p in self.tree.down:
@@ -114,10 +114,10 @@ class _CandidateQueries:
         Every row says yes or dangles: so all keys are among those of `c` and `d`.
         """
         edge, keys = self.tree.edges[e], key_columns(self.tree, e)
-        there = " AND ".join(f"{k} IS NOT NULL" for k in keys)
+        not_null = " AND ".join(f"{k} IS NOT NULL" for k in keys)
         ends = [(kind, p) for kind in "cd" for p in edge.ends]
         parts = [
-            exp.select(*keys).from_(self.passes.named(at_key(*end, e), "t")).where(there)
+            exp.select(*keys).from_(self.passes.named(at_key(*end, e), "t")).where(not_null)
             for end in ends
         ]
         count = exp.select("count(*) AS n").from_(exp.union(*parts, distinct=True).subquery("u"))
@@ -129,10 +129,10 @@ class _CandidateQueries:
 
     def _cost(self, p: int, edges: Sequence[int]) -> str:
         """What a row of a position lacks on some edges, beside what `m` says of these."""
-        told = [
+        terms = [
             f"coalesce(m{f}.cost, {self.nothing[f][self.tree.edges[f].across(p)]})" for f in edges
         ]
-        return " + ".join(told) or "CAST(0 AS DOUBLE)"
+        return " + ".join(terms) or "CAST(0 AS DOUBLE)"
 
     def _from_below(self, p: int) -> exp.Select:
         """Rows of a position with their cost: of whole ones the least of those below."""
@@ -153,8 +153,8 @@ class _CandidateQueries:
         """Rows of a position beside the least cost at the other end of some edges."""
         for e in edges:
             q = self.tree.edges[e].across(p)
-            said = self._least(q, e, self._from(f"{kind}_{q}"), "r.cost").subquery(f"t{e}")
-            query = query.join(said, on=self.passes.on(p, e, f"t{e}"), join_type="left")
+            message = self._least(q, e, self._from(f"{kind}_{q}"), "r.cost").subquery(f"t{e}")
+            query = query.join(message, on=self.passes.on(p, e, f"t{e}"), join_type="left")
         return query, [f"t{e}.cost" for e in edges]
 
     def _where_whole(self, p: int, query: exp.Select, whole: str, others: str) -> exp.Select:
@@ -163,15 +163,15 @@ class _CandidateQueries:
 
     def _least(self, p: int, e: int, rows: exp.Select, cost: str) -> exp.Select:
         """By key, the least cost of some rows of a position."""
-        found = rows.select(*self.passes.shown_keys(p, e), f"min({cost}) AS cost")
-        return found.group_by(*self.passes.keys(p, e))
+        least = rows.select(*self.passes.shown_keys(p, e), f"min({cost}) AS cost")
+        return least.group_by(*self.passes.keys(p, e))
 
     def _costs(self, p: int) -> list[dict[str, Any]]:
         """How many rows have each cost, and how many of them may be candidates."""
-        some = f"count(CASE WHEN {self._known(p)} THEN 1 END) AS m"
-        query = self._from(f"f_{p}").select("r.cost AS cost", "count(*) AS n", some)
-        found: list[dict[str, Any]] = self.makers.read(query.group_by("r.cost")).to_pylist()
-        return found
+        eligible = f"count(CASE WHEN {self._known(p)} THEN 1 END) AS m"
+        query = self._from(f"f_{p}").select("r.cost AS cost", "count(*) AS n", eligible)
+        counts: list[dict[str, Any]] = self.makers.read(query.group_by("r.cost")).to_pylist()
+        return counts
 
     def _first(self, p: int, count: int, where: str) -> exp.Select:
         """The rows of a position that cost least."""
@@ -199,15 +199,17 @@ class _CandidateQueries:
 
     def _embeddings(self, p: int, count: int) -> exp.Select:
         """Partial embeddings from the dangling rows of a position that cost least, numbered."""
-        first = self._first(p, count, "NOT r.whole").subquery("r")
+        first_rows = self._first(p, count, "NOT r.whole").subquery("r")
         query, shown = (
-            exp.Select().from_(first),
+            exp.Select().from_(first_rows),
             [f"r.{v} AS {_embedding_column(p, v)}" for v in self._columns(p)],
         )
-        for at, e, here in self._outwards(p):
-            q = self.tree.edges[e].across(at)
+        for position, e, alias in self._outwards(p):
+            q = self.tree.edges[e].across(position)
             best = self.passes.named(at_key("g", q, e), f"g{q}")
-            query = query.join(best, on=self.passes.on(at, e, f"g{q}", here), join_type="left")
+            query = query.join(
+                best, on=self.passes.on(position, e, f"g{q}", alias), join_type="left"
+            )
             shown += [f"g{q}.{v} AS {_embedding_column(q, v)}" for v in self._columns(q)]
         order = ", ".join(["r.cost", *(f"r.{v}" for v in self._columns(p))])
         number = f"row_number() OVER (ORDER BY {order}) AS number"
@@ -217,30 +219,30 @@ class _CandidateQueries:
         """The edges away from a position: from where, and what the rows there are called."""
         todo = [(p, -1, "r")]
         while todo:
-            at, came, here = todo.pop()
-            for e in self.tree.around[at]:
-                if e != came:
-                    q = self.tree.edges[e].across(at)
-                    yield at, e, here
+            position, arrived_by, alias = todo.pop()
+            for e in self.tree.around[position]:
+                if e != arrived_by:
+                    q = self.tree.edges[e].across(position)
+                    yield position, e, alias
                     todo.append((q, e, f"g{q}"))
 
     def _taken(self, count: int) -> dict[int, list[int]]:
         """Which embeddings are taken, by the position that they begin from."""
-        every = []
+        embeddings = []
         for p in self.positions:
             for row in self.makers.read(self._from(f"e_{p}").select("*")).to_pylist():
-                at = [
+                rows = [
                     tuple(row[_embedding_column(q, v)] for v in self._columns(q))
                     for q in self.positions
                 ]
-                every.append((row["cost"], p, row["number"], at))
+                embeddings.append((row["cost"], p, row["number"], rows))
         chosen: dict[int, list[int]] = {}
         taken: set[tuple[int, Any]] = set()
-        for _, p, number, at in sorted(every, key=lambda known: known[:3]):
-            if count and (p, at[p]) not in taken:
+        for _, p, number, rows in sorted(embeddings, key=lambda embedding: embedding[:3]):
+            if count and (p, rows[p]) not in taken:
                 count -= 1
                 chosen.setdefault(p, []).append(number)
-                taken.update(enumerate(at))
+                taken.update(enumerate(rows))
         return chosen
 
     def _rows_of(self, p: int, q: int, numbers: Sequence[int]) -> exp.Select:

@@ -39,6 +39,6 @@ def drop_unfinished(lake: ReadableLake) -> None:
             if not saves.has(UNFINISHED, name):
                 continue
             if not saves.has(KIND, name):
-                left = saves.head(UNFINISHED, name).definition["pieces"]
-                parts.drop_parts(lake, name, left)  # type: ignore[arg-type]
+                parts_made = saves.head(UNFINISHED, name).definition["pieces"]
+                parts.drop_parts(lake, name, parts_made)  # type: ignore[arg-type]
             saves.drop(UNFINISHED, name)

@@ -46,13 +46,13 @@ def create_parts(
     candidates = candidate_tables(name, tree.block)
     drop_parts(door, name, candidates)  # what a creation that was cut off left
     try:
-        making = _PartMaker(door, name)
-        passes = SummaryQueries(tree, held, keys, _table_by_name, making.view)
-        passes.run_all(lambda known: making.chosen(choose, known))
+        maker = _PartMaker(door, name)
+        passes = SummaryQueries(tree, held, keys, _table_by_name, maker.view)
+        passes.run_all(lambda queries: maker.chosen(choose, queries))
     except BaseException:
         drop_parts(door, name, candidates)
         raise
-    return making.made
+    return maker.made
 
 
 def _table_by_name(table: str) -> exp.Table:
@@ -113,15 +113,15 @@ class _PartMaker:
 
 def is_complete(door: SparkLake, name: str, pieces: Collection[str]) -> bool:
     """Whether all parts of a summary are there."""
-    there = {view.name for view in _views(door, name)}
-    return {*there, *_candidate_tables(door, name, pieces)} == set(pieces)
+    existing = {view.name for view in _views(door, name)}
+    return {*existing, *_candidate_tables(door, name, pieces)} == set(pieces)
 
 
 def is_part_of(view: str, name: str) -> bool:
     """Whether a view is, by its name, one of a summary."""
     *space, last = parts(view)
-    *own, mine = parts(name)
-    return space == own and last.startswith(f"{mine}_summary_")
+    *own_space, own_name = parts(name)
+    return space == own_space and last.startswith(f"{own_name}_summary_")
 
 
 def drop_parts(door: SparkLake, name: str, pieces: Collection[str] = ()) -> None:
@@ -177,14 +177,14 @@ def _views(door: SparkLake, name: str) -> list[View]:
 
 def _vector(door: SparkLake, views: Sequence[View], tables: Collection[str]) -> Vector:
     """The versions of some tables that all views of a summary are at."""
-    found: dict[str, Position] = {}
+    vector: dict[str, Position] = {}
     for view in views:
         stamp = door.stamp(door.table(view.stored)).stamp
-        for table, at in (stamp.vector if stamp else {}).items():
-            if table in tables and found.setdefault(table, at) != at:
+        for table, position in (stamp.vector if stamp else {}).items():
+            if table in tables and vector.setdefault(table, position) != position:
                 raise Invalid(
                     f"another process refreshes {view.name!r}",
                     hint="try again",
                     reason="CONCURRENT_REFRESH",
                 )
-    return found
+    return vector

@@ -27,11 +27,11 @@ def move_rows(
 ) -> None:
     """Put some rows of each position into the classes that they are in now."""
     changes: dict[tuple[int, int], Entries] = {}
-    for p, some in enumerate(rows):
-        old, new = _reclassify(graph, summary, p, some)
+    for p, row_numbers in enumerate(rows):
+        old, new = _reclassify(graph, summary, p, row_numbers)
         moved = old != new
         for e in base.tree.around[p]:
-            keys = base.keys(p, e)[some[moved]]
+            keys = base.keys(p, e)[row_numbers[moved]]
             changes[p, e] = _entries_of_moved_rows(keys, old[moved], new[moved])
     for e in range(len(base.tree.edges)):
         _relink(base, summary, e, changes)
@@ -59,16 +59,16 @@ def _entries_of_moved_rows(keys: Codes, old: Codes, new: Codes) -> Entries:
     both = np.concatenate([keys, keys])
     classes = np.concatenate([old, new])
     deltas = np.repeat(np.array([-1, 1]), len(keys))
-    there = (both >= 0) & (classes >= 0)
-    return net_entries(both[there], classes[there], deltas[there])
+    valid = (both >= 0) & (classes >= 0)
+    return net_entries(both[valid], classes[valid], deltas[valid])
 
 
 def net_entries(keys: Codes, members: Codes, deltas: Codes) -> Entries:
     """Changes of counts put together by key and member, those that cancel out left away."""
     span = int(members.max(initial=0)) + 1
-    both, of = np.unique(keys * span + members, return_inverse=True)
+    both, inverse = np.unique(keys * span + members, return_inverse=True)
     net = np.zeros(len(both), dtype=np.int64)
-    np.add.at(net, of, deltas)
+    np.add.at(net, inverse, deltas)
     both, net = both[net != 0], net[net != 0]
     return both // span, both % span, net
 
@@ -81,12 +81,12 @@ def _relink(
     for end in (above, below):
         summary.by_key[end].reserve(base.width(e))
     keys, upper, more = changes[above]
-    of, lower, counts = summary.by_key[below].under(keys)
-    parts = [(lower, upper[of], more[of] * counts)]
+    entry, lower, counts = summary.by_key[below].under(keys)
+    parts = [(lower, upper[entry], more[entry] * counts)]
     summary.by_key[above].add(keys, upper, more)
     keys, lower, more = changes[below]
-    of, upper, counts = summary.by_key[above].under(keys)
-    parts.append((lower[of], upper, more[of] * counts))
+    entry, upper, counts = summary.by_key[above].under(keys)
+    parts.append((lower[entry], upper, more[entry] * counts))
     summary.by_key[below].add(keys, lower, more)
     links = summary.links[e]
     links.reserve(len(summary.sizes[below[0]]))

@@ -77,18 +77,20 @@ class _GraphUpdate:
     def _tell(self, messages: Messages, reached: list[_ReachedRows]) -> None:
         """Tell what changed along all edges, both ways."""
         for p, e in self.tree.directed_edges:
-            some, bit, every = reached[p], self.tree.bit(p, e), self._every(p)
-            was = some.present & messages.says(some.heard, bit, every)
-            now = self.base.are_present(p, some.rows)
-            now &= messages.says(messages.heard[p][some.rows], bit, every)
-            moved = was != now
+            rows_reached, bit, every = reached[p], self.tree.bit(p, e), self._every(p)
+            before = rows_reached.present & messages.says_yes(rows_reached.heard, bit, every)
+            after = self.base.are_present(p, rows_reached.rows)
+            after &= messages.says_yes(messages.heard[p][rows_reached.rows], bit, every)
+            moved = before != after
             if not moved.any():
                 continue
-            keys = self.base.keys(p, e)[some.rows[moved]]
+            keys = self.base.keys(p, e)[rows_reached.rows[moved]]
             counts = counts_by_key(messages.counts, (p, e), self.base.width(e))
-            told, old, new = add_by_key(counts, keys, now[moved].astype(np.int64) - was[moved])
+            told_keys, old, new = add_by_key(
+                counts, keys, after[moved].astype(np.int64) - before[moved]
+            )
             turned = (old > 0) != (new > 0)
-            self._hear(messages, reached, p, e, told[turned], new[turned] > 0)
+            self._hear(messages, reached, p, e, told_keys[turned], new[turned] > 0)
 
     def _hear(
         self,
@@ -101,10 +103,10 @@ class _GraphUpdate:
     ) -> None:
         """What the rows with some keys at the other end of an edge now hear."""
         q = self.tree.edges[e].across(p)
-        rows, of = self.base.index(q, e).under(keys)
+        rows, entry = self.base.index(q, e).under(keys)
         heard, bit = messages.heard[q], self.tree.bit(q, e)
         reached[q].add(rows, self.base.are_present(q, rows), heard[rows])
-        heard[rows] = np.where(yes[of], heard[rows] | bit, heard[rows] & ~bit)
+        heard[rows] = np.where(yes[entry], heard[rows] | bit, heard[rows] & ~bit)
 
     def _every(self, p: int) -> int:
         return (1 << len(self.tree.around[p])) - 1
@@ -113,35 +115,37 @@ class _GraphUpdate:
         """Which of the reached rows make view rows now; those that dangle anew, or no longer."""
         rows, every = reached.rows, self._every(p)
         present, heard = self.base.are_present(p, rows), self.graph.dangles.heard[p]
-        was = self.graph.whole[p][rows]
-        now = present & on_all(self.graph.completes.heard[p][rows], 0, every)
-        self.graph.whole[p][rows] = now
-        moved = was != now
+        before = self.graph.whole[p][rows]
+        after = present & on_all(self.graph.completes.heard[p][rows], 0, every)
+        self.graph.whole[p][rows] = after
+        moved = before != after
         for e in self.tree.around[p]:
             counts = counts_by_key(self.graph.whole_by, (p, e), self.base.width(e))
             add_by_key(
-                counts, self.base.keys(p, e)[rows[moved]], now[moved].astype(np.int64) - was[moved]
+                counts,
+                self.base.keys(p, e)[rows[moved]],
+                after[moved].astype(np.int64) - before[moved],
             )
         moved |= reached.present != present
         others.add(rows[moved], reached.present[moved], heard[rows[moved]])
-        own = np.where(present & ~now, every + 1, 0).astype(np.int32)
+        own = np.where(present & ~after, every + 1, 0).astype(np.int32)
         heard[rows] = (heard[rows] & every) | own
 
     def _extended(self, p: int, others: _ReachedRows) -> Codes:
         """The rows that became extended rows, or are no longer."""
         rows, heard = others.rows, self.graph.dangles.heard[p]
-        was = self.graph.extended[p][rows]
-        now = self.base.are_present(p, rows) & (heard[rows] != 0)
-        self.graph.extended[p][rows] = now
-        turned: Codes = rows[was != now]
+        before = self.graph.extended[p][rows]
+        after = self.base.are_present(p, rows) & (heard[rows] != 0)
+        self.graph.extended[p][rows] = after
+        turned: Codes = rows[before != after]
         return turned
 
     def _complete(self, p: int, reached: _ReachedRows) -> Codes:
         """The extended rows that are complete on other edges than before."""
         rows = reached.rows
         heard = self.graph.completes.heard[p][rows] != reached.heard
-        found: Codes = rows[heard & self.graph.extended[p][rows]]
-        return found
+        completed: Codes = rows[heard & self.graph.extended[p][rows]]
+        return completed
 
     def _cardinalities(self, turned: list[Codes]) -> list[Codes]:
         """Join cardinalities from the leaves up; the rows of which anything is different."""
@@ -176,17 +180,17 @@ class _GraphUpdate:
 
     def _summed(self, e: int, keys: Codes, more: Codes, turns: Codes) -> Codes:
         """Add to an edge's sums; the keys whose rows above have other cardinalities for it."""
-        some, old, new = add_by_key(self.graph.sums[e], keys, more)
+        summed_keys, old, new = add_by_key(self.graph.sums[e], keys, more)
         _, before, after = add_by_key(self.graph.partners[e], keys, turns)
         different = np.minimum(old, MOST_JOINS) != np.minimum(new, MOST_JOINS)
-        found: Codes = some[different | ((before > 0) != (after > 0))]
-        return found
+        changed_keys: Codes = summed_keys[different | ((before > 0) != (after > 0))]
+        return changed_keys
 
 
-def add_by_key(counts: Codes, keys: Codes, more: Any) -> tuple[Codes, Codes, Codes]:
+def add_by_key(counts: Codes, keys: Codes, amounts: Any) -> tuple[Codes, Codes, Codes]:
     """Add to numbers by key, NULL aside: the keys, each once, and their numbers before and after."""
     joins = keys >= 0
-    some = np.unique(keys[joins])
-    old = counts[some]
-    np.add.at(counts, keys[joins], more[joins])
-    return some, old, counts[some]
+    distinct_keys = np.unique(keys[joins])
+    old = counts[distinct_keys]
+    np.add.at(counts, keys[joins], amounts[joins])
+    return distinct_keys, old, counts[distinct_keys]
