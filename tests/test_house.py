@@ -60,15 +60,12 @@ WRONG_DIRECTION: dict[str, set[str]] = {
     "derivations/guard.py": {"views.catalog"},
     "derivations/meter.py": {"views.definition"},
     "derivations/status.py": {"views.catalog", "views.definition"},
-    "execution/lookups.py": {"views.maintenance"},
-    "execution/steps.py": {"views.maintenance"},
 }
 OTHER_KINDS: dict[str, set[str]] = {
     "sketches/kind.py": {"views.catalog"},
     "sketches/live.py": {"views.catalog"},
     "sketches/safety/planning.py": {"views.catalog", "views.create"},
     "sketches/service.py": {"views.catalog"},
-    "sketches/upkeep.py": {"views.maintenance"},
     "sketches/use/answers.py": {"views.catalog"},
     "sketches/use/auto.py": {"views.catalog"},
     "sketches/use/explain.py": {"views.catalog"},

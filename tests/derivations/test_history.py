@@ -165,7 +165,7 @@ def test_a_refresh_succeeds_where_nothing_can_be_recorded(
 @pytest.fixture
 def _on_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is computed in memory."""
-    monkeypatch.setattr(in_memory, "MOST", -1)
+    monkeypatch.setattr(in_memory, "MAX_ROWS", -1)
 
 
 @pytest.mark.usefixtures("_on_spark")

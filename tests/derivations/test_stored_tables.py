@@ -98,7 +98,7 @@ def test_rows_that_are_not_what_their_vector_says_are_computed_again_and_told(
     if writer != "delta-rs":
         _by_spark(monkeypatch)
     if writer == "Spark alone":
-        monkeypatch.setattr(incremental, "_in_memory", lambda *_: None)
+        monkeypatch.setattr(incremental, "_rows_in_memory", lambda *_: None)
     events.run(*events.rows("log"))
     events.refresh()
     for view in VIEWS:

@@ -13,7 +13,7 @@ from belvedere.analyses.sizes import Sizes, Statistics
 from belvedere.execution import costs
 from belvedere.execution.costs import CostHistory, MeasuredRefresh, candidate, cheaper
 from belvedere.execution.strategies import Strategy
-from belvedere.views.maintenance import move, rebuilding
+from belvedere.views.maintenance import plan_change, rebuild_work
 from belvedere.views.state import state_of
 
 MERGE, REBUILD = Strategy.MERGE, Strategy.REBUILD
@@ -204,8 +204,8 @@ def test_writing_a_large_change_into_rows_without_a_key_is_much_work() -> None:
         state_of(q, types) for q in (table, Aggregate(table, ("a",), (Agg("n", "count"),)))
     )
     known = Statistics(rows={"t": 6e6}, changed={"t": 6e5}, passed={"t": 6e6})
-    to_bag, to_groups = (move(state, MERGE, ["t"], types, known) for state in (bag, groups))
-    assert to_bag.writing(6e6) > 5 * rebuilding(bag, known)
+    to_bag, to_groups = (plan_change(state, MERGE, ["t"], types, known) for state in (bag, groups))
+    assert to_bag.write_work(6e6) > 5 * rebuild_work(bag, known)
     # Among a few groups the changed ones are found for nothing.
-    assert to_groups.writing(1000) < 0.1 * rebuilding(groups, known)
-    assert to_groups.writing(6e6) < to_bag.writing(6e6)
+    assert to_groups.write_work(1000) < 0.1 * rebuild_work(groups, known)
+    assert to_groups.write_work(6e6) < to_bag.write_work(6e6)

@@ -50,7 +50,7 @@ PER_DAY = "SELECT o.day, count(*) AS n, sum(i.price) AS price FROM orders o JOIN
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[bv.Lake]:
-    monkeypatch.setattr(in_memory, "WHOLE", -1)  # no table is simply read
+    monkeypatch.setattr(in_memory, "MAX_ROWS_READ_WHOLE", -1)  # no table is simply read
     with bv.connect(tmp_path / "lake") as lake:
         for statement in (
             "CREATE TABLE orders (id BIGINT, day DATE)",

@@ -78,8 +78,8 @@ def test_it_is_foreseen_whether_spark_has_to_work(
         return costs.candidate(strategy, work, earlier)
 
     monkeypatch.setattr(incremental, "candidate", noted)
-    monkeypatch.setattr(lookups, "LARGE", 10)
-    monkeypatch.setattr(in_memory, "WHOLE", 10)
+    monkeypatch.setattr(lookups, "MIN_TABLE_ROWS", 10)
+    monkeypatch.setattr(in_memory, "MAX_ROWS_READ_WHOLE", 10)
     query = "SELECT l.k, v, w FROM l JOIN r ON l.k = r.k"
     with bv.connect(tmp_path / "lake") as lake:
         for table, column in (("l", "v"), ("r", "w")):

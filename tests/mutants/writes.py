@@ -26,7 +26,7 @@ def _written(patch: Patch, how: str, change: Callable[[Merge], Merge]) -> None:
     """A maintenance plan whose rows are written in another way."""
     right = getattr(maintenance, how)
 
-    def otherwise(*args: Any) -> maintenance.Move:
+    def otherwise(*args: Any) -> maintenance.ViewChange:
         way = right(*args)
         return replace(way, merge=change(way.merge))
 
@@ -124,12 +124,12 @@ def minima_grow(patch: Patch) -> None:
 
 @caught_by(hunts.sums)
 def dead_groups_stay(patch: Patch) -> None:
-    _written(patch, "additive", lambda w: replace(w, delete_when=None))
+    _written(patch, "merge_groups", lambda w: replace(w, delete_when=None))
 
 
 @caught_by(hunts.sums, start=1)
 def new_groups_are_not_inserted(patch: Patch) -> None:
-    _written(patch, "additive", lambda w: replace(w, insert_when=lit(False)))
+    _written(patch, "merge_groups", lambda w: replace(w, insert_when=lit(False)))
 
 
 @caught_by(hunts.sums, start=2)
@@ -144,7 +144,7 @@ def groups_gain_from_the_new_rows_instead_of_the_change(patch: Patch) -> None:
 
 @caught_by(hunts.replaced)
 def replaced_groups_without_rows_stay(patch: Patch) -> None:
-    _written(patch, "keyed", lambda w: replace(w, delete_when=lit(False)))
+    _written(patch, "replace_groups", lambda w: replace(w, delete_when=lit(False)))
 
 
 @caught_by(hunts.replaced)
@@ -157,7 +157,7 @@ def groups_of_as_many_rows_are_left_alone(patch: Patch) -> None:
     unequal = Scalar(
         exp.NEQ(this=exp.column(COUNT, table="t"), expression=exp.column(COUNT, table="s"))
     )
-    _written(patch, "keyed", lambda w: replace(w, update_when=unequal))
+    _written(patch, "replace_groups", lambda w: replace(w, update_when=unequal))
 
 
 @caught_by(hunts.having)
@@ -173,23 +173,23 @@ def having_is_not_applied_at_read(patch: Patch) -> None:
 
 @caught_by(hunts.bags, start=5)
 def equal_rows_arrive_once(patch: Patch) -> None:
-    right = maintenance._held
+    right = maintenance._stored_copies
     patch.setattr(
         maintenance,
-        "_held",
+        "_stored_copies",
         lambda change, *rest: right(exp.select("*").from_(change.subquery("x")).distinct(), *rest),
     )
 
 
 @caught_by(hunts.bags)
 def arriving_rows_are_numbered_from_one(patch: Patch) -> None:
-    right = maintenance._held
+    right = maintenance._stored_copies
 
     def held(change: exp.Query, stored: exp.Table, columns: list[str]) -> exp.Select:
         nothing = exp.select("*").from_(stored).where(exp.false()).subquery()
         return right(change, nothing, columns)
 
-    patch.setattr(maintenance, "_held", held)
+    patch.setattr(maintenance, "_stored_copies", held)
 
 
 @caught_by(hunts.bags)

@@ -316,8 +316,9 @@ def _advance(
     state: State, known: Mapping[str, str], db: Database, moving: set[str], *, recompute: bool
 ) -> tuple[exp.Query, Merge]:
     strategy = Strategy.REPLACE if recompute else _chosen(state, known, db, moving)
-    way = maintenance.move(state, strategy, moving, known, large_tables(db, moving))
-    return way.query(source, exp.to_table(STORED)), way.merge
+    planned = maintenance.plan_change(state, strategy, moving, known, large_tables(db, moving))
+    query = planned.query(planned.change.query(source), exp.to_table(STORED))
+    return query, planned.merge
 
 
 def _chosen(state: State, known: Mapping[str, str], db: Database, moving: set[str]) -> Strategy:
@@ -423,7 +424,9 @@ def cleaning_is_the_refresh_of_the_sample(q: Rel, db: Database, moving: set[str]
         if strategy is Strategy.MERGE and not merges:
             continue
         sizes = large_tables(db, moving)
-        full, own = (maintenance.move(s, strategy, moving, known, sizes) for s in (state, sampled))
-        cleaned = sample(full.plan, tuple(names[k] for k in key_columns), by, stored).plan
-        assert db.bag(cleaned) == db.bag(own.plan)
+        full, own = (
+            maintenance.plan_change(s, strategy, moving, known, sizes) for s in (state, sampled)
+        )
+        cleaned = sample(full.change.plan, tuple(names[k] for k in key_columns), by, stored).plan
+        assert db.bag(cleaned) == db.bag(own.change.plan)
         assert full.merge == own.merge

@@ -46,9 +46,9 @@ def lake(
     """All queries as views; of tables as if they were large, with parts and look-ups."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "as if large":
-            patch.setattr(in_memory, "WHOLE", -1)
-            patch.setattr(lookups, "LARGE", 0)
-            patch.setattr(lookups, "A_PART", inf)
+            patch.setattr(in_memory, "MAX_ROWS_READ_WHOLE", -1)
+            patch.setattr(lookups, "MIN_TABLE_ROWS", 0)
+            patch.setattr(lookups, "MAX_PART", inf)
             patch.setattr(parts, "LARGE", 0)
             patch.setattr(parts, "REDUCES", 0)
         yield from _filled(tmp_path_factory)
@@ -75,7 +75,7 @@ def test_new_views_equal_their_queries(lake: bv.Lake) -> None:
 
 def test_no_change_of_large_tables_touches_everything(lake: bv.Lake) -> None:
     """What is small is computed again where that is less than its change."""
-    if lookups.LARGE:
+    if lookups.MIN_TABLE_ROWS:
         pytest.skip("of small tables nothing is kept in parts")
     wide = {v for v in tpch.queries() if "can touch everything" in str(lake.explain(v))}
     assert wide <= TOUCHED_AS_A_WHOLE

@@ -25,7 +25,7 @@ from belvedere.analyses.sizes import NOTHING_KNOWN
 from belvedere.memory.plans import Memory, Rows
 from belvedere.sql.render import SIGN
 from belvedere.views import extrema
-from belvedere.views.extrema import kept, values_that_move
+from belvedere.views.extrema import plan_value_changes, row_to_merge
 from belvedere.views.state import COUNT, Combine, Grouped, Part, physical, state_of
 
 Row = tuple[Any, ...]
@@ -95,7 +95,7 @@ def written(
     shape = state()
     names, after = physical(shape), stored(shape, new).to_pylist()[0]
     moves = [t for t in old if old[t] != new[t]]
-    way = values_that_move(shape, moves, TYPES, NOTHING_KNOWN)
+    planned = plan_value_changes(shape, moves, TYPES, NOTHING_KNOWN)
     scans = {"facts": FACTS, "names": NAMES}
 
     def leaf(found: Scan | Change) -> pa.Table:
@@ -106,10 +106,10 @@ def written(
             return table(scan, change, signed=True)
         return table(scan, (old if found.at is At.OLD else new)[found.table])
 
-    if isinstance(way.plan, Empty):
+    if isinstance(planned.change.plan, Empty):
         return shape, {}, stored(shape, old)
-    change = Memory(leaf, 10_000).rows(way.plan)
-    found = kept(
+    change = Memory(leaf, 10_000).rows(planned.change.plan)
+    found = row_to_merge(
         shape,
         change,
         stored(shape, old),
@@ -119,7 +119,7 @@ def written(
     if found is None:
         return shape, None, before
     # What was found anew is not joined with what is stored.
-    for name in found.anew:
+    for name in found.replaced:
         before = before.drop_columns([name]).append_column(name, pa.nulls(1, pa.int64()))
     return shape, found.row.to_pylist()[0], before
 
@@ -210,7 +210,7 @@ def test_what_was_not_stored_is_not_replaced_by_a_next_one() -> None:
     names = physical(shape).values()
     for held, found in ((5, False), (4, True)):
         before = pa.table({name: pa.array([held], pa.int64()) for name in names})
-        assert (kept(shape, rows, before, lambda _part, _lost: 6) is not None) is found
+        assert (row_to_merge(shape, rows, before, lambda _part, _lost: 6) is not None) is found
 
 
 def test_a_change_without_signs_counts_every_row() -> None:
@@ -219,7 +219,7 @@ def test_a_change_without_signs_counts_every_row() -> None:
     change = pa.table({"__a1": [4, 4], "__a2": [1, 1], "__a3": pa.array([4, 4], SUMMED)})
     names = physical(shape)
     before = pa.table({name: pa.array([9], pa.int64()) for name in names.values()})
-    found = kept(shape, Rows(change, VALUES), before, lambda _part, _lost: None)
+    found = row_to_merge(shape, Rows(change, VALUES), before, lambda _part, _lost: None)
     assert found is not None
     assert found.row[COUNT].to_pylist() == [2]
     total = next(p.agg.name for p in shape.parts if p.agg.function == "sum")
@@ -233,4 +233,4 @@ def test_days_that_python_has_no_name_for_are_left_to_a_look_at_all_rows() -> No
     far, first = (pa.array([day], pa.int32()).cast(pa.date32()) for day in (2_932_897, 0))
     change = Rows(pa.table({"__a1": first, SIGN: [-1]}), {"__a1": "date"})
     before = pa.table(dict.fromkeys(physical(shape).values(), far))
-    assert kept(shape, change, before, lambda _part, _lost: None) is None
+    assert row_to_merge(shape, change, before, lambda _part, _lost: None) is None

@@ -81,7 +81,7 @@ def test_only_some_tables_move(lake: bv.Lake) -> None:
 def test_where_none_is_near_all_rows_are_gone_through(
     lake: bv.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extrema, "TRIED", (1, 2))
+    monkeypatch.setattr(extrema, "ROWS_TRIED", (1, 2))
     lake.sql("INSERT INTO price SELECT -10 - id, -50, 1 FROM range(5)")
     lake.sql("INSERT INTO price VALUES (-9, -60, 3)")
     lake.refresh("ends")

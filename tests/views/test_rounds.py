@@ -42,13 +42,13 @@ def test_views_equal_their_queries_after_round(
     lake: bv.Lake, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if number < 2:  # by Spark alone
-        monkeypatch.setattr(in_memory, "MOST", -1)
+        monkeypatch.setattr(in_memory, "MAX_ROWS", -1)
     if number % 2:  # as if the tables were large
-        monkeypatch.setattr(in_memory, "WHOLE", -1)
-        monkeypatch.setattr(lookups, "LARGE", 0)
-        monkeypatch.setattr(lookups, "A_PART", inf)
+        monkeypatch.setattr(in_memory, "MAX_ROWS_READ_WHOLE", -1)
+        monkeypatch.setattr(lookups, "MIN_TABLE_ROWS", 0)
+        monkeypatch.setattr(lookups, "MAX_PART", inf)
     if number == 1:
-        monkeypatch.setattr(steps, "A_JOB", -1)
+        monkeypatch.setattr(steps, "JOB_WORK", -1)
         monkeypatch.setattr(outward, "MUCH_LARGER", 0)
         monkeypatch.setattr(backward, "LARGE", -1)
     for statement in ROUNDS[number]:

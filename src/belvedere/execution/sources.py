@@ -18,7 +18,7 @@ from belvedere.lake.sessions.workspace import Workspace
 class Versions:
     """The leaves of a plan in SQL: OLD and NEW versions of each table, changes by view name.
 
-    `opened` gathers the versions that were asked for.
+    `opened` collects the versions that were read.
     """
 
     pins: Pins

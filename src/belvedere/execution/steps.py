@@ -1,93 +1,94 @@
-"""Steps: small parts of a plan that are computed beforehand.
+"""Steps: small parts of a plan that Spark computes beforehand.
 
-    rows that are looked up    of large tables, those of the changes' keys, without Spark
     parts needed twice         Spark would compute them again wherever they are named
-    parts beside the changes   few rows of tables alone, like a total: with them at hand the rest
-                               may need no Spark
+    parts beside the changes   few rows of tables alone, like a total: with them in memory the
+                               rest may need no Spark
 
 Their rows come to the driver, a bounded number of them, and go back as a table of exactly known
-size; what turns out to be empty takes with it whatever needed it.
+size. A part that turns out to be empty removes whatever needs it.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
 from math import inf
 
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.walks import bottom_up, children, each_once
 from belvedere.analyses.effort import effort
-from belvedere.analyses.sizes import Sizes
-from belvedere.execution.in_memory import WHOLE, Held, leaves_below
-from belvedere.execution.lookups import LookUps
-from belvedere.lake.sessions.workspace import Workspace
+from belvedere.execution.change_plan import ChangePlan
+from belvedere.execution.context import ExecutionContext
+from belvedere.execution.in_memory import MAX_ROWS_READ_WHOLE, leaves_below
+from belvedere.execution.lookups import resolve_lookups
+from belvedere.execution.records import RanStep
 from belvedere.rules.empties import without_empties
 from belvedere.rules.outward import SMALL
-from belvedere.views.maintenance import Move
 
-A_JOB = 2_000_000
-"""The work, in rows, that a job of its own is worth."""
+JOB_WORK = 2_000_000
+"""The work, in rows, for which a Spark job of its own pays."""
 
 
-@dataclass
-class Steps:
-    """The steps of one refresh; `ran` gathers what was done for them."""
+def run_steps(change: ChangePlan, context: ExecutionContext) -> ChangePlan:
+    """The plan with results in place of its steps, and what follows from them."""
+    declined: list[Rel] = []
+    while (step := next(_worthwhile(change, context, declined), None)) is not None:
+        after = _run(change, step, context)
+        if after is None:
+            declined.append(step)
+        else:
+            change = resolve_lookups(after, context)
+    return change
 
-    work: Workspace
-    held: Held
-    look_ups: LookUps
-    ran: list[str]
-    _declined: list[Rel] = field(default_factory=list)
 
-    def taken(self, way: Move) -> Move:
-        """The way with its steps taken."""
-        way = self.look_ups.made(way)
-        while (step := next(self._worth_it(way), None)) is not None:
-            way = self.look_ups.made(self._take(way, step))
-        return way
+def _worthwhile(
+    change: ChangePlan, context: ExecutionContext, declined: Sequence[Rel]
+) -> Iterator[Rel]:
+    """Parts that pay as steps; the parts of others come first."""
+    uses, sizes = _uses(change.plan), change.sizes
+    beside = _parts_beside_rows(change, context)
+    for node in reversed(each_once(change.plan)):
+        rows = sizes.rows(node) if children(node) else inf
+        if rows > SMALL or any(node is part for part in declined):
+            continue
+        again = uses[id(node)] - 1
+        repeated = again and again * effort(node, sizes, SMALL) > JOB_WORK
+        if repeated or (rows <= MAX_ROWS_READ_WHOLE and id(node) in beside):
+            yield node
 
-    def _worth_it(self, way: Move) -> Iterator[Rel]:
-        """Parts that pay as steps, those that others are made of first."""
-        uses, sizes = _uses(way.plan), Sizes(way.known)
-        beside = self._beside(way.plan, sizes)
-        for node in reversed(each_once(way.plan)):
-            rows = sizes.rows(node) if children(node) else inf
-            if rows > SMALL or any(node is d for d in self._declined):
-                continue
-            again = uses[id(node)] - 1
-            many = again and again * effort(node, sizes, SMALL) > A_JOB
-            if many or (rows <= WHOLE and id(node) in beside):
-                yield node
 
-    def _beside(self, q: Rel, sizes: Sizes) -> set[int]:
-        """The parts of a plan that read tables alone, beside rows in memory."""
-        below = leaves_below(q)
-        near = {part for part, leaves in below.items() if any(map(self.held.has, leaves))}
-        met = (child for node in each_once(q) if id(node) in near for child in children(node))
-        apart = (child for child in met if id(child) not in near)
-        # Of small tables alone they are read as soon as something is computed with them.
-        return {
-            id(part)
-            for part in apart
-            if not all(self.held.small(leaf, sizes) for leaf in below[id(part)])
-        }
+def _parts_beside_rows(change: ChangePlan, context: ExecutionContext) -> set[int]:
+    """The parts of a plan that read tables alone and meet rows in memory, by identity."""
+    memory, below = context.memory, leaves_below(change.plan)
+    with_rows = {part for part, leaves in below.items() if any(map(memory.has, leaves))}
+    nodes = (node for node in each_once(change.plan) if id(node) in with_rows)
+    parts = (child for node in nodes for child in children(node) if id(child) not in with_rows)
+    # A part of small tables alone is read whole when something is computed with it.
+    return {
+        id(part)
+        for part in parts
+        if not all(memory.can_read_whole(leaf, change.sizes) for leaf in below[id(part)])
+    }
 
-    def _take(self, way: Move, step: Rel) -> Move:
-        query = way.part(step, self.held.source).sql(dialect="spark")
-        self.ran.append(query)
-        found = self.work.few(query, SMALL)
-        if found is None:
-            self._declined.append(step)
-            return way
-        result, known = self.held.stands_for(step, found, way.known)
-        plan = without_empties(bottom_up(way.plan, lambda q: result if q is step else q))
-        return replace(way, plan=plan, known=known)
+
+def _run(change: ChangePlan, step: Rel, context: ExecutionContext) -> ChangePlan | None:
+    """The plan with the result of a step; None if it has too many rows, or types Arrow lacks."""
+    query = change.part_query(step, context.memory.source).sql(dialect="spark")
+    start = time.perf_counter()
+    rows = context.workspace.few(query, SMALL)
+    seconds = time.perf_counter() - start
+    count = None if rows is None else rows.table.num_rows
+    context.ran.append(RanStep("step", rows=count, seconds=seconds, sql=query))
+    if rows is None:
+        return None
+    result, statistics = context.memory.add_result(step, rows, change.statistics)
+    plan = bottom_up(change.plan, lambda q: result if q is step else q)
+    return change.with_plan(without_empties(plan), statistics)
 
 
 def _uses(q: Rel) -> Counter[int]:
-    """How often each part would be computed."""
+    """How often each part would be computed, by identity."""
     uses: Counter[int] = Counter({id(q): 1})
     for node in each_once(q):
         for child in children(node):

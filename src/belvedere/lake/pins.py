@@ -1,7 +1,7 @@
 """Pins: one state of every table for a whole call, however many views it refreshes.
 
-Each table is looked at once, each version opened once and each change read once, in one session
-for all views of the same settings: opening a version costs as much as a small query over it.
+Each table is read once, each version opened once and each change read once, in one session for all
+views with the same settings. To open a version costs as much as a small query over it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TableReader(Protocol):
 
 
 class Pins:
-    """What a call has looked at, opened and read so far; safe for threads.
+    """The tables, versions and changes that a call has read so far; safe for threads.
 
     A change is read once, with the columns that any of the readers needs.
     """
@@ -70,14 +70,14 @@ class Pins:
         self._end.close()
 
     def table(self, name: str) -> Table:
-        """A table at the version that the call takes for its newest."""
+        """A table at the newest version when the call first read it."""
         with self._busy:
             if name not in self._tables:
                 self._tables[name] = self._door.table(name)
             return self._tables[name]
 
     def measured(self, name: str) -> Measured | None:
-        """What the log says of a table's size."""
+        """The size of a table and the bounds of its columns, as its log has them."""
         table = self.table(name)
         with self._busy:
             if name not in self._measured:
@@ -85,25 +85,27 @@ class Pins:
             return self._measured[name]
 
     def statistics(
-        self, names: Collection[str], changed: Mapping[str, float], found: Mapping[str, Changes]
+        self, names: Collection[str], changed: Mapping[str, float], changes: Mapping[str, Changes]
     ) -> Statistics:
-        """What is known of tables, of the rows they changed, and of those that were read."""
+        """The statistics of tables, the numbers of their changed rows, and the spans of their changes."""
         sizes = {name: m for name in names if (m := self.measured(name)) is not None}
         return Statistics(
             rows={t: m.rows for t, m in sizes.items()},
             changed=changed,
             bounds={(t, c): at for t, m in sizes.items() for c, at in m.bounds.items()},
-            changed_within={(t, c): at for t, f in found.items() for c, at in f.within.items()},
+            changed_within={
+                (t, c): at for t, change in changes.items() for c, at in change.within.items()
+            },
         )
 
     def forget(self, name: str) -> None:
-        """A table that was written since is looked at again."""
+        """Read a table again: it was written since."""
         with self._busy:
             self._tables.pop(name, None)
             self._measured.pop(name, None)
 
     def work(self, settings: Mapping[str, str]) -> Workspace:
-        """Where views of these settings are computed."""
+        """The workspace for views with these settings."""
         key = tuple(sorted(settings.items()))
         with self._busy:
             if key not in self._works:
@@ -111,7 +113,7 @@ class Pins:
             return self._works[key]
 
     def opened(self, work: Workspace, name: str, version: int) -> str:
-        """The name under which a version of a table can be read."""
+        """The name of a temporary view of a version of a table."""
         with self._busy:
             key = work, name, version
             if key not in self._opened:
@@ -123,7 +125,7 @@ class Pins:
     def whole(
         self, name: str, version: int, columns: tuple[str, ...], most: int
     ) -> pa.Table | None:
-        """All rows of a small table at a version, if they can be read without Spark."""
+        """All rows of a small table at a version; None if reading them needs Spark."""
         key = name, version, columns
         with self._busy:
             if key not in self._wholes:
@@ -140,9 +142,9 @@ class Pins:
         where: Scalar | None = None,
         times: int = 1,
     ) -> Changes:
-        """The changes of a table as signs: a count of n stands as n rows; `where` leaves some out.
+        """The net changes of a table, each row with a sign of 1 or -1; `where` may filter them.
 
-        `times` says how many times more than usual may be read into memory.
+        `times` says how many times more rows than usual may be read into memory.
         """
         with self._busy:
             feed = self._feed(name, old, new, columns, where, times)
@@ -163,10 +165,10 @@ class Pins:
         key = name, old, new, None if where is None else where.sql(), times
         if key not in self._feeds:
             table = self.table(name)
-            there = table.types
-            used = (item for r in self._readers for item in r.needs(name).items())
-            wanted = [c for c, kind in used if there.get(c.lower()) == kind]
-            every = tuple(dict.fromkeys([*columns, *wanted]))
+            types = table.types
+            needed = (item for r in self._readers for item in r.needs(name).items())
+            unchanged = [c for c, kind in needed if types.get(c.lower()) == kind]
+            every = tuple(dict.fromkeys([*columns, *unchanged]))
             self._feeds[key] = Feed(table, old, new, every, where, times)
         return self._feeds[key]
 

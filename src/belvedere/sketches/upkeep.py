@@ -19,10 +19,11 @@ from belvedere.delta.change_sizes import changed_at_most
 from belvedere.delta.small_changes import ROWS_AT_MOST
 from belvedere.delta.stamps import Vector
 from belvedere.errors import Internal
-from belvedere.execution.in_memory import Held
-from belvedere.execution.lookups import LookUps
+from belvedere.execution.change_plan import ChangePlan
+from belvedere.execution.context import ExecutionContext, new_context
+from belvedere.execution.records import RanStep
+from belvedere.execution.rows import rows_of
 from belvedere.execution.sources import Versions
-from belvedere.execution.steps import Steps
 from belvedere.joins.partitions import Bitmap
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import Gone
@@ -43,10 +44,8 @@ from belvedere.sketches.live import Live, engine_of, plan_of
 from belvedere.sketches.safety.evidence import end_of
 from belvedere.sketches.safety.planning import proved_again, types_read
 from belvedere.sketches.use.selections import Selections
-from belvedere.sql.merges import Merge
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN, render
-from belvedere.views.maintenance import Move
 
 BLOOM_FROM = 200_000
 """Rows of a table from which on its join keys have a filter: a smaller one is read whole."""
@@ -92,7 +91,7 @@ class Upkeep:
     others: Collection[Definition] = ()
     """Sketches of the same call: a change is read with the columns that any of them uses."""
     selections: Selections | None = None
-    ran: list[str] = field(default_factory=list)
+    ran: list[RanStep] = field(default_factory=list)
 
     def target(self, definition: Definition) -> Vector:
         """Where the tables of a sketch are now."""
@@ -107,7 +106,7 @@ class Upkeep:
 
         def run(plan: Rel) -> pa.Table:
             text = render(plan, source).sql(dialect="spark")
-            self.ran.append(text)
+            self.ran.append(RanStep("query", sql=text))
             found = work.all(text)
             if found is None:
                 raise Recapture("the state is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
@@ -269,10 +268,10 @@ class Upkeep:
             if alone is not None:
                 batches.append((number, alone))
                 continue
-            held = Held(self._versions(work, live.vector, new, found, some), own)
+            versions = self._versions(work, live.vector, new, found, some)
             sizes = {t: float(own[t].num_rows if t in own else _MANY) for t in some}
             known = self.pins.statistics(tables(feed.plan), sizes, {t: found[t] for t in some})
-            rows = self._rows(work, held, Move(plan, Merge((), {}), known))
+            rows = self._rows(ChangePlan(plan, known), new_context(versions, own, {}, self.ran))
             if rows is not None:
                 batches.append((number, rows))
         return batches
@@ -293,17 +292,14 @@ class Upkeep:
             {t: found[t].view for t in moving},
         )
 
-    def _rows(self, work: Workspace, held: Held, way: Move) -> Rows | None:
-        look_ups = LookUps(work, held, self.ran)
-        way = Steps(work, held, look_ups, self.ran).taken(way)
-        if isinstance(way.plan, Empty):
-            return None
-        rows = held.result(way.plan)
-        if rows is not None:
-            return rows
-        text = way.part(way.plan, held.source).sql(dialect="spark")
-        self.ran.append(text)
-        rows = work.all(text)
+    def _rows(self, change: ChangePlan, context: ExecutionContext) -> Rows | None:
+        """The rows of a change, by Spark where memory does not suffice; None if there are none."""
+        found = rows_of(change, context)
+        if found.is_empty or found.in_memory is not None:
+            return found.in_memory
+        text = found.query().sql(dialect="spark")
+        self.ran.append(RanStep("query", sql=text))
+        rows = context.workspace.all(text)
         if rows is None:
             raise Recapture("the change is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
         return rows

@@ -42,7 +42,7 @@ from belvedere.views.catalog import (
 )
 from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import Definition, View
-from belvedere.views.maintenance import fill, rebuilding, telling_key
+from belvedere.views.maintenance import fill, most_selective_key, rebuild_work
 from belvedere.views.parts import assembled, chosen, part_of
 from belvedere.views.references import holding_references
 from belvedere.views.state import Bag
@@ -202,10 +202,12 @@ def _filled(door: SparkLake, view: View, pins: Pins) -> Record | None:
     declared = {t: table.declared for t, table in tables.items()}
     query = fill(view.state, versions, declared).sql(dialect="spark")
     known = pins.statistics(view.tables, {}, {})
-    meter.candidates = (candidate(Strategy.REBUILD, rebuilding(view.state, known), CostHistory()),)
+    meter.candidates = (
+        candidate(Strategy.REBUILD, rebuild_work(view.state, known), CostHistory()),
+    )
     with meter.counting(door, view):
         stamp = replace(stamp, holding=holding_references(work, pins, view, newest))
-        near = telling_key(view.state, view.definition.types, known)
+        near = most_selective_key(view.state, view.definition.types, known)
         make = commits.replace if door.exists(view.stored) else commits.create
         make(work, view.stored, query, stamp, view.properties, near)
     return meter.record(door, view, stamp, {}, None, pins.table)

@@ -1,7 +1,8 @@
-"""Explain: a view as a person reads it; needs no Spark.
+"""Explain a view, without Spark.
 
-The plan with the rule each operator's change follows, the change itself, the SQL a refresh runs
-(`t@old` and `t@new` are versions of t, `Δt` its net change), and what is not incremental and why.
+An explanation shows the plan with the rule for the change of each operator, the change itself, the
+SQL of each strategy (`t@old` and `t@new` are versions of t, `Δt` its net change), and what is not
+incremental, with the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from belvedere.rules.delta import delta
 from belvedere.rules.sample import placed
 from belvedere.views.choice import choose_strategy, rebuild_reason
 from belvedere.views.definition import View
-from belvedere.views.maintenance import move
+from belvedere.views.maintenance import plan_change
 from belvedere.views.state import Bag, Combine, Grouped
 
 WIDTH = 100
@@ -28,7 +29,7 @@ WIDTH = 100
 
 @dataclass(frozen=True)
 class Explanation:
-    """Titled parts, printed one under the other."""
+    """Titled parts of text."""
 
     view: str
     parts: tuple[tuple[str, str], ...]
@@ -46,7 +47,7 @@ class Explanation:
 
 
 def explain(view: View, more: Iterable[tuple[str, str]] = ()) -> Explanation:
-    """What a view is, how it is stored and how changes reach it."""
+    """What a view is, how it is stored, and how changes of its tables are applied."""
     parts = [
         (f"Materialized view {view.name}, refresh policy {view.definition.policy}", _query(view)),
         ("Stored", _stored(view)),
@@ -67,7 +68,7 @@ def explain(view: View, more: Iterable[tuple[str, str]] = ()) -> Explanation:
 
 
 def sampled(view: View) -> str:
-    """Of a sample, which rows it keeps, where η went and what kept it from going lower."""
+    """For a sample: which rows it has, how far η is pushed down, and why not further."""
     sampling = view.definition.sampling
     assert sampling is not None
     if sampling.table:
@@ -107,7 +108,7 @@ _COMBINED = {
 
 
 def _passages(view: View) -> str:
-    """The plan, each line with its rule; above the core, what is applied at read."""
+    """The plan, each line with its rule; operators above the core are applied at read."""
     rows: list[tuple[str, str]] = []
 
     def visit(q: Rel, depth: int, *, above: bool) -> None:
@@ -186,8 +187,9 @@ def _strategies(view: View) -> list[StrategyChoice]:
 
 
 def _sql(view: View, choice: StrategyChoice) -> str:
-    way = move(view.state, choice.strategy, view.tables, _types(view))
-    return way.query(_symbolic, exp.to_table(view.stored)).sql(dialect="spark", pretty=True)
+    planned = plan_change(view.state, choice.strategy, view.tables, _types(view))
+    query = planned.query(planned.change.query(_symbolic), exp.to_table(view.stored))
+    return query.sql(dialect="spark", pretty=True)
 
 
 def _symbolic(leaf: Scan | Change) -> exp.Table:

@@ -1,10 +1,11 @@
 """The incremental part of a refresh: from the changes of the tables to what is written.
 
-    read the changes        each table's net change, or where Spark finds it
-    choose a strategy       merge or replace keys, unless the definition asks for a rebuild
-    plan the change         the rows to write as a plan, and how they are merged
+    read the changes        each table's net change, in memory if it is small
+    choose a strategy       merge or replace keys; a rebuild where the definition requires it
+    plan the change         the rows to get, and how they are merged into the stored ones
     compare with a rebuild  under policy AUTO, by predicted seconds
-    get the rows            in memory where possible, otherwise as a query for Spark
+    check foreign keys      those that still hold make look-ups unnecessary
+    get the rows            in memory as far as possible, otherwise with a query for Spark
 
 Nothing is committed here: `apply` returns what to write, or why the view is to be rebuilt.
 """
@@ -14,21 +15,22 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.algebra.relations import Empty
-from belvedere.analyses.sizes import Statistics
 from belvedere.derivations.cost_history import cost_history
+from belvedere.execution.context import ExecutionContext, new_context
 from belvedere.execution.costs import candidate, cheaper
-from belvedere.execution.foreign_keys import check_foreign_keys
-from belvedere.execution.in_memory import WHOLE, Held
-from belvedere.execution.lookups import LookUps
-from belvedere.execution.steps import Steps
+from belvedere.execution.foreign_keys import CheckedForeignKeys, check_foreign_keys
+from belvedere.execution.in_memory import MAX_ROWS_READ_WHOLE
+from belvedere.execution.lookups import new_values
+from belvedere.execution.predicted_work import PredictedWork, predict_work
+from belvedere.execution.records import RanStep
+from belvedere.execution.rows import IN_MEMORY_PASSES, ChangeRows, rows_of
 from belvedere.execution.strategies import Strategy, StrategyChoice
 from belvedere.lake.writes import commits
 from belvedere.sql.statements.views import Policy
 from belvedere.views.choice import choose_strategy
 from belvedere.views.copies import copies_to_write
-from belvedere.views.extrema import Next, kept, values_that_move
-from belvedere.views.maintenance import Move, move, overwriting, rebuilding
+from belvedere.views.extrema import NextExtremum, plan_value_changes, row_to_merge
+from belvedere.views.maintenance import ViewChange, overwriting, plan_change, rebuild_work
 from belvedere.views.pending_changes import PendingChanges, ViewStep, read_changes
 from belvedere.views.references import references
 from belvedere.views.state import Grouped, physical
@@ -43,105 +45,113 @@ def apply(step: ViewStep) -> ViewWrite | Rebuild:
     if choice.strategy is Strategy.REBUILD:
         return Rebuild(choice.reason)
     if choice.strategy is Strategy.NOTHING:
-        return _write(step, pending, choice, step.holding)
+        return _write(pending, choice, step.holding)
     if choice.reason == "LOST_EXTREMUM" and isinstance(state, Grouped) and not state.keys:
-        write = _with_kept_extrema(step, pending, state)
+        write = _write_without_lost_extrema(pending, state)
         if write is not None:
             return write
-    way = move(state, choice.strategy, pending.moving, types, pending.statistics)
-    held = Held(pending.versions, pending.in_memory, types)
-    look_ups = LookUps(pending.work, held, step.ran)
-    effort, on_spark = look_ups.effort(way)
-    effort += way.writing(_stored_rows(step)) if pending.statistics.passed else 0.0
-    if _costs_more(step, choice.strategy, effort, pending.statistics, on_spark=on_spark):
+    planned = plan_change(state, choice.strategy, pending.moving, types, pending.statistics)
+    context = _context(pending)
+    work = predict_work(planned.change, context)
+    if pending.statistics.passed:
+        work = PredictedWork(work.rows + planned.write_work(_stored_rows(step)), work.on_spark)
+    if _rebuild_is_cheaper(pending, choice.strategy, work):
         return Rebuild("CHEAPER")
-    holding = _check_foreign_keys(step, pending, look_ups)
-    way = Steps(pending.work, held, look_ups, step.ran).taken(way)
-    rows = None if isinstance(way.plan, Empty) else _rows_to_merge(step, pending, way, held)
-    return _write(step, pending, choice, holding, rows)
+    foreign_keys = _check_foreign_keys(pending)
+    rows = rows_of(planned.change, context.with_foreign_keys(foreign_keys))
+    merged = None if rows.is_empty else _rows_to_merge(pending, planned, rows)
+    return _write(pending, choice, foreign_keys.holding, merged)
 
 
-def _with_kept_extrema(step: ViewStep, pending: PendingChanges, state: Grouped) -> ViewWrite | None:
-    """A merge that needs no old rows, if memory can tell that no extremum was lost."""
+def _write_without_lost_extrema(pending: PendingChanges, state: Grouped) -> ViewWrite | None:
+    """A merge that reads no old rows, if rows in memory show that no extremum is lost."""
+    step, table = pending.step, pending.step.pins.table(pending.step.view.stored)
     if pending.in_memory.keys() != set(pending.moving):
         return None
     types = step.view.definition.types
-    held = Held(pending.versions, pending.in_memory, types)
-    look_ups = LookUps(pending.work, held, step.ran)
-    way = values_that_move(state, pending.moving, types, pending.statistics)
-    effort, on_spark = look_ups.effort(way)
-    if _costs_more(step, Strategy.MERGE, effort, pending.statistics, on_spark=on_spark):
+    planned = plan_value_changes(state, pending.moving, types, pending.statistics)
+    context = _context(pending)
+    if _rebuild_is_cheaper(pending, Strategy.MERGE, predict_work(planned.change, context)):
         return None
-    holding = _check_foreign_keys(step, pending, look_ups)
+    foreign_keys = _check_foreign_keys(pending)
+    context = context.with_foreign_keys(foreign_keys)
+    values = rows_of(planned.change, context, IN_MEMORY_PASSES)
     choice = StrategyChoice(Strategy.MERGE)
-    plan = look_ups.made(way).plan
-    if isinstance(plan, Empty):
-        return _write(step, pending, choice, holding)
-    values, names = held.result(plan), tuple(physical(state).values())
-    table = step.pins.table(step.view.stored)
-    if values is None:
+    if values.is_empty:
+        return _write(pending, choice, foreign_keys.holding)
+    if values.in_memory is None:
         return None
-    stored = step.pins.whole(step.view.stored, table.version, names, WHOLE)
+    names = tuple(physical(state).values())
+    stored = step.pins.whole(step.view.stored, table.version, names, MAX_ROWS_READ_WHOLE)
     if stored is None:
         return None
-    next_extremum = Next(state, pending.moving, types, way, look_ups)
-    row = kept(state, values, stored, next_extremum)
-    if row is None:
+    find_next = NextExtremum(state, pending.moving, pending.statistics, context)
+    merged = row_to_merge(state, values.in_memory, stored, find_next)
+    if merged is None:
         return None
-    merge = overwriting(way.merge, row.anew)
-    if not commits.merges_in_memory(table, row.row, merge):
+    merge = overwriting(planned.merge, merged.replaced)
+    if not commits.merges_in_memory(table, merged.row, merge):
         return None
-    how = "the next extremum was found" if row.anew else "no extremum was lost"
-    step.ran.append(f"-- 1 row to write, computed in memory: {how}")
-    return _write(step, pending, choice, holding, RowsToMerge(row.row, merge))
+    how = "the next extremum was found" if merged.replaced else "no extremum was lost"
+    step.ran.append(RanStep("result", f"1 row to write, computed in memory: {how}", 1))
+    return _write(pending, choice, foreign_keys.holding, RowsToMerge(merged.row, merge))
 
 
-def _rows_to_merge(step: ViewStep, pending: PendingChanges, way: Move, held: Held) -> RowsToMerge:
-    """The rows of a plan: those in memory, or a query for Spark."""
-    table = step.pins.table(step.view.stored)
-    rows = _in_memory(step, way, held, table.version)
-    if rows is not None and commits.merges_in_memory(table, rows, way.merge):
-        step.ran.append(f"-- {rows.num_rows} rows to write, computed in memory")
-        return RowsToMerge(rows, way.merge)
-    stored = step.view.stored
-    if way.numbered:
+def _rows_to_merge(pending: PendingChanges, planned: ViewChange, rows: ChangeRows) -> RowsToMerge:
+    """The rows to write if they are in memory, otherwise a query for Spark."""
+    step, stored = pending.step, pending.step.view.stored
+    table = step.pins.table(stored)
+    in_memory = _rows_in_memory(pending, planned, rows, table.version)
+    if in_memory is not None and commits.merges_in_memory(table, in_memory, planned.merge):
+        text = f"{in_memory.num_rows} rows to write, computed in memory"
+        step.ran.append(RanStep("result", text, in_memory.num_rows))
+        return RowsToMerge(in_memory, planned.merge)
+    if planned.numbered:
         stored = step.pins.opened(pending.work, stored, table.version)
-    query = way.query(held.source, exp.to_table(stored, dialect="spark")).sql(dialect="spark")
-    step.ran.append(query)
-    return RowsToMerge(query, way.merge)
+    query = planned.query(rows.query(), exp.to_table(stored, dialect="spark"))
+    text = query.sql(dialect="spark")
+    step.ran.append(RanStep("query", sql=text))
+    return RowsToMerge(text, planned.merge)
 
 
-def _in_memory(step: ViewStep, way: Move, held: Held, version: int) -> pa.Table | None:
+def _rows_in_memory(
+    pending: PendingChanges, planned: ViewChange, rows: ChangeRows, version: int
+) -> pa.Table | None:
     """The rows to write, if they are in memory by now."""
-    rows = held.result(way.plan)
-    if rows is None or not way.numbered:
-        return None if rows is None else rows.table
-    if not held.tables.work.near:
+    if rows.in_memory is None or not planned.numbered:
+        return None if rows.in_memory is None else rows.in_memory.table
+    if not pending.work.near:
         return None
-    return copies_to_write(rows, step.pins, step.view.stored, version)
+    return copies_to_write(rows.in_memory, pending.step.pins, pending.step.view.stored, version)
 
 
 def _write(
-    step: ViewStep,
     pending: PendingChanges,
     choice: StrategyChoice,
     holding: frozenset[str],
     rows: RowsToMerge | None = None,
 ) -> ViewWrite:
-    return ViewWrite(choice, pending.work, step.view.stored, holding, rows)
+    return ViewWrite(choice, pending.work, pending.step.view.stored, holding, rows)
 
 
-def _check_foreign_keys(
-    step: ViewStep, pending: PendingChanges, look_ups: LookUps
-) -> frozenset[str]:
-    """The foreign keys that still hold, which look-ups may then rely on."""
-    possible = references(step.door, step.view, step.pins.table)
-    relied = check_foreign_keys(
-        step.holding, possible, pending.moving, pending.in_memory, look_ups.values_after
+def _context(pending: PendingChanges) -> ExecutionContext:
+    types = pending.step.view.definition.types
+    return new_context(pending.versions, pending.in_memory, types, pending.step.ran)
+
+
+def _check_foreign_keys(pending: PendingChanges) -> CheckedForeignKeys:
+    """The foreign keys that hold before and after, and a note on each that no longer does."""
+    step = pending.step
+    declared = references(step.lake, step.view, step.pins.table)
+    checked = check_foreign_keys(
+        step.holding,
+        declared,
+        pending.moving,
+        pending.in_memory,
+        lambda *wanted: new_values(pending.versions, *wanted),
     )
-    look_ups.relied = relied
-    step.notes.extend(n for n in relied.notes if n not in step.notes)
-    return relied.holding
+    step.notes.extend(note for note in checked.notes if note not in step.notes)
+    return checked
 
 
 def _stored_rows(step: ViewStep) -> float:
@@ -150,18 +160,16 @@ def _stored_rows(step: ViewStep) -> float:
     return 0.0 if measured is None else measured.rows
 
 
-def _costs_more(
-    step: ViewStep, strategy: Strategy, effort: float, known: Statistics, *, on_spark: bool
-) -> bool:
-    """Whether policy AUTO prefers a rebuild; the candidates are noted."""
-    earlier = cost_history(step.door, step.view.definition.id)
-    # A change that Spark must read is not computed in memory. Other large tables may turn out
-    # not to be read.
-    surely = bool(known.passed)
-    like_it = earlier.on_spark(surely=surely) if surely or on_spark else earlier
-    ours = candidate(strategy, effort, like_it)
-    work = rebuilding(step.view.state, known)
-    rebuild = candidate(Strategy.REBUILD, work, earlier.on_spark())
-    step.meter.candidates = (ours, rebuild)
+def _rebuild_is_cheaper(pending: PendingChanges, strategy: Strategy, work: PredictedWork) -> bool:
+    """Whether policy AUTO prefers a rebuild; both candidates are noted."""
+    step, history = pending.step, cost_history(pending.step.lake, pending.step.view.definition.id)
+    # A change that Spark reads is never computed in memory. Other large tables may turn out not
+    # to be read.
+    surely = bool(pending.statistics.passed)
+    similar = history.on_spark(surely=surely) if surely or work.on_spark else history
+    incremental = candidate(strategy, work.rows, similar)
+    work_of_rebuild = rebuild_work(step.view.state, pending.statistics)
+    rebuild = candidate(Strategy.REBUILD, work_of_rebuild, history.on_spark())
+    step.meter.candidates = (incremental, rebuild)
     free = Policy(step.view.definition.policy) is Policy.AUTO
-    return free and cheaper(rebuild, ours)
+    return free and cheaper(rebuild, incremental)

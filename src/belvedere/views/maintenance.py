@@ -1,20 +1,19 @@
-"""M: the plan that brings stored rows from one vector to another, and how its rows are written.
+"""M: the plan that moves stored rows from one vector to another, and how its rows are written.
 
     merge          Grouped   γ(Δ child): what each touched group's parts gain
-                   Bag       ΔQ, net per row value; equal rows are numbered on from those held
+                   Bag       ΔQ, net per row value; new copies are numbered after the stored ones
     replace keys   Grouped   the touched groups K beside γ(child₁|K); a group that is gone has no parts
     rebuild        the core over the new versions
 
-The source of a write has one row per stored row it may touch, under the stored names; `t` is the
-stored row and `s` the source row in the expressions of a `Merge`. A count that would fall below
-zero raises: the stored rows would not be what their vector says.
+The source of a write has one row per stored row that it may touch, under the stored names. In the
+expressions of a `Merge`, `t` is the stored row and `s` the source row. A count that would fall
+below zero raises an error: the stored rows are not those of their vector.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -25,7 +24,6 @@ from belvedere.algebra.relations import (
     Join,
     Keys,
     Kind,
-    Negate,
     Output,
     Project,
     Rel,
@@ -38,14 +36,13 @@ from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
 from belvedere.delta.merge_bounds import WHOLE
+from belvedere.execution.change_plan import ChangePlan, optimize_change
 from belvedere.execution.strategies import Strategy
-from belvedere.rules.backward import backward
 from belvedere.rules.delta import Delta
-from belvedere.rules.narrow import narrowed
-from belvedere.rules.outward import SMALL, outward
+from belvedere.rules.outward import SMALL
 from belvedere.rules.restrict import push
 from belvedere.sql.merges import MISMATCH, Merge
-from belvedere.sql.render import SIGN, Source, is_signed, render
+from belvedere.sql.render import SIGN, Source, render
 from belvedere.views.state import (
     COUNT,
     ROW,
@@ -86,81 +83,71 @@ def _stored_value(plan: Rel, column: str, declared: Declared) -> Scalar:
 
 
 @dataclass(frozen=True)
-class Move:
-    """A way from one vector to another: the plan of what changes, and how that is written."""
+class ViewChange:
+    """A change of a view's stored rows: the rows to get, and how they are merged."""
 
-    plan: Rel
+    change: ChangePlan
     merge: Merge
-    known: Statistics
     numbered: tuple[str, ...] | None = None
-    """Of a bag, its stored columns: copies of equal rows are numbered on from those held."""
+    """Of a bag, its stored columns: new copies of a row are numbered after the stored ones."""
 
-    def query(self, source: Source, stored: exp.Table) -> exp.Query:
-        """The rows to write."""
+    def query(self, rows: exp.Query, stored: exp.Table) -> exp.Query:
+        """The query of the rows to write, from that of the change."""
         if self.numbered is None:
-            return self.part(self.plan, source)
-        # What takes rows away may have turned out to be empty, and the signs with it.
-        change = self.plan if is_signed(self.plan) else Negate(Negate(self.plan))
+            return rows
         columns = list(self.numbered)
-        return _numbers(_held(self.part(change, source), stored, columns), columns)
+        return _numbers(_stored_copies(rows, stored, columns), columns)
 
-    def part(self, plan: Rel, source: Source) -> exp.Query:
-        """A part of the plan as a query, with what is known of sizes."""
-        return render(plan, source, self._small)
+    def write_work(self, stored_rows: float) -> float:
+        """The work of Spark, in rows, to write it into so many stored rows.
 
-    def writing(self, stored: float) -> float:
-        """How much work Spark has with writing it to so many stored rows, in rows.
-
-        MERGE looks for its rows twice, once for the files and once for the rows; those of a bag
-        have been looked for before, to be numbered.
+        MERGE reads twice: once for the files to rewrite, once for the rows. The stored copies of
+        a bag's rows are read once more, to number the new ones.
         """
         times = 2 if self.numbered is None else 3
-        return times * merging(self._sizes.rows(self.plan), stored, len(self.merge.keys), SMALL)
-
-    @cached_property
-    def _sizes(self) -> Sizes:
-        return Sizes(self.known)
-
-    def _small(self, q: Rel) -> float | None:
-        rows = self._sizes.rows(q)
-        return rows if rows <= SMALL else None
+        rows = self.change.sizes.rows(self.change.plan)
+        return times * merging(rows, stored_rows, len(self.merge.keys), SMALL)
 
 
-def move(
+def plan_change(
     state: State,
     strategy: Strategy,
     moving: Collection[str],
     types: Types,
-    known: Statistics = NOTHING_KNOWN,
-) -> Move:
-    """The way that a strategy takes."""
+    statistics: Statistics = NOTHING_KNOWN,
+) -> ViewChange:
+    """The change of the stored rows by a strategy, when some tables move."""
     if isinstance(state, Bag):
-        return counted(state, moving, types, known)
+        return merge_bag(state, moving, types, statistics)
     if strategy is Strategy.MERGE:
-        return additive(state, moving, types, known)
-    return keyed(state, moving, types, known)
+        return merge_groups(state, moving, types, statistics)
+    return replace_groups(state, moving, types, statistics)
 
 
-def rebuilding(state: State, known: Statistics) -> float:
-    """How much work it is to compute everything again, in rows."""
-    sizes = Sizes(known)
+def rebuild_work(state: State, statistics: Statistics) -> float:
+    """The work of computing all stored rows, in rows."""
+    sizes = Sizes(statistics)
     return effort(state.plan, sizes, SMALL) + sizes.rows(state.plan)
 
 
-def telling_key(state: State, types: Types, known: Statistics) -> str | None:
-    """Of the stored columns that rows are matched by, the whole numbers with the most values."""
+def most_selective_key(state: State, types: Types, statistics: Statistics) -> str | None:
+    """The stored integer column with the most values, of those that rows are matched by."""
     match state:
         case Grouped():
             child, keys = state.child, state.keys
         case Bag():
             child, keys = state.plan, state.columns
-    whole = [k for k in keys if types[k] in WHOLE]
-    sizes = Sizes(known)
-    return physical(state)[max(whole, key=lambda k: sizes.values(child, k))] if whole else None
+    integers = [k for k in keys if types[k] in WHOLE]
+    if not integers:
+        return None
+    sizes = Sizes(statistics)
+    return physical(state)[max(integers, key=lambda k: sizes.values(child, k))]
 
 
-def additive(state: Grouped, moving: Collection[str], types: Types, known: Statistics) -> Move:
-    """Merge: what each touched group gains, and how that joins the stored parts."""
+def merge_groups(
+    state: Grouped, moving: Collection[str], types: Types, statistics: Statistics
+) -> ViewChange:
+    """Merge: what each touched group gains, and how that is added to its stored parts."""
     gained = Aggregate(
         Delta(moving, types).of(state.child), state.keys, tuple(p.agg for p in state.parts)
     )
@@ -176,11 +163,13 @@ def additive(state: Grouped, moving: Collection[str], types: Types, known: Stati
         insert={**_copied(state, names), COUNT: _not_negative(_s(COUNT))},
         insert_when=_not(_is(_s(COUNT), 0)),
     )
-    return Move(turned(plan, moving, known), merge, known)
+    return ViewChange(optimize_change(ChangePlan(plan, statistics), moving), merge)
 
 
-def keyed(state: Grouped, moving: Collection[str], types: Types, known: Statistics) -> Move:
-    """Replace keys: touched groups recomputed; those without rows go."""
+def replace_groups(
+    state: Grouped, moving: Collection[str], types: Types, statistics: Statistics
+) -> ViewChange:
+    """Replace keys: the touched groups computed again; those without rows are deleted."""
     names = physical(state)
     changes = Delta(moving, types)
     parts = tuple(p.agg for p in state.parts)
@@ -205,11 +194,14 @@ def keyed(state: Grouped, moving: Collection[str], types: Types, known: Statisti
         insert=_copied(state, names),
         insert_when=_not(absent),
     )
-    return Move(turned(Project(plan, outputs), moving, known), merge, known)
+    change = ChangePlan(Project(plan, outputs), statistics)
+    return ViewChange(optimize_change(change, moving), merge)
 
 
-def counted(state: Bag, moving: Collection[str], types: Types, known: Statistics) -> Move:
-    """Merge of a bag, some of whose tables move: copies of row values to add or take away."""
+def merge_bag(
+    state: Bag, moving: Collection[str], types: Types, statistics: Statistics
+) -> ViewChange:
+    """Merge of a bag: the copies of each row value to insert or delete."""
     names = physical(state)
     change = Delta(moving, types).of(state.plan)
     renamed = Project(change, tuple(Output(names[c], col(c)) for c in state.columns))
@@ -220,18 +212,13 @@ def counted(state: Bag, moving: Collection[str], types: Types, known: Statistics
         insert={c: _s(c) for c in (*columns, ROW)},
         insert_when=_s(IN),
     )
-    return Move(turned(renamed, moving, known), merge, known, columns)
+    rows = ChangePlan(renamed, statistics, signed=True)
+    return ViewChange(optimize_change(rows, moving), merge, columns)
 
 
 def overwriting(merge: Merge, columns: Iterable[str]) -> Merge:
-    """The same, but some columns of a stored row are taken from the source as they are."""
+    """A merge in which some columns of a stored row are replaced by those of the source."""
     return replace(merge, update={**(merge.update or {}), **{c: _s(c) for c in columns}})
-
-
-def turned(plan: Rel, moving: Collection[str], known: Statistics) -> Rel:
-    """The plan begun at the change, back from the new state, and within the spans of the change."""
-    sizes = Sizes(known)
-    return narrowed(backward(outward(plan, sizes), moving, sizes), known)
 
 
 def _numbered(plan: Rel) -> Rel:
@@ -242,8 +229,8 @@ def _numbered(plan: Rel) -> Rel:
     return Window(plan, plan.columns, (Output(ROW, Scalar(number)),))
 
 
-def _held(change: exp.Query, stored: exp.Table, columns: list[str]) -> exp.Select:
-    """Each changed row value with its net change and the number of copies now held."""
+def _stored_copies(change: exp.Query, stored: exp.Table, columns: list[str]) -> exp.Select:
+    """Each changed row value with its net change and the number of its stored copies."""
     own = [exp.column(c, table="d", quoted=True) for c in columns]
     sign = exp.column(SIGN, table="d")
     some = exp.NEQ(this=exp.Sum(this=sign.copy()), expression=exp.Literal.number(0))
@@ -260,18 +247,18 @@ def _held(change: exp.Query, stored: exp.Table, columns: list[str]) -> exp.Selec
             for k, c in zip(kept, columns, strict=True)
         )
     )
-    held = exp.alias_(exp.Count(this=exp.column(ROW, table="t")), "__held")
+    copies = exp.alias_(exp.Count(this=exp.column(ROW, table="t")), "__held")
     moved = exp.column(SIGN, table="n")
     return (
-        exp.select(*kept, moved, held)
+        exp.select(*kept, moved, copies)
         .from_(net.subquery("n", copy=False), copy=False)
         .join(exp.alias_(stored, "t", table=True), on=on, join_type="left", copy=False)
         .group_by(*(c.copy() for c in (*kept, moved)), copy=False)
     )
 
 
-def _numbers(held: exp.Select, columns: list[str]) -> exp.Select:
-    """One row per copy to add (`__in`) or take away, with its number."""
+def _numbers(stored_copies: exp.Select, columns: list[str]) -> exp.Select:
+    """One row per copy to insert (`__in`) or delete, with its number."""
     have, move = col("__held"), col(SIGN)
     after = _plus(have, move)
     one = lit(1)
@@ -283,7 +270,7 @@ def _numbers(held: exp.Select, columns: list[str]) -> exp.Select:
         *(col(c).expr for c in columns),
         exp.alias_(up.expr.copy(), IN),
         exp.alias_(exp.Anonymous(this="explode", expressions=[numbers]), ROW),
-    ).from_(held.subquery("h", copy=False), copy=False)
+    ).from_(stored_copies.subquery("h", copy=False), copy=False)
 
 
 def _joined(part: Part, name: str) -> Scalar:

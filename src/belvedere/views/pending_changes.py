@@ -13,6 +13,7 @@ from belvedere.analyses.sizes import Statistics
 from belvedere.delta.change_sizes import change_passes, changed_at_most
 from belvedere.delta.stamps import Vector
 from belvedere.derivations.meter import Meter
+from belvedere.execution.records import RanStep
 from belvedere.execution.sources import Versions
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.workspace import Workspace
@@ -30,7 +31,7 @@ _SMALL_CHANGES = {"spark.sql.adaptive.enabled": "false"}
 class ViewStep:
     """A view, the state that its rows have, and the state that they are to have."""
 
-    door: SparkLake
+    lake: SparkLake
     pins: Pins
     view: View
     before: Vector
@@ -40,11 +41,11 @@ class ViewStep:
     holding: frozenset[str]
     """The foreign keys that held before."""
     meter: Meter
-    ran: list[str] = field(default_factory=list)
+    ran: list[RanStep] = field(default_factory=list)
     """What ran, in order."""
     notes: list[str] = field(default_factory=list)
 
-    def span(self, table: str) -> tuple[int, int]:
+    def versions(self, table: str) -> tuple[int, int]:
         """The versions of a table between which it moves."""
         return self.before[table].version, self.target[table].version
 
@@ -79,7 +80,7 @@ class PendingChanges:
         read = {t: self.changes[t] for t in self.moving}
         known = pins.statistics(self.step.view.tables, changed, read)
         by_spark = [t for t, n in counts.items() if n is None and t in known.rows]
-        passes = {t: change_passes(pins.table(t), *self.step.span(t)) or 0 for t in by_spark}
+        passes = {t: change_passes(pins.table(t), *self.step.versions(t)) or 0 for t in by_spark}
         return replace(known, passed={t: n * known.rows[t] for t, n in passes.items()})
 
     @cached_property
@@ -101,10 +102,10 @@ class PendingChanges:
 def read_changes(step: ViewStep) -> PendingChanges:
     """The net changes between the two states of a step."""
     pins, view = step.pins, step.view
-    counts = {t: changed_at_most(pins.table(t), *step.span(t)) for t in step.moving}
+    counts = {t: changed_at_most(pins.table(t), *step.versions(t)) for t in step.moving}
     at_most = {t: inf if rows is None else float(rows) for t, rows in counts.items()}
     small = all(rows <= SMALL for rows in at_most.values())
     work = pins.work({**view.definition.settings, **(_SMALL_CHANGES if small else {})})
-    changes = {t: pins.changes(work, t, *step.span(t), list(view.used(t))) for t in step.moving}
+    changes = {t: pins.changes(work, t, *step.versions(t), list(view.used(t))) for t in step.moving}
     moving = tuple(t for t in step.moving if changes[t].rows != 0)
     return PendingChanges(step, work, moving, changes, at_most)

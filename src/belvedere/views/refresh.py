@@ -29,7 +29,7 @@ from belvedere.views.catalog import the_view
 from belvedere.views.create import show
 from belvedere.views.definition import View
 from belvedere.views.incremental import apply
-from belvedere.views.maintenance import fill, rebuilding
+from belvedere.views.maintenance import fill, rebuild_work
 from belvedere.views.parts import whole
 from belvedere.views.pending_changes import ViewStep
 from belvedere.views.references import holding_references
@@ -246,7 +246,7 @@ class _Refresh:
     def _rebuild(self, stamp: Stamp) -> None:
         view = retyped(self.door, self.view)
         known = self.pins.statistics(view.tables, {}, {})
-        again = candidate(Strategy.REBUILD, rebuilding(view.state, known), CostHistory())
+        again = candidate(Strategy.REBUILD, rebuild_work(view.state, known), CostHistory())
         self.meter.candidates = self.meter.candidates or (again,)
         work = self.pins.work(view.definition.settings)
         with reading(view.name):
@@ -286,8 +286,7 @@ class _Refresh:
             tuple(moving),
             stamp.holding,
             self.meter,
-            self.ran,
-            self.notes,
+            notes=self.notes,
         )
         try:
             with reading(self.view.name):
@@ -301,6 +300,8 @@ class _Refresh:
             return StrategyChoice(Strategy.REBUILD, "VERSION_GONE"), None
         except StateMismatch as mismatch:
             return StrategyChoice(Strategy.REBUILD, mismatch.reason), None
+        finally:
+            self.ran += map(str, step.ran)
 
     def _noted(self, stamp: Stamp, choice: StrategyChoice) -> Stamp:
         how = note(choice.strategy.value, choice.reason, self.meter.began)
