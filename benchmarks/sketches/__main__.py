@@ -26,7 +26,7 @@ from belvedere.joins.partitions import Partition, equi_width
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.engine.engine import Engine
+from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sql.binder.bind import Relation, bind
 from belvedere.sql.render import SIGN
 from benchmarks.data import synthetic_groups
@@ -90,7 +90,9 @@ class Kept:
         self.plan: Rel = bind(text, Catalog()).plan
         found = block(self.plan, [partition])
         self.feed = found.feeds[0]
-        self.engine = Engine(found, [partition], types(self.feed.plan, ask), room, loose=loose)
+        self.engine = SketchEngine(
+            found, [partition], types(self.feed.plan, ask), room, loose=loose
+        )
         self.change = delta(self.feed.plan, {"r"})
 
     def take(self, rows: pa.Table, signs: np.ndarray) -> float:  # type: ignore[type-arg]

@@ -16,7 +16,7 @@ from numba import njit
 from belvedere.kernels.hashes.interning import Interner, grown
 from belvedere.kernels.sampling.random_numbers import seeded
 from belvedere.kernels.sampling.skips import without
-from belvedere.synopses.graph.encoded_position import Coded, Place
+from belvedere.synopses.graph.encoded_position import EncodedBatch, EncodedPosition
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
 
 
@@ -72,7 +72,7 @@ class SymmetricJoin:
 
     def __init__(self, plan: SynopsisPlan, size: int, seed: int = 1) -> None:
         self.plan = plan
-        self.places = [Place(plan, n) for n in range(len(plan.block.positions))]
+        self.places = [EncodedPosition(plan, n) for n in range(len(plan.block.positions))]
         self.names = [Interner(sum(t.code.words for t, _ in m.equal)) for m in plan.edge_terms]  # type: ignore[union-attr]
         self.sides = [(e, end) for e in range(len(plan.edge_terms)) for end in (0, 1)]
         self.heads = np.full((len(self.sides), 1024), -1, dtype=np.int32)
@@ -114,7 +114,7 @@ class SymmetricJoin:
         self.results += found
         return int(found)
 
-    def _index(self, number: int, coded: Coded) -> Any:
+    def _index(self, number: int, coded: EncodedBatch) -> Any:
         count = int(coded.take.sum())
         ids = np.arange(self.counts[number], self.counts[number] + count)
         self.counts[number] += count

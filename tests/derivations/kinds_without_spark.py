@@ -11,20 +11,20 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from belvedere.sketches.capture.partitions import Partition
 from deltalake import DeltaTable
 
 from belvedere.algebra.relations import Change, Scan
 from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
 from belvedere.delta.stamps import Vector
+from belvedere.joins.partitions import Partition
 from belvedere.lake.offline import Shelf
 from belvedere.lake.pins import Pins
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import block
 from belvedere.sketches.definition import Definition
-from belvedere.sketches.engine.engine import ROOM, Engine
+from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.live import Live, plan_of
 from belvedere.sketches.safety.planning import proved_again, reads_of, types_read
 from belvedere.sketches.service import Service
@@ -32,7 +32,7 @@ from belvedere.sketches.upkeep import Upkeep
 from belvedere.sql.render import SIGN
 from belvedere.synopses.kind import Synopses
 from belvedere.synopses.refresh import declared
-from belvedere.synopses.sample.reservoir import Kind as Sample
+from belvedere.synopses.sample.reservoir import SampleKind as Sample
 from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.state import Held, built
 from tests.derivations.table_events import Row
@@ -149,7 +149,7 @@ def captured(upkeep: Upkeep, definition: Definition, vector: Vector) -> Live:
     kinds: dict[str, str] = {}
     for feed in blocks.feeds:
         kinds |= types(feed.plan, ask)
-    engine = Engine(blocks, definition.partitions, kinds, definition.room)
+    engine = SketchEngine(blocks, definition.partitions, kinds, definition.room)
     rows = {}
     for name in tables(plan):
         root = upkeep.pins.table(name).root

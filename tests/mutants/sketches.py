@@ -18,7 +18,7 @@ from belvedere.joins.partitions import Partition
 from belvedere.rules import annotate
 from belvedere.rules.annotate import FRAGMENT
 from belvedere.sketches.engine import measures, occurrences
-from belvedere.sketches.engine.engine import Engine
+from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sketches.engine.measures import Recapture
 from belvedere.sketches.engine.occurrences import Occurrences
 from tests.mutants.hunt import Case, Hunt, Mutants, Patch
@@ -175,12 +175,12 @@ def rows_that_go_are_counted_as_rows_that_come(patch: Patch) -> None:
 
 @caught_by(grouped)
 def only_new_groups_are_looked_at_again(patch: Patch) -> None:
-    right = Engine._show
+    right = SketchEngine._show
 
-    def wrong(engine: Engine, touched: Any, rows: Any, shown: Any) -> None:
+    def wrong(engine: SketchEngine, touched: Any, rows: Any, shown: Any) -> None:
         right(engine, touched[~shown[touched]], rows, shown)
 
-    patch.setattr(Engine, "_show", wrong)
+    patch.setattr(SketchEngine, "_show", wrong)
 
 
 @caught_by(extremes)

@@ -16,8 +16,13 @@ from belvedere.rules.annotate import Cut, sketch
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import block
 from belvedere.sketches.capture.queries import capture_state
-from belvedere.sketches.engine.bloom_filters import Bloom, edges, filtered, followed
-from belvedere.sketches.engine.engine import ROOM, Engine
+from belvedere.sketches.engine.bloom_filters import (
+    Bloom,
+    drop_unmatched,
+    filtered_joins,
+    update_filters,
+)
+from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from tests.reference.engine import Engine as DuckDB
 from tests.reference.interpreter import Bag, Database
 from tests.reference.laws import ask, held
@@ -25,21 +30,21 @@ from tests.reference.laws import ask, held
 
 def engine_of(
     q: Rel, partitions: Sequence[Partition], room: int = ROOM, *, loose: bool = False
-) -> Engine:
+) -> SketchEngine:
     """An engine without rows."""
     found = block(q, partitions)
     kinds: dict[str, str] = {}
     for feed in found.feeds:
         kinds |= types(feed.plan, ask)
-    return Engine(found, partitions, kinds, room, loose=loose)
+    return SketchEngine(found, partitions, kinds, room, loose=loose)
 
 
-def advance(engine: Engine, db: Database, moving: Collection[str]) -> None:
+def advance(engine: SketchEngine, db: Database, moving: Collection[str]) -> None:
     """One batch: the changes of some tables, those that meet something by the filters of keys."""
     db = db.moving(moving)
     changes = {t: held(db, Change(t, ())) for t in moving}
     for number, feed in enumerate(engine.block.feeds):
-        own = filtered(feed.plan, changes, blooms_of(feed.plan, db, changes))
+        own = drop_unmatched(feed.plan, changes, blooms_of(feed.plan, db, changes))
         some = [t for t in moving if own[t].num_rows]
         change = delta(feed.plan, some)
         if isinstance(change, Empty):
@@ -57,14 +62,14 @@ def blooms_of(
 ) -> dict[tuple[str, str], Bloom]:
     """The filters of a feed's keys: of the old state, and what came since."""
     found = {}
-    for edge in edges(feed):
-        before = held(db, Scan(edge.other, (), At.OLD))
-        found[edge.other, edge.key] = Bloom.of(before[edge.key].combine_chunks())
-    followed(found, changes, changes.keys())
+    for join in filtered_joins(feed):
+        before = held(db, Scan(join.other, (), At.OLD))
+        found[join.other, join.key] = Bloom.of(before[join.key].combine_chunks())
+    update_filters(found, changes, changes.keys())
     return found
 
 
-def begun(engine: Engine, q: Rel, db: Database) -> None:
+def begun(engine: SketchEngine, q: Rel, db: Database) -> None:
     """Everything that the tables hold before the first change, as one batch."""
     nothing: dict[str, Bag] = {t: Counter() for t in db.columns}
     advance(engine, Database(db.columns, nothing, db.old), tables(q))
@@ -76,12 +81,12 @@ def captured(q: Rel, partition: Partition, db: Database) -> list[int]:
     return sorted(f for (f,) in db.bag(sketch(q, cut)))
 
 
-def kept(engine: Engine, place: int) -> list[int]:
+def kept(engine: SketchEngine, place: int) -> list[int]:
     """The fragments that the engine has."""
     return [int(f) for f in engine.sketch(place).nonzero()[0]]
 
 
-def loaded(engine: Engine, db: Database) -> None:
+def loaded(engine: SketchEngine, db: Database) -> None:
     """What a capture of the old state loads: its plans, as DuckDB computes them."""
     before = DuckDB(Database(db.columns, db.old, db.old))
 

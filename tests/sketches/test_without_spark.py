@@ -22,7 +22,7 @@ from belvedere.sketches import service as services
 from belvedere.sketches.capture.blocks import block
 from belvedere.sketches.engine.bloom_filters import Bloom
 from belvedere.sketches.live import load
-from belvedere.sketches.safety.planning import Planner
+from belvedere.sketches.safety.planning import SketchPlanner
 from belvedere.sketches.service import Service
 from belvedere.sketches.use.selections import any_of, selection
 from belvedere.sql.binder.bind import bind
@@ -145,7 +145,7 @@ def test_a_sketch_of_a_view_is_refused_with_what_to_write_instead(tmp_path: Path
     door = door_to(small_lake.make(tmp_path))
     asked = CreateSketch("few", "SELECT owner, n FROM owners WHERE n > 1")
     with Pins(door) as pins, pytest.raises(Unsupported) as refused:
-        Planner(door, pins, asked).plan()
+        SketchPlanner(door, pins, asked).plan()
     assert refused.value.reason == "SKETCH_OF_VIEW"
     assert "tables that the view reads" in refused.value.hint
 

@@ -21,7 +21,7 @@ from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import block
 from belvedere.sketches.definition import Definition
-from belvedere.sketches.engine.engine import ROOM, Engine
+from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.live import Live, plan_of
 from belvedere.sketches.safety.planning import reads_of, types_read
 from belvedere.sketches.service import Service
@@ -61,14 +61,14 @@ def door_to(home: Path) -> SparkLake:
     return door
 
 
-def engine_at(door: SparkLake, text: str, cut: Partition) -> Engine:
+def engine_at(door: SparkLake, text: str, cut: Partition) -> SketchEngine:
     """The engine of a query with all rows that its tables hold now."""
     q = plan_of(door, text)
     found = block(q, [cut])
     kinds: dict[str, str] = {}
     for feed in found.feeds:
         kinds |= types(feed.plan, ask)
-    engine = Engine(found, [cut], kinds, ROOM)
+    engine = SketchEngine(found, [cut], kinds, ROOM)
     assert door.directory is not None
     rows = {}
     for name in tables(q):

@@ -14,8 +14,8 @@ import pyarrow as pa
 from belvedere.memory import kinds
 from belvedere.synopses.plan.planner import plan
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan, query_block
-from belvedere.synopses.sample.reservoir import Kind
-from belvedere.synopses.sample.results import Results
+from belvedere.synopses.sample.reservoir import SampleKind
+from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.state import Keeper
 from belvedere.synopses.stream import _Schemas
 
@@ -210,17 +210,17 @@ class Changes:
         return table, deletes, inserts
 
 
-def keeper(planned: SynopsisPlan, kind: Kind, seed: int) -> Results:
-    return Results(Keeper(planned, kind, seed=seed), seed)
+def keeper(planned: SynopsisPlan, kind: SampleKind, seed: int) -> SampleResults:
+    return SampleResults(Keeper(planned, kind, seed=seed), seed)
 
 
-def ids(results: Results) -> list[tuple[int, ...]]:
+def ids(results: SampleResults) -> list[tuple[int, ...]]:
     """The sample as ids, one per position."""
     columns = [c.to_pylist() for c in results.arrow().columns]
     return list(zip(*columns, strict=True))
 
 
-def applied(results: Results, case: Case, batch: Batch) -> None:
+def applied(results: SampleResults, case: Case, batch: Batch) -> None:
     table, deletes, inserts = batch
     gone = case.arrow(table, deletes) if deletes else None
     results.change(table, gone, case.arrow(table, inserts))

@@ -6,14 +6,14 @@ import pytest
 
 from belvedere.synopses import state as keeping
 from belvedere.synopses.graph.plain_graph import PlainGraph
-from belvedere.synopses.sample.reservoir import Kind
-from belvedere.synopses.sample.results import Results
+from belvedere.synopses.sample.reservoir import SampleKind
+from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.saving import from_arrays, to_arrays
 from belvedere.synopses.state import Keeper
 from tests.synopses.streams import CASES, EQUALITY, Case, Changes, applied, ids, keeper
 
 
-def frozen(results: Results) -> dict[str, object]:
+def frozen(results: SampleResults) -> dict[str, object]:
     """Arrays as a file gives them: not to be written to."""
     arrays = {name: array.copy() for name, array in to_arrays(results.keeper).items()}
     for array in arrays.values():
@@ -23,14 +23,16 @@ def frozen(results: Results) -> dict[str, object]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 @pytest.mark.parametrize(
-    "kind", [Kind(rows=9), Kind(rows=9, replacement=True), Kind(rate=0.3)], ids=str
+    "kind",
+    [SampleKind(rows=9), SampleKind(rows=9, replacement=True), SampleKind(rate=0.3)],
+    ids=str,
 )
-def test_it_goes_on_as_if_never_saved(case: Case, kind: Kind) -> None:
+def test_it_goes_on_as_if_never_saved(case: Case, kind: SampleKind) -> None:
     changes = Changes(case, seed=4, most=6)
     one = keeper(case.plan(), kind, seed=7)
     for _ in range(15):
         applied(one, case, changes.batch())
-    other = Results(from_arrays(Keeper(case.plan(), kind, seed=0), frozen(one)), seed=7)
+    other = SampleResults(from_arrays(Keeper(case.plan(), kind, seed=0), frozen(one)), seed=7)
     assert ids(one) == ids(other) or one.keeper.plan.sample_filters
     for _ in range(10):
         batch = changes.batch()
@@ -42,11 +44,11 @@ def test_it_goes_on_as_if_never_saved(case: Case, kind: Kind) -> None:
 
 def test_weights_beyond_64_bits_are_counted_again() -> None:
     changes = Changes(EQUALITY, seed=2)
-    one = keeper(EQUALITY.plan(), Kind(rows=9), seed=7)
+    one = keeper(EQUALITY.plan(), SampleKind(rows=9), seed=7)
     for _ in range(10):
         applied(one, EQUALITY, changes.batch())
     one.keeper.recount()
-    other = from_arrays(Keeper(EQUALITY.plan(), Kind(rows=9), seed=0), frozen(one))
+    other = from_arrays(Keeper(EQUALITY.plan(), SampleKind(rows=9), seed=0), frozen(one))
     assert isinstance(other.graph, PlainGraph)
     assert other.size == one.keeper.size > 0
 
@@ -55,20 +57,20 @@ def test_vertices_without_rows_are_swept(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(keeping, "TIDY", 2)
     for case in CASES:
         changes = Changes(case, seed=6)
-        results = keeper(case.plan(), Kind(rows=5000), seed=7)
+        results = keeper(case.plan(), SampleKind(rows=5000), seed=7)
         for _ in range(25):
             applied(results, case, changes.batch(deleting=0.6))
             assert sorted(ids(results)) == sorted(case.join(changes.database))
 
 
 def test_room_to_grow_is_not_saved_and_is_there_again() -> None:
-    one = keeper(EQUALITY.plan(), Kind(rows=9), seed=7)
+    one = keeper(EQUALITY.plan(), SampleKind(rows=9), seed=7)
     applied(one, EQUALITY, Changes(EQUALITY, seed=2).batch(deleting=0))
     held = one.keeper.graph.nodes[0].rows
     held.reserve(0, 1 << 20)
     arrays = frozen(one)
     assert len(arrays["graph/nodes/0/rows/vertex"]) <= 1 << 16
-    other = from_arrays(Keeper(EQUALITY.plan(), Kind(rows=9), seed=0), arrays)
+    other = from_arrays(Keeper(EQUALITY.plan(), SampleKind(rows=9), seed=0), arrays)
     again = other.graph.nodes[0].rows.vertex
     assert len(again) == len(held.vertex)
     assert (again == held.vertex).all()

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from belvedere.errors import BelvedereError, Invalid, Unsupported
-from belvedere.synopses.estimate.estimates import Estimate
+from belvedere.synopses.estimate.estimates import SampleEstimate
 from belvedere.synopses.graph.plain_graph import PlainGraph
-from belvedere.synopses.sample.reservoir import Kind
-from belvedere.synopses.sample.results import Results
+from belvedere.synopses.sample.reservoir import SampleKind
+from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.state import Keeper
 from belvedere.synopses.stream import Synopsis
 
@@ -172,7 +172,7 @@ def test_estimates_of_a_whole_join_are_exact() -> None:
     asked = made.results.estimate
     assert (asked("count(*)").value, asked("count(b)").value) == (5, 3)
     assert str(asked("sum(b)")) == "50"
-    assert asked("avg(a)", where="b > 10") == Estimate(2.5, 2.5, 2.5, 2)
+    assert asked("avg(a)", where="b > 10") == SampleEstimate(2.5, 2.5, 2.5, 2)
     assert {k: e.value for k, e in asked("count(*)", group_by="k").items()} == {(1,): 1, (2,): 4}
     assert made.results.key_counts("k").to_pylist() == [{"k": 1, "count": 1}, {"k": 2, "count": 4}]
     assert made.results.histogram("a", 2).deviance == 0
@@ -202,7 +202,7 @@ def test_intervals_cover_at_their_rate() -> None:
     hits, halves = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
     planned = Synopsis(QUERY, {"r": R, "s": S}, rows=150).results.keeper.plan
     for seed in range(120):
-        made = Results(Keeper(planned, Kind(rows=150), seed=seed), seed)
+        made = SampleResults(Keeper(planned, SampleKind(rows=150), seed=seed), seed)
         made.change("r", None, one)
         made.change("s", None, other)
         for what, value in truth.items():

@@ -236,7 +236,7 @@ class _Walk:
                 return values
             case Project():
                 values = self.values_of(q.child)
-                return {o.name: o.value.substitute(values) for o in q.outputs}
+                return {o.name: _over(o.value, values) for o in q.outputs}
             case Join(kind=Kind.INNER):
                 values = {**self.values_of(q.left), **self.values_of(q.right)}
                 self._add(q.on, values)
@@ -248,13 +248,18 @@ class _Walk:
         for conjunct in condition.conjuncts:
             for column in sorted(conjunct.columns):
                 self.accepted(column, values[column])
-            self.conjuncts.append(conjunct.substitute(values))
+            self.conjuncts.append(_over(conjunct, values))
 
     def accepted(self, name: str, value: Scalar) -> Scalar:
         """A column's value; the caller's error if it is computed and that is not accepted."""
         if value.column is None and self.acceptance.computed is not None:
             raise self.acceptance.computed(name, value)
         return value
+
+
+def _over(scalar: Scalar, values: Mapping[str, Scalar]) -> Scalar:
+    """A scalar with its columns replaced; the scalar itself where they stand for themselves."""
+    return scalar.substitute({c: values[c] for c in scalar.columns if values[c].column != c})
 
 
 def _join_condition(

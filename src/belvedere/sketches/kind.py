@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from belvedere.sketches.service import Service
     from belvedere.sketches.upkeep import Maintained
-    from belvedere.sketches.use.queries import Found
-    from belvedere.sketches.use.rewrite import Answer
+    from belvedere.sketches.use.queries import RoutedQuery
+    from belvedere.sketches.use.rewrite import SketchAnswer
 
 
 class Sketches:
@@ -90,11 +90,11 @@ class Sketches:
             ClusterSketch: self._cluster,
         }
 
-    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> Answer:
+    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> SketchAnswer:
         """How a query is to be answered."""
         return self.service.answer(text, versions)
 
-    def found(self, text: str, versions: Mapping[str, int] | None = None) -> Found:
+    def found(self, text: str, versions: Mapping[str, int] | None = None) -> RoutedQuery:
         """How a query is to be answered, and what it then reads."""
         return self.service.found(text, versions)
 

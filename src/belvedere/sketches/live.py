@@ -17,7 +17,7 @@ from belvedere.lake.records.saved_state import Saves
 from belvedere.sketches.capture.blocks import block
 from belvedere.sketches.definition import KIND, Definition, Version
 from belvedere.sketches.engine.bloom_filters import Bloom
-from belvedere.sketches.engine.engine import Engine
+from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sql.binder.bind import bind
 from belvedere.views.catalog import Names
 
@@ -29,7 +29,7 @@ class Live:
     definition: Definition
     vector: Vector
     bitmaps: tuple[Bitmap, ...]
-    engine: Engine | None
+    engine: SketchEngine | None
     owed: float = 0.0
     """Seconds of upkeep that a process killed now would have done in vain."""
     blooms: Mapping[tuple[str, str], Bloom] = field(default_factory=dict)
@@ -55,12 +55,12 @@ def plan_of(lake: ReadableLake, query: str) -> Rel:
     return bind(query, Names(lake)).plan
 
 
-def engine_of(lake: ReadableLake, definition: Definition) -> Engine | None:
+def engine_of(lake: ReadableLake, definition: Definition) -> SketchEngine | None:
     """An empty engine for a sketch; None for one that is captured anew each time."""
     if definition.kept or definition.retired:
         return None
     found = block(plan_of(lake, definition.query), definition.partitions)
-    return Engine(
+    return SketchEngine(
         found, definition.partitions, definition.kinds, definition.room, loose=definition.loose
     )
 

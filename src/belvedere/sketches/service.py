@@ -19,13 +19,13 @@ from belvedere.lake.spark_lake import SparkLake
 from belvedere.sketches.capture.clustering import Clustered, cluster
 from belvedere.sketches.definition import KIND, Definition
 from belvedere.sketches.live import Live, load, plan_of, save
-from belvedere.sketches.safety.planning import Planner
+from belvedere.sketches.safety.planning import SketchPlanner
 from belvedere.sketches.upkeep import Maintained, Upkeep
 from belvedere.sketches.use.auto import Watcher
 from belvedere.sketches.use.explain import described, explained
-from belvedere.sketches.use.queries import Found, Queries
+from belvedere.sketches.use.queries import QueryRouter, RoutedQuery
 from belvedere.sketches.use.query_shapes import QueryShape, query_shape
-from belvedere.sketches.use.rewrite import Answer
+from belvedere.sketches.use.rewrite import SketchAnswer
 from belvedere.sketches.use.selections import Selections
 from belvedere.sql.statements.sketches import CreateSketch
 from belvedere.views.catalog import canonical_name
@@ -110,17 +110,17 @@ class Service:
                     save(self._saves, name, live)
             self._held.clear()
 
-    def found(self, text: str, versions: Mapping[str, int] | None = None) -> Found:
+    def found(self, text: str, versions: Mapping[str, int] | None = None) -> RoutedQuery:
         """How a query is to be answered, and what it then reads."""
         with self._busy:
-            found = Queries(self).find(text, versions or {})
+            found = QueryRouter(self).find(text, versions or {})
             if self._watcher is not None and not versions:
                 # What is made of a query must not get in its way.
                 with suppress(Exception):
                     self._watcher.saw(text, found.answer)
             return found
 
-    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> Answer:
+    def answer(self, text: str, versions: Mapping[str, int] | None = None) -> SketchAnswer:
         """How a query is to be answered, with what that skips."""
         found = self.found(text, versions)
         if found.reading is None:
@@ -139,7 +139,7 @@ class Service:
         if statement.if_not_exists and name in self.names():
             return None
         with self._busy, Pins(self.door) as pins:
-            definition = Planner(self.door, pins, statement).plan()
+            definition = SketchPlanner(self.door, pins, statement).plan()
             upkeep = Upkeep(self.door, pins)
             definition = replace(definition, automatic=automatic)
             live = upkeep.capture(definition, upkeep.target(definition))

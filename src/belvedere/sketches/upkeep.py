@@ -37,8 +37,13 @@ from belvedere.rules.delta import delta
 from belvedere.sketches.capture.queries import Run, capture_bitmap, capture_state
 from belvedere.sketches.costs import Costs, weighed
 from belvedere.sketches.definition import Definition, Watched
-from belvedere.sketches.engine.bloom_filters import Bloom, edges, filtered, followed
-from belvedere.sketches.engine.engine import Engine
+from belvedere.sketches.engine.bloom_filters import (
+    Bloom,
+    drop_unmatched,
+    filtered_joins,
+    update_filters,
+)
+from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sketches.engine.measures import Recapture
 from belvedere.sketches.live import Live, engine_of, plan_of
 from belvedere.sketches.safety.evidence import end_of
@@ -130,26 +135,26 @@ class Upkeep:
         return Live(definition, vector, bitmaps, engine, owed=inf, blooms=blooms)
 
     def _blooms(
-        self, engine: Engine, work: Workspace, held: Mapping[tuple[str, str], Bloom]
+        self, engine: SketchEngine, work: Workspace, held: Mapping[tuple[str, str], Bloom]
     ) -> dict[tuple[str, str], Bloom]:
         """A filter for each key of a large table that others are joined with; worn ones anew."""
         found: dict[tuple[str, str], Bloom] = {}
-        for edge in (e for feed in engine.block.feeds for e in edges(feed.plan)):
-            name = edge.other, edge.key
-            measured = self.pins.measured(edge.other)
+        for join in (j for feed in engine.block.feeds for j in filtered_joins(feed.plan)):
+            name = join.other, join.key
+            measured = self.pins.measured(join.other)
             if measured is not None and measured.rows < BLOOM_FROM:
                 continue
             if name in held and not held[name].worn:
                 found[name] = held[name]
             elif name not in found:
-                table, key = self.pins.table(edge.other), quote(edge.key)
+                table, key = self.pins.table(join.other), quote(join.key)
                 rows = work.all(f"SELECT DISTINCT {key} AS k FROM {table.at(table.version)}")
                 if rows is not None:
                     found[name] = Bloom.of(rows.table["k"].combine_chunks())
         return found
 
     def _bitmaps(
-        self, definition: Definition, engine: Engine | None, run: Run
+        self, definition: Definition, engine: SketchEngine | None, run: Run
     ) -> tuple[Bitmap, ...]:
         if engine is not None:
             return tuple(engine.sketch(i) for i in range(len(definition.partitions)))
@@ -256,10 +261,10 @@ class Upkeep:
         """The change of each feed's rows, in memory where it can be had there."""
         assert live.engine is not None
         changes = {t: rows for t in moving if (rows := found[t].held) is not None}
-        followed(live.blooms, changes, moving)
+        update_filters(live.blooms, changes, moving)
         batches = []
         for number, feed in enumerate(live.engine.block.feeds):
-            own = filtered(feed.plan, changes, live.blooms)
+            own = drop_unmatched(feed.plan, changes, live.blooms)
             some = [t for t in moving if t not in own or own[t].num_rows]
             plan = delta(feed.plan, some)
             if isinstance(plan, Empty):

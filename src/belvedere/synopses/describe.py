@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from belvedere.synopses.graph.weighted_graph import Graph
+from belvedere.synopses.graph.weighted_graph import WeightedGraph
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
 from belvedere.synopses.refresh import Live
-from belvedere.synopses.sample.on_spark import Drawn
+from belvedere.synopses.sample.on_spark import SparkSample
 
 
 def told(live: Live) -> str:
     """The query tree and the state, as text."""
     results = live.results
-    plan = results.plan if isinstance(results, Drawn) else results.keeper.plan
+    plan = results.plan if isinstance(results, SparkSample) else results.keeper.plan
     lines = [f"Synopsis {live.definition.shown}: {live.definition.kind}", "", "Query tree"]
     lines += [f"  {line}" for line in tree(plan)]
     lines += ["", "State"]
@@ -52,10 +52,10 @@ def facts(live: Live) -> list[tuple[str, str]]:
         ("join results", str(live.results.join_size)),
     ]
     rows += [(f"version of {t}", str(p.version)) for t, p in live.vector.items()]
-    if isinstance(live.results, Drawn):
+    if isinstance(live.results, SparkSample):
         return [*rows, ("kept", "the sample alone: it is drawn on Spark")]
     keeper = live.results.keeper
-    if isinstance(keeper.graph, Graph):
+    if isinstance(keeper.graph, WeightedGraph):
         vertices = ", ".join(str(held) for held, _ in keeper.graph.vertices)
         rows.append(("vertices", vertices))
     else:

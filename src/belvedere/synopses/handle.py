@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from belvedere.lake.offline import ReadableLake
-from belvedere.synopses.estimate.estimates import Estimate, Histogram
-from belvedere.synopses.sample.on_spark import Drawn
-from belvedere.synopses.sample.results import Results
+from belvedere.synopses.estimate.estimates import Histogram, SampleEstimate
+from belvedere.synopses.sample.on_spark import SparkSample
+from belvedere.synopses.sample.results import SampleResults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,7 +27,7 @@ class SynopsisHandle:
         self.name = name
 
     @property
-    def _results(self) -> Results | Drawn:
+    def _results(self) -> SampleResults | SparkSample:
         return self._kept.live(self.name).results
 
     @property
@@ -44,9 +44,9 @@ class SynopsisHandle:
         return self._lake.spark.createDataFrame(self.arrow())  # type: ignore[attr-defined,no-any-return]
 
     @property
-    def join_size(self) -> int | Estimate:
+    def join_size(self) -> int | SampleEstimate:
         """How many rows the join has: exact, or an estimate where filters come after the graph."""
-        found: int | Estimate = self._results.join_size
+        found: int | SampleEstimate = self._results.join_size
         return found
 
     def estimate(

@@ -138,7 +138,7 @@ class Synopses:
 
     def _create(self, statement: CreateSynopsis) -> DataFrame:
         from belvedere.synopses.refresh import declared
-        from belvedere.synopses.sample.reservoir import Kind as Sample
+        from belvedere.synopses.sample.reservoir import SampleKind as Sample
 
         name = canonical_name(self._door, statement.name)
         if statement.if_not_exists and name in self.names():

@@ -34,9 +34,9 @@ from belvedere.sql.render import SIGN
 from belvedere.synopses.graph.row_store import NO_SUCH_ROW
 from belvedere.synopses.plan.planner import plan
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan, query_block
-from belvedere.synopses.sample.on_spark import Drawn, added, can_draw, draw, steps
-from belvedere.synopses.sample.reservoir import Kind
-from belvedere.synopses.sample.results import Results
+from belvedere.synopses.sample.on_spark import SparkSample, added, can_draw, draw, steps
+from belvedere.synopses.sample.reservoir import SampleKind
+from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.saving import ARRAYS, from_arrays, to_arrays
 from belvedere.synopses.state import Keeper
 from belvedere.views.catalog import Names, as_not_read
@@ -66,7 +66,7 @@ class Definition:
 
     shown: str
     query: str
-    kind: Kind
+    kind: SampleKind
     seed: int
     keys: Mapping[str, Sequence[str]]
     """The keys of tables that its joins are collapsed by."""
@@ -95,7 +95,7 @@ class Definition:
     def of(record: Mapping[str, Any]) -> Definition:
         """The definition of such a record."""
         return Definition(
-            record["shown"], record["query"], Kind(*record["sample"]), record["seed"],
+            record["shown"], record["query"], SampleKind(*record["sample"]), record["seed"],
             record["keys"], record["reads"],
             {t: tuple((n, k) for n, k in columns) for t, columns in record["sources"].items()},
             TableSizes.of(record.get("known")),
@@ -107,7 +107,7 @@ class Live:
     """A synopsis in memory, at a vector."""
 
     definition: Definition
-    results: Results | Drawn
+    results: SampleResults | SparkSample
     vector: Vector
 
 
@@ -129,7 +129,7 @@ class Brought:
 
 
 def declared(
-    door: SparkLake, shown: str, query: str, kind: Kind, lead: str
+    door: SparkLake, shown: str, query: str, kind: SampleKind, lead: str
 ) -> tuple[Definition, SynopsisPlan]:
     """The definition that a statement makes, checked; nothing is built."""
     names = Names(door)
@@ -228,7 +228,7 @@ class Bringer:
                 reason = corrupt.reason
         if reason or live is None:
             return self._rebuilt(definition, target, reason)
-        if isinstance(live.results, Results):
+        if isinstance(live.results, SampleResults):
             try:
                 changed = self._advance(live, target)
             except Invalid as refused:
@@ -270,13 +270,15 @@ class Bringer:
     def _built(self, definition: Definition, planned: SynopsisPlan, vector: Vector) -> Live:
         if not self._fits(definition):
             return Live(definition, self._drawn(definition, vector), vector)
-        results = Results(Keeper(planned, definition.kind, seed=definition.seed), definition.seed)
+        results = SampleResults(
+            Keeper(planned, definition.kind, seed=definition.seed), definition.seed
+        )
         for table in _parents_first(planned):
             for rows in self._whole(table, vector[table], definition.reads[table]):
                 results.change(table, None, rows)
         return Live(definition, results, vector)
 
-    def _drawn(self, definition: Definition, vector: Vector) -> Drawn:
+    def _drawn(self, definition: Definition, vector: Vector) -> SparkSample:
         """The sample alone, by Spark."""
         plain = plain_plan(self.door, definition)
         work = self.pins.work({})
@@ -336,11 +338,11 @@ class Bringer:
                 listed = ", ".join(map(quote, [*columns, SIGN]))
                 held = work.query(f"SELECT {listed} FROM {quote(net.view())}").toArrow()
             if held is not None and held.num_rows:
-                assert isinstance(live.results, Results)
+                assert isinstance(live.results, SampleResults)
                 total += self._apply(live.results, table, held, columns)
         return total
 
-    def _added(self, drawn: Drawn, live: Live, target: Vector) -> int | None:
+    def _added(self, drawn: SparkSample, live: Live, target: Vector) -> int | None:
         """Draw from what new rows made; how many rows these were, or None where only drawing anew will do."""
         work, came, total = self.pins.work({}), dict[str, str](), 0
         moved = [t for t in target if target[t] != live.vector[t]]
@@ -371,7 +373,7 @@ class Bringer:
             live.results = again
         return total
 
-    def _apply(self, results: Results, table: str, held: pa.Table, columns: list[str]) -> int:
+    def _apply(self, results: SampleResults, table: str, held: pa.Table, columns: list[str]) -> int:
         counts = held[SIGN].to_numpy().astype(np.int64)
         rows = held.select(columns)
         each = np.repeat(np.arange(len(counts)), np.abs(counts))
@@ -383,7 +385,7 @@ class Bringer:
     def save(self, live: Live) -> None:
         """Put the state beside the lake, with its vector."""
         record = live.definition.record()
-        if isinstance(live.results, Drawn):
+        if isinstance(live.results, SparkSample):
             record |= {"drawn": True, "size": str(live.results.size)}
             arrays = {"rows": _written(live.results.rows)}
         else:
@@ -410,10 +412,10 @@ def load(lake: Any, saves: Saves, name: str) -> Live:
         plain = plain_plan(lake, definition)
         rows = pa.ipc.open_stream(pa.py_buffer(saved.arrays["rows"])).read_all()
         size = int(saved.head.definition["size"])
-        drawn = Drawn(plain, definition.kind, rows, size, definition.seed)
+        drawn = SparkSample(plain, definition.kind, rows, size, definition.seed)
         return Live(definition, drawn, dict(saved.head.vector))
     keeper = Keeper(planned_of(lake, definition), definition.kind, seed=definition.seed)
-    results = Results(from_arrays(keeper, saved.arrays), definition.seed)
+    results = SampleResults(from_arrays(keeper, saved.arrays), definition.seed)
     return Live(definition, results, dict(saved.head.vector))
 
 

@@ -16,9 +16,9 @@ from belvedere.kernels.join_graph.chains import Chains
 from belvedere.kernels.join_graph.groups import Groups
 from belvedere.kernels.join_graph.orders import Orders
 from belvedere.kernels.join_graph.segments import Segments
-from belvedere.synopses.graph.encoded_position import EdgeKeys, Place
-from belvedere.synopses.graph.references import Referring
-from belvedere.synopses.graph.weighted_graph import Graph, Node, Side
+from belvedere.synopses.graph.encoded_position import EdgeKeys, EncodedPosition
+from belvedere.synopses.graph.references import ReferenceIndex
+from belvedere.synopses.graph.weighted_graph import EdgeSide, GraphNode, WeightedGraph
 from belvedere.synopses.sample.reservoir import Bernoulli, WithoutReplacement, WithReplacement
 from belvedere.synopses.state import Keeper
 
@@ -31,12 +31,12 @@ _KEPT: dict[type, tuple[str, ...]] = {
     ),
     Orders: ("key_of", "value_of", "weight", "order", "key", "value", "sums", "stale"),
     Chains: ("head", "after", "before"),
-    Referring: ("keys", "own", "key", "owner", "waiting", "dependents"),
-    Place: ("part", "kept"),
+    ReferenceIndex: ("keys", "own", "key", "owner", "waiting", "dependents"),
+    EncodedPosition: ("part", "kept"),
     EdgeKeys: ("names",),
-    Side: ("held", "cached"),
-    Node: ("names", "rows", "mark", "sides"),
-    Graph: ("size", "nodes", "everything"),
+    EdgeSide: ("held", "cached"),
+    GraphNode: ("names", "rows", "mark", "sides"),
+    WeightedGraph: ("size", "nodes", "everything"),
     WithoutReplacement: ("state", "slots", "filled", "size"),
     WithReplacement: ("state", "slots", "filled", "size"),
     Bernoulli: ("state", "slots", "filled", "rate"),
@@ -58,7 +58,7 @@ def to_arrays(keeper: Keeper) -> Arrays:
     found: Arrays = {}
     _flatten(keeper, "", found)
     # Weights beyond 64 bits are counted again from the rows.
-    wide = not isinstance(keeper.graph, Graph)
+    wide = not isinstance(keeper.graph, WeightedGraph)
     found["wide"] = np.array([wide])
     if not wide:
         _flatten(keeper.graph, "graph/", found)

@@ -19,20 +19,20 @@ from belvedere.kernels.rows import follow, mark
 from belvedere.kernels.sampling.samples import gone
 from belvedere.synopses.estimate.values import true
 from belvedere.synopses.graph.encoded_position import (
-    Coded,
     EdgeKeys,
-    Place,
+    EncodedBatch,
+    EncodedPosition,
     number_at_home,
     part_of,
     referring,
 )
 from belvedere.synopses.graph.plain_graph import PlainGraph
 from belvedere.synopses.graph.references import not_unique
-from belvedere.synopses.graph.row_store import Store
-from belvedere.synopses.graph.weighted_graph import Graph
+from belvedere.synopses.graph.row_store import RowStore
+from belvedere.synopses.graph.weighted_graph import WeightedGraph
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
 from belvedere.synopses.plan.value_codes import EqualityCode
-from belvedere.synopses.sample.reservoir import Bernoulli, Kind, reservoir
+from belvedere.synopses.sample.reservoir import Bernoulli, SampleKind, reservoir
 
 MOST_ROWS = 50_000_000
 """Rows of a Bernoulli sample that fit, unless said otherwise."""
@@ -44,14 +44,16 @@ TIDY = 4096
 class Keeper:
     """Tables, references, graph and sample of one query."""
 
-    def __init__(self, plan: SynopsisPlan, kind: Kind, *, seed: int, most: int = MOST_ROWS) -> None:
+    def __init__(
+        self, plan: SynopsisPlan, kind: SampleKind, *, seed: int, most: int = MOST_ROWS
+    ) -> None:
         self.plan = plan
         self.kind = kind
         self.stores = _stores(plan)
-        self.places = [Place(plan, n) for n in range(len(plan.block.positions))]
+        self.places = [EncodedPosition(plan, n) for n in range(len(plan.block.positions))]
         self.references = referring(plan)
         self.edges = [EdgeKeys(plan, n) for n in range(len(plan.tree.edges))]
-        self.graph: Graph | PlainGraph = Graph(plan.tree)
+        self.graph: WeightedGraph | PlainGraph = WeightedGraph(plan.tree)
         self.sample = reservoir(kind, plan.tree.nodes, seed, most)
         self.waits = [np.zeros(64, dtype=np.int8) for _ in plan.roots]
         """For each node and row of its root one more than the reference that it waits for, or 0."""
@@ -96,7 +98,7 @@ class Keeper:
             )
         return self._accepting[table]
 
-    def store(self, table: str) -> Store:
+    def store(self, table: str) -> RowStore:
         """The rows of a table; an error that lists the tables if it is none of them."""
         if table not in self.stores:
             raise Invalid(
@@ -131,7 +133,7 @@ class Keeper:
         self.changes += gone.num_rows + new.num_rows
 
     def _check_unique(
-        self, table: str, coded: dict[int, Coded], gone: Any, new: pa.Table
+        self, table: str, coded: dict[int, EncodedBatch], gone: Any, new: pa.Table
     ) -> dict[int, Any]:
         """For each reference to the table the keys of its new rows; refused if two rows had one."""
         found = {}
@@ -153,7 +155,7 @@ class Keeper:
                 raise not_unique(table, columns, first, second)
         return found
 
-    def _delete(self, table: str, store: Store, ids: Any) -> None:
+    def _delete(self, table: str, store: RowStore, ids: Any) -> None:
         for number in self.positions(table):
             place = self.places[number]
             rows = ids[place.part[ids]]
@@ -215,9 +217,9 @@ class Keeper:
     def _insert(
         self,
         table: str,
-        store: Store,
+        store: RowStore,
         new: pa.Table,
-        coded: dict[int, Coded],
+        coded: dict[int, EncodedBatch],
         keys: dict[int, Any],
     ) -> None:
         self._entered = ids = store.insert(new)
@@ -318,7 +320,7 @@ class Keeper:
             except Invalid as refused:
                 self._refused = refused
 
-    def _undo(self, table: str, store: Store, gone: pa.Table) -> None:
+    def _undo(self, table: str, store: RowStore, gone: pa.Table) -> None:
         """A batch that the sample refused is taken back."""
         refused, self._refused = self._refused, None
         assert refused is not None
@@ -360,11 +362,11 @@ class Keeper:
 
     def _tidy(self) -> None:
         """Make the graph anew when most of its vertices have lost their rows."""
-        if isinstance(self.graph, Graph) and any(
+        if isinstance(self.graph, WeightedGraph) and any(
             empty > TIDY and empty > 2 * held for held, empty in self.graph.vertices
         ):
             inside = [self._inside(n) for n in range(self.plan.tree.nodes)]
-            self.graph = self._filled(Graph(self.plan.tree), inside)
+            self.graph = self._filled(WeightedGraph(self.plan.tree), inside)
 
     def rows_at(self, node: int, rows: Any) -> dict[int, Any]:
         """For rows of a node that are in the graph, their rows at each position."""
@@ -386,22 +388,22 @@ class Keeper:
         """Which join results have a row, of some nodes or of any, that is not in the graph any more."""
         found = np.zeros(len(results), dtype=bool)
         for node in range(self.plan.tree.nodes) if nodes is None else nodes:
-            if isinstance(self.graph, Graph):
+            if isinstance(self.graph, WeightedGraph):
                 gone(results[:, node], self.graph.nodes[node].rows.vertex, found)
             else:
                 found |= ~self.graph.holds(node, results[:, node])
         return found
 
 
-def _stores(plan: SynopsisPlan) -> dict[str, Store]:
+def _stores(plan: SynopsisPlan) -> dict[str, RowStore]:
     """One store per table, of the columns that any of its positions reads."""
     types: dict[str, dict[str, str]] = {}
     for position in plan.block.positions:
         types.setdefault(position.table, {}).update({f.source: f.type for f in position.fields})
-    return {table: Store(table, columns) for table, columns in types.items()}
+    return {table: RowStore(table, columns) for table, columns in types.items()}
 
 
-def _netted(store: Store, gone: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _netted(store: RowStore, gone: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Deletes and inserts without the rows that are in both."""
     a, b = store.hashes(gone), store.hashes(new)
     if not np.isin(a, b).any():

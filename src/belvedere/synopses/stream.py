@@ -14,8 +14,8 @@ from belvedere.sql.binder.bind import Relation
 from belvedere.sql.binder.naming import did_you_mean
 from belvedere.synopses.plan.planner import plan
 from belvedere.synopses.plan.synopsis_plan import query_block
-from belvedere.synopses.sample.reservoir import Kind
-from belvedere.synopses.sample.results import Results
+from belvedere.synopses.sample.reservoir import SampleKind
+from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.state import MOST_ROWS, Keeper
 
 Schema: TypeAlias = Mapping[str, str] | Any
@@ -46,12 +46,12 @@ class Synopsis:
         seed: int | None = None,
         most_rows: int = MOST_ROWS,
     ) -> None:
-        kind = Kind(rows, rate, replacement)
+        kind = SampleKind(rows, rate, replacement)
         types = {name: _types(schema) for name, schema in schemas.items()}
         unique = {t: _key(t, list(columns), types) for t, columns in (keys or {}).items()}
         planned = plan(query_block(query, _Schemas(types)), unique, collapse=collapse)
         seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-        self._results = Results(Keeper(planned, kind, seed=seed, most=most_rows), seed)
+        self._results = SampleResults(Keeper(planned, kind, seed=seed, most=most_rows), seed)
 
     def insert(self, table: str, rows: pa.RecordBatch | pa.Table) -> None:
         """Rows come."""
@@ -76,7 +76,7 @@ class Synopsis:
         return self._results.arrow()
 
     @property
-    def results(self) -> Results:
+    def results(self) -> SampleResults:
         """What is asked of the sample: estimates, histograms, sets to train on."""
         return self._results
 

@@ -15,7 +15,7 @@ from belvedere.algebra.scalars import Scalar, col
 from belvedere.algebra.walks import tables
 from belvedere.errors import Unsupported
 from belvedere.joins.partitions import Partition
-from belvedere.sketches.engine.engine import Engine
+from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sketches.engine.measures import Recapture
 from belvedere.sql.binder.bind import bind
 from tests.reference.interpreter import Database, Row
@@ -189,7 +189,7 @@ def test_all_that_is_tied_at_k_is_kept() -> None:
 PAIR = {"r": "a int, b int"}
 
 
-def step(engine: Engine, rows: Counter[Row], new: list[Row], gone: list[Row]) -> Counter[Row]:
+def step(engine: SketchEngine, rows: Counter[Row], new: list[Row], gone: list[Row]) -> Counter[Row]:
     after = rows + Counter(new) - Counter(gone)
     advance(engine, Database({"r": ("a", "b")}, {"r": rows}, {"r": after}), {"r"})
     return after
@@ -270,7 +270,7 @@ def test_kept_loosely_a_sketch_has_all_that_the_captured_one_has(
         assume(False)
         raise
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Engine, "_refuse_too_loose", lambda _self, _rows: None)
+        patch.setattr(SketchEngine, "_refuse_too_loose", lambda _self, _rows: None)
         try:
             begun(engine, q, history[0][0])
             for db, moving in history:

@@ -12,7 +12,12 @@ from belvedere.kernels.hashes.bloom import Plainly as Plain
 from belvedere.kernels.hashes.bloom import add_words, may_have
 from belvedere.kernels.least import Plainly, hold
 from belvedere.kernels.pairs import occurs_plainly
-from belvedere.sketches.engine.bloom_filters import Bloom, filtered, followed
+from belvedere.sketches.engine.bloom_filters import (
+    Bloom,
+    drop_unmatched,
+    filtered_joins,
+    update_filters,
+)
 from belvedere.sketches.engine.occurrences import Occurrences
 from belvedere.sql.binder.bind import Relation, bind
 
@@ -121,14 +126,14 @@ def test_a_filter_holds_back_most_of_what_was_not_added() -> None:
 
 def test_a_filter_is_worn_by_new_values_and_what_goes_not_by_more_of_the_same() -> None:
     few = Bloom.of(pa.array(range(50)))
-    few.follow(pa.array([*range(50)] * 40), pa.array([1, -1] * 1000))
+    few.apply(pa.array([*range(50)] * 40), pa.array([1, -1] * 1000))
     assert (few.keys, few.worn) == (50, False)
-    few.follow(pa.array(range(50, 500)), pa.array([1] * 450))
+    few.apply(pa.array(range(50, 500)), pa.array([1] * 450))
     assert few.worn
     many = Bloom.of(pa.array(range(300_000)))
-    many.follow(pa.array(range(100_001)), pa.array([-1] * 100_001))
+    many.apply(pa.array(range(100_001)), pa.array([-1] * 100_001))
     assert not many.worn
-    many.follow(pa.array(range(60_000)), pa.array([-1] * 60_000))
+    many.apply(pa.array(range(60_000)), pa.array([-1] * 60_000))
     assert many.worn
 
 
@@ -142,7 +147,26 @@ def test_a_filter_whose_table_changed_unseen_is_worn() -> None:
         "r": pa.table({"k": pa.array([3, 70], pa.int32()), "v": pa.array([1, 2], pa.int32())})
     }
     blooms = {("s", "k"): Bloom.of(pa.array(range(50), pa.int32()))}
-    assert filtered(plan, change, blooms)["r"]["k"].to_pylist() == [3]
-    followed(blooms, change, ["r", "s"])
+    assert drop_unmatched(plan, change, blooms)["r"]["k"].to_pylist() == [3]
+    update_filters(blooms, change, ["r", "s"])
     assert blooms["s", "k"].worn
-    assert filtered(plan, change, blooms)["r"]["k"].to_pylist() == [3, 70]
+    assert drop_unmatched(plan, change, blooms)["r"]["k"].to_pylist() == [3, 70]
+
+
+def test_filters_apply_to_every_equality_of_columns_of_one_type_whichever_clause_has_it() -> None:
+    class Three:
+        def resolve(self, name: str) -> Relation:
+            kind = "bigint" if name == "u" else "int"
+            return Relation((("k", kind), ("v", "int")), table=name)
+
+    def joins(text: str) -> list[tuple[str, str, str, str]]:
+        found = filtered_joins(bind(text, Three()).plan)
+        return [(j.table, j.column, j.other, j.key) for j in found]
+
+    both = [("r", "k", "s", "k"), ("s", "k", "r", "k")]
+    assert joins("SELECT r.v FROM r JOIN s ON r.k = s.k") == both
+    assert joins("SELECT r.v FROM r, s WHERE r.k = s.k AND r.v < s.v") == both
+    assert joins("SELECT r.v FROM r JOIN u ON r.k = u.k") == []
+    assert joins("SELECT r.v FROM r JOIN r AS t ON r.k = t.v") == []
+    twice = "SELECT r.v FROM r JOIN r AS t ON r.v = t.v JOIN s ON s.k = t.k"
+    assert joins(twice) == [("s", "k", "r", "k")]

@@ -13,7 +13,7 @@ from belvedere.algebra.relations import Order
 from belvedere.algebra.scalars import Scalar
 from belvedere.errors import Unsupported
 from belvedere.kernels.grouping import Words
-from belvedere.sketches.engine.top_groups import Column, First, Having
+from belvedere.sketches.engine.top_groups import FirstGroups, GroupColumn, HavingFilter
 
 DIGITS = (9, 18, 19, 38)
 
@@ -35,8 +35,8 @@ def test_the_first_are_those_that_sorting_finds(
     values = pa.array(given, pa.decimal128(digits, 2))
     order = Order("x", descending, nulls_first)
 
-    def columns(_name: str, groups: Words) -> Column:
-        return Column(values.take(pa.array(groups)), f"decimal({digits},2)")
+    def columns(_name: str, groups: Words) -> GroupColumn:
+        return GroupColumn(values.take(pa.array(groups)), f"decimal({digits},2)")
 
     def place(n: int | None) -> tuple[int, int]:
         if n is None:
@@ -45,7 +45,7 @@ def test_the_first_are_those_that_sorting_finds(
 
     weights = np.ones(60, dtype=np.int64)
     for limit in (1, 2, 5, 20, 59):
-        found = First.of((order,), limit, columns).among(np.arange(60), weights)
+        found = FirstGroups.of((order,), limit, columns).among(np.arange(60), weights)
         last = sorted(map(place, numbers))[limit - 1]
         assert found.tolist() == [place(n) <= last for n in numbers]
 
@@ -65,19 +65,19 @@ def test_nan_is_greater_than_every_number_and_null_is_not(
 ) -> None:
     values = pa.array([1.0, float("nan"), float("inf"), None])
 
-    def columns(_name: str, groups: Words) -> Column:
-        return Column(values.take(pa.array(groups)), "double")
+    def columns(_name: str, groups: Words) -> GroupColumn:
+        return GroupColumn(values.take(pa.array(groups)), "double")
 
-    having = Having.of((Scalar(parse_one(condition, dialect="spark")),), columns)
+    having = HavingFilter.of((Scalar(parse_one(condition, dialect="spark")),), columns)
     assert having.holds(np.arange(4)).tolist() == shown
 
 
 def test_a_constant_that_is_no_float_is_not_compared_with_floats() -> None:
-    def columns(_name: str, groups: Words) -> Column:
-        return Column(pa.nulls(len(groups), pa.float32()), "float")
+    def columns(_name: str, groups: Words) -> GroupColumn:
+        return GroupColumn(pa.nulls(len(groups), pa.float32()), "float")
 
-    def having(condition: str) -> Having:
-        return Having.of((Scalar(parse_one(condition, dialect="spark")),), columns)
+    def having(condition: str) -> HavingFilter:
+        return HavingFilter.of((Scalar(parse_one(condition, dialect="spark")),), columns)
 
     having("`x` > 16777216")
     with pytest.raises(Unsupported):

@@ -12,7 +12,7 @@ import pytest
 
 from belvedere import Synopsis
 from belvedere.algebra.scalars import col
-from belvedere.synopses.estimate.estimates import Estimate, Population, estimate, size
+from belvedere.synopses.estimate.estimates import Population, SampleEstimate, estimate, size
 from belvedere.synopses.estimate.intervals import count_interval
 from tests.samples.shapes import SHAPES, Tally, values
 
@@ -62,13 +62,13 @@ def test_the_size_of_a_join_is_counted_where_the_sample_has_all_of_it() -> None:
     assert size(population(np.ones(3), of=3, passing=some)) == 2
     assert isinstance(size(population(np.ones(3), of=3, passing=some)), int)
     assert size(population(np.zeros(0), of=0)) == 0
-    assert isinstance(size(population(np.ones(3), of=4)), Estimate)
+    assert isinstance(size(population(np.ones(3), of=4)), SampleEstimate)
 
 
 @pytest.mark.parametrize("passes", [True, False])
 def test_all_or_none_of_the_sampled_results_say_nothing_for_sure(passes: bool) -> None:
     found = size(population(np.ones(30), of=1000, passing=np.full(30, passes)))
-    assert isinstance(found, Estimate)
+    assert isinstance(found, SampleEstimate)
     assert (found.high == 1000) if passes else (found.low == 0)
     assert 100 < found.high - found.low < 130
 

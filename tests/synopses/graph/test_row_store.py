@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from belvedere.memory import kinds
 from belvedere.synopses.graph import row_store as storing
 from belvedere.synopses.graph.batch_buffer import joined
-from belvedere.synopses.graph.row_store import Store
+from belvedere.synopses.graph.row_store import RowStore
 
 TYPES = {"x": "int", "s": "string", "d": "decimal(7,2)", "b": "boolean", "f": "double"}
 
@@ -63,7 +63,7 @@ def test_crumbs_and_small_parts_of_large_batches_are_copied() -> None:
 def test_every_row_is_found_under_its_number(chunk: int, steps: list[tuple[int, int]]) -> None:
     before, storing._CHUNK = storing._CHUNK, chunk
     try:
-        store, held, came = Store("t", TYPES), dict[int, int](), 0
+        store, held, came = RowStore("t", TYPES), dict[int, int](), 0
         for new, gone in steps:
             leaving = sorted(held)[:gone]
             if leaving:
@@ -76,7 +76,7 @@ def test_every_row_is_found_under_its_number(chunk: int, steps: list[tuple[int, 
             assert not set(numbers.tolist()) & set(held)
             held |= {int(n): came + i for i, n in enumerate(numbers.tolist())}
             came += new
-            again = Store("t", TYPES)
+            again = RowStore("t", TYPES)
             again.restore(store.saved())
             for each in (store, again):
                 shown = each.take(np.array(sorted(held), dtype=np.int32))
@@ -87,7 +87,7 @@ def test_every_row_is_found_under_its_number(chunk: int, steps: list[tuple[int, 
 
 
 def test_hashes_tell_rows_apart_wherever_they_stand() -> None:
-    store = Store("t", TYPES)
+    store = RowStore("t", TYPES)
     held = rows(0, 500)
     hashes = store.hashes(held)
     # Every seventh row is all NULL.

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from belvedere.synopses.graph.plain_graph import PlainGraph
-from belvedere.synopses.graph.weighted_graph import Graph
+from belvedere.synopses.graph.weighted_graph import WeightedGraph
 from belvedere.synopses.plan.query_tree import Band, QueryEdge, QueryTree, query_tree
-from belvedere.synopses.sample.reservoir import Kind
+from belvedere.synopses.sample.reservoir import SampleKind
 from tests.synopses.streams import CASES, Case, Changes, applied, ids, keeper
 
 SHAPES = (
@@ -26,7 +26,7 @@ SHAPES = (
 @pytest.mark.parametrize("seed", range(2))
 def test_weights_are_those_of_the_definition(tree: QueryTree, seed: int) -> None:
     random = np.random.default_rng(seed)
-    flat, plain = Graph(tree), PlainGraph(tree)
+    flat, plain = WeightedGraph(tree), PlainGraph(tree)
     living: list[set[int]] = [set() for _ in range(tree.nodes)]
     drawn = 0
     for step in range(40):
@@ -62,7 +62,7 @@ def test_weights_are_those_of_the_definition(tree: QueryTree, seed: int) -> None
 @pytest.mark.parametrize("collapse", [True, False])
 def test_a_sample_larger_than_the_join_is_the_join(case: Case, collapse: bool) -> None:
     changes = Changes(case, seed=11, most=9 if case.keys else 4)
-    results = keeper(case.plan(collapse=collapse), Kind(rows=30_000), seed=5)
+    results = keeper(case.plan(collapse=collapse), SampleKind(rows=30_000), seed=5)
     largest = 0
     for _ in range(40):
         applied(results, case, changes.batch())
@@ -76,8 +76,8 @@ def test_a_sample_larger_than_the_join_is_the_join(case: Case, collapse: bool) -
 def test_one_batch_weighs_what_its_rows_do_one_by_one() -> None:
     for case in CASES:
         changes = Changes(case, seed=3, most=6)
-        whole = keeper(case.plan(), Kind(rows=10), seed=1)
-        single = keeper(case.plan(), Kind(rows=10), seed=2)
+        whole = keeper(case.plan(), SampleKind(rows=10), seed=1)
+        single = keeper(case.plan(), SampleKind(rows=10), seed=2)
         for _ in range(15):
             table, deletes, inserts = changes.batch()
             applied(whole, case, (table, deletes, inserts))

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from belvedere.synopses.sample.on_spark import Drawn, _shares, added, draw, steps
-from belvedere.synopses.sample.reservoir import Kind
+from belvedere.synopses.sample.on_spark import SparkSample, _shares, added, draw, steps
+from belvedere.synopses.sample.reservoir import SampleKind
 from tests.chances import by_chance
 from tests.synopses.streams import EQUALITY, FILTERED, SELF, Case, Changes
 
@@ -61,7 +61,7 @@ class Frame:
         return [tuple(row.values()) for row in self.table.to_pylist()]
 
 
-def drawn(case: Case, changes: Changes, kind: Kind, seed: int) -> Drawn:
+def drawn(case: Case, changes: Changes, kind: SampleKind, seed: int) -> SparkSample:
     work = Workspace()
     tables = {}
     for table, rows in changes.database.items():
@@ -69,7 +69,7 @@ def drawn(case: Case, changes: Changes, kind: Kind, seed: int) -> Drawn:
     return draw(work, tables, case.plan(collapse=False), kind, seed)  # type: ignore[arg-type]
 
 
-def ids(found: Drawn) -> list[tuple[int, ...]]:
+def ids(found: SparkSample) -> list[tuple[int, ...]]:
     return list(zip(*(c.to_pylist() for c in found.arrow().columns), strict=True))
 
 
@@ -79,13 +79,13 @@ def test_a_sample_of_everything_is_the_join(case: Case) -> None:
     for _ in range(14):
         changes.batch(deleting=0.1)
     join = case.join(changes.database)
-    found = drawn(case, changes, Kind(rows=5000), 1)
+    found = drawn(case, changes, SampleKind(rows=5000), 1)
     assert sorted(ids(found)) == sorted(join) != []
     assert found.plan.sample_filters or found.join_size == len(join)
-    some = drawn(case, changes, Kind(rows=7), 1)
+    some = drawn(case, changes, SampleKind(rows=7), 1)
     assert len(set(ids(some))) == 7
     assert set(ids(some)) <= join
-    assert drawn(case, changes, Kind(rate=1.0), 1).arrow().num_rows == len(join)
+    assert drawn(case, changes, SampleKind(rate=1.0), 1).arrow().num_rows == len(join)
 
 
 def test_draws_are_uniform() -> None:
@@ -93,12 +93,14 @@ def test_draws_are_uniform() -> None:
     while len(EQUALITY.join(changes.database)) < 20:
         changes.batch(deleting=0.1)
     join = EQUALITY.join(changes.database)
-    counts = Counter(ids(drawn(EQUALITY, changes, Kind(rows=3000, replacement=True), 5)))
+    counts = Counter(ids(drawn(EQUALITY, changes, SampleKind(rows=3000, replacement=True), 5)))
     assert counts.keys() == join
     assert by_chance(list(counts.values())) > 1e-3
 
 
-def grown(case: Case, kind: Kind, seed: int, batches: list[tuple[str, list[Any]]]) -> Drawn:
+def grown(
+    case: Case, kind: SampleKind, seed: int, batches: list[tuple[str, list[Any]]]
+) -> SparkSample:
     """A sample drawn first of what one half of some batches brought, then from what the other half did."""
     work, half = Workspace(), len(batches) // 2
     plan, database = case.plan(collapse=False), {t: list[Any]() for t in case.schemas}
@@ -129,21 +131,21 @@ def inserts(case: Case, most: int) -> tuple[list[tuple[str, list[Any]]], Changes
 def test_a_sample_of_everything_stays_the_join_when_rows_come(case: Case) -> None:
     batches, changes = inserts(case, 40)
     join = case.join(changes.database)
-    found = grown(case, Kind(rows=5000), 1, batches)
+    found = grown(case, SampleKind(rows=5000), 1, batches)
     assert sorted(ids(found)) == sorted(join)
     assert found.plan.sample_filters or found.join_size == len(join)
 
 
 def test_what_rows_that_come_bring_is_as_likely_as_the_rest() -> None:
     batches, changes = inserts(EQUALITY, 30)
-    counts = Counter(ids(grown(EQUALITY, Kind(rows=3000, replacement=True), 5, batches)))
+    counts = Counter(ids(grown(EQUALITY, SampleKind(rows=3000, replacement=True), 5, batches)))
     assert counts.keys() == EQUALITY.join(changes.database)
     assert by_chance(list(counts.values())) > 1e-3
 
 
 def test_of_old_and_new_results_a_sample_has_as_many_as_chance_has_it() -> None:
     random, sizes = np.random.default_rng(1), [60, 25, 15]
-    found = [_shares(sizes, 20, Kind(rows=20), random) for _ in range(1500)]
+    found = [_shares(sizes, 20, SampleKind(rows=20), random) for _ in range(1500)]
     assert {sum(f) for f in found} == {20}
     of_new = Counter(f[1] for f in found)
     mass = {k: math.comb(25, k) * math.comb(75, 20 - k) / math.comb(100, 20) for k in range(2, 9)}
@@ -152,16 +154,18 @@ def test_of_old_and_new_results_a_sample_has_as_many_as_chance_has_it() -> None:
     wanted = [1500 * p for p in mass.values()]
     assert by_chance([*observed, rest], [*wanted, 1500 - sum(wanted)]) > 1e-3
     # By sizes alone, as with replacement, the counts spread wider: the test would tell.
-    wide = [_shares(sizes, 20, Kind(rows=20, replacement=True), random)[1] for _ in range(1500)]
+    wide = [
+        _shares(sizes, 20, SampleKind(rows=20, replacement=True), random)[1] for _ in range(1500)
+    ]
     counts = Counter(wide)
     observed = [counts[k] for k in mass]
     p = by_chance([*observed, 1500 - sum(observed)], [*wanted, 1500 - sum(wanted)])
     assert p < 1e-6
-    assert _shares([10**30, 0], 5, Kind(rows=5), random) == [5, 0]
-    assert _shares([0, 3], 0, Kind(rows=5), random) == [0, 3]
-    assert _shares([0, 0], 0, Kind(rows=5, replacement=True), random) == [0, 0]
+    assert _shares([10**30, 0], 5, SampleKind(rows=5), random) == [5, 0]
+    assert _shares([0, 3], 0, SampleKind(rows=5), random) == [0, 3]
+    assert _shares([0, 0], 0, SampleKind(rows=5, replacement=True), random) == [0, 0]
 
 
 def test_an_empty_join_has_an_empty_sample() -> None:
-    found = drawn(EQUALITY, Changes(EQUALITY, seed=1), Kind(rows=5, replacement=True), 1)
+    found = drawn(EQUALITY, Changes(EQUALITY, seed=1), SampleKind(rows=5, replacement=True), 1)
     assert (found.join_size, found.arrow().num_rows) == (0, 0)

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from scipy.special import chdtrc, ndtr
 
-from belvedere.synopses.sample.reservoir import Kind
-from belvedere.synopses.sample.results import Results
+from belvedere.synopses.sample.reservoir import SampleKind
+from belvedere.synopses.sample.results import SampleResults
 from tests.synopses.streams import BAND, CASES, EQUALITY, FILTERED, SELF, Case, Changes, ids, keeper
 
-KINDS = (Kind(rows=12), Kind(rows=12, replacement=True), Kind(rate=0.2))
+KINDS = (SampleKind(rows=12), SampleKind(rows=12, replacement=True), SampleKind(rate=0.2))
 Runs = list[list[tuple[int, ...]]]
 
 
@@ -34,7 +34,7 @@ def sequence(case: Case, steps: int) -> Changes:
     raise AssertionError(case.name)
 
 
-def runs(case: Case, changes: Changes, kind: Kind, times: int) -> Runs:
+def runs(case: Case, changes: Changes, kind: SampleKind, times: int) -> Runs:
     planned = case.plan()
     batches = [
         (t, case.arrow(t, gone) if gone else None, case.arrow(t, new))
@@ -49,7 +49,7 @@ def runs(case: Case, changes: Changes, kind: Kind, times: int) -> Runs:
     return found
 
 
-def p_of_singles(found: Runs, join: set[tuple[int, ...]], kind: Kind) -> float:
+def p_of_singles(found: Runs, join: set[tuple[int, ...]], kind: SampleKind) -> float:
     """How likely counts of single results are to differ so much, if each is as likely as any."""
     counts = Counter(r for run in found for r in run)
     assert counts.keys() <= join
@@ -92,7 +92,7 @@ def combined(ps: list[float]) -> float:
     return float(chdtrc(2 * len(ps), -2 * sum(math.log(max(p, 1e-300)) for p in ps)))
 
 
-def check(kinds: dict[Kind, tuple[Case, ...]], times: int) -> None:
+def check(kinds: dict[SampleKind, tuple[Case, ...]], times: int) -> None:
     ps = {}
     for case in CASES:
         changes = sequence(case, 12)
@@ -115,7 +115,7 @@ def test_samples_are_uniform_in_many_runs() -> None:
     check(dict.fromkeys(KINDS, CASES), times=1500)
 
 
-def late_skip(results: Results) -> None:
+def late_skip(results: SampleResults) -> None:
     """The bias of §5.3: after a deletion the batch's results enter as if the join were as large as before."""
     sample, graph = results.keeper.sample, results.keeper.graph
     enter, most = sample.enter, [0]
@@ -164,7 +164,7 @@ def test_after_a_join_shrinks_a_new_result_is_as_likely_as_the_old() -> None:
     shaped = [(t, EQUALITY.arrow(t, gone), EQUALITY.arrow(t, new)) for t, gone, new in batches]
     hits = 0
     for seed in range(200):
-        results = keeper(planned, Kind(rows=1), seed)
+        results = keeper(planned, SampleKind(rows=1), seed)
         for batch in shaped:
             results.change(*batch)
         assert results.keeper.size == 4

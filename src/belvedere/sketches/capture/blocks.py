@@ -29,14 +29,15 @@ from belvedere.algebra.relations import (
     Union,
 )
 from belvedere.algebra.scalars import Scalar, col, lit
-from belvedere.errors import Unsupported
+from belvedere.errors import Internal, Unsupported
+from belvedere.joins.normal_form import Acceptance, JoinBlock, join_block
 from belvedere.joins.partitions import Partition
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
 
 @dataclass(frozen=True)
-class Measure:
+class GroupAggregate:
     """An aggregate of the groups: its function, and which argument it is of; None for count(*)."""
 
     name: str
@@ -45,7 +46,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Feed:
+class SketchFeed:
     """The rows of a branch as the engine wants them, and the partition of each of its cuts."""
 
     plan: Rel
@@ -53,20 +54,29 @@ class Feed:
 
 
 @dataclass(frozen=True)
-class Block:
+class SketchBlock:
     """A query taken apart."""
 
-    feeds: tuple[Feed, ...]
+    feeds: tuple[SketchFeed, ...]
     keys: tuple[str, ...]
     """What the groups' key columns are called in `having` and `order`."""
     arguments: int
-    measures: tuple[Measure, ...]
+    measures: tuple[GroupAggregate, ...]
     having: tuple[Scalar, ...]
     order: tuple[Order, ...]
     limit: int | None
     """How many are in the answer or before it; None without a LIMIT."""
     of_rows: bool
     """Whether the answer is of rows rather than of groups."""
+
+
+def feed_block(feed: Rel) -> JoinBlock:
+    """The normal form of a feed's plan: it selects, projects and joins."""
+    return join_block(feed, (), Acceptance(_not_a_feed))
+
+
+def _not_a_feed(operator: Rel) -> Internal:
+    return Internal(f"a feed with {type(operator).__name__}")
 
 
 def key_name(place: int) -> str:
@@ -84,7 +94,7 @@ def cut_name(place: int) -> str:
     return f"c{place}"
 
 
-def block(q: Rel, partitions: Sequence[Partition]) -> Block:
+def block(q: Rel, partitions: Sequence[Partition]) -> SketchBlock:
     """The parts of a query; `Unsupported` for one that the engine does not keep a sketch of."""
     above, inner = _peeled(q)
     if isinstance(inner, Aggregate):
@@ -100,7 +110,7 @@ def block(q: Rel, partitions: Sequence[Partition]) -> Block:
     values = (*(col(k) for k in keys), *arguments)
     feeds = (_feed(b, values, len(keys), partitions) for b in _branches(core))
     # Rows without fragments and without an order tell nothing; those of a group count in it.
-    return Block(
+    return SketchBlock(
         tuple(f for f in feeds if f.cuts or keys or isinstance(inner, Aggregate)),
         keys,
         len(arguments),
@@ -168,11 +178,11 @@ def _base(q: Rel) -> Rel:
     return node
 
 
-def _measure(a: Agg, arguments: tuple[Scalar, ...]) -> Measure:
+def _measure(a: Agg, arguments: tuple[Scalar, ...]) -> GroupAggregate:
     if a.function not in FUNCTIONS or a.distinct or len(a.args) > 1:
         words = f"{a.function}(DISTINCT …)" if a.distinct else a.function
         raise _declined(f"the aggregate {words}")
-    return Measure(a.name, a.function, arguments.index(a.args[0]) if a.args else None)
+    return GroupAggregate(a.name, a.function, arguments.index(a.args[0]) if a.args else None)
 
 
 def _branches(q: Rel) -> list[Rel]:
@@ -191,14 +201,16 @@ def _named(q: Rel, columns: tuple[str, ...]) -> Rel:
     return Project(q, tuple(Output(new, col(old)) for new, old in pairs))
 
 
-def _feed(q: Rel, values: Sequence[Scalar], keys: int, partitions: Sequence[Partition]) -> Feed:
+def _feed(
+    q: Rel, values: Sequence[Scalar], keys: int, partitions: Sequence[Partition]
+) -> SketchFeed:
     carried, cuts = _carry(q, {p.table: i for i, p in enumerate(partitions)}, partitions)
     outputs = [Output(key_name(i), v) for i, v in enumerate(values[:keys])]
     outputs += [Output(argument_name(i), v) for i, v in enumerate(values[keys:])]
     outputs += [Output(cut_name(i), col(name)) for i, (name, _) in enumerate(cuts)]
     if not outputs:
         outputs = [Output("one", lit(1))]
-    return Feed(Project(carried, tuple(outputs)), tuple(partition for _, partition in cuts))
+    return SketchFeed(Project(carried, tuple(outputs)), tuple(partition for _, partition in cuts))
 
 
 def _carry(

@@ -21,8 +21,8 @@ from belvedere.algebra.scalars import Scalar, call, col
 from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.memory.kinds import is_decimal, is_integer
 from belvedere.rules.annotate import Cut, not_behind, sketch
-from belvedere.sketches.capture.blocks import Block, argument_name, cut_name, key_name
-from belvedere.sketches.engine.engine import Engine
+from belvedere.sketches.capture.blocks import SketchBlock, argument_name, cut_name, key_name
+from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sketches.engine.measures import as_array
 
 Run = Callable[[Rel], pa.Table]
@@ -40,7 +40,7 @@ def capture_bitmap(q: Rel, partition: Partition, run: Run) -> Bitmap:
     return bitmap
 
 
-def capture_state(engine: Engine, run: Run) -> None:
+def capture_state(engine: SketchEngine, run: Run) -> None:
     """Fill an empty engine with the state of its block."""
     for number, feed in enumerate(engine.block.feeds):
         for place, partition in enumerate(feed.cuts or (None,)):
@@ -49,11 +49,11 @@ def capture_state(engine: Engine, run: Run) -> None:
     for argument, function in engine.buffers:
         for least in leasts(engine, argument, function):
             _load_least(engine, argument, function, run(least))
-    engine.see_no_further()
+    engine.set_horizon()
     engine.finish()
 
 
-def counted(engine: Engine, feed: int, cut: int | None) -> Rel:
+def counted(engine: SketchEngine, feed: int, cut: int | None) -> Rel:
     """The rows of a feed by group and fragment of one of its cuts: counted, and summed once."""
     block, partitions = engine.block, engine.partitions
     outputs = _keys(block) + [
@@ -73,7 +73,7 @@ def counted(engine: Engine, feed: int, cut: int | None) -> Rel:
     return Aggregate(Project(_first_rows(engine, feed), tuple(outputs)), keys, tuple(aggregates))
 
 
-def _first_rows(engine: Engine, feed: int) -> Rel:
+def _first_rows(engine: SketchEngine, feed: int) -> Rel:
     """The rows of a feed; of a top-k of rows, those that are held."""
     block, plan = engine.block, engine.block.feeds[feed].plan
     if engine.rows_held is None:
@@ -94,7 +94,7 @@ def _sums(argument: int, kind: str) -> list[Agg]:
     return found
 
 
-def leasts(engine: Engine, argument: int, function: str) -> list[Rel]:
+def leasts(engine: SketchEngine, argument: int, function: str) -> list[Rel]:
     """For each feed, the least (or greatest) values of each group, and how many it has of all.
 
     Of several feeds all values: which are the least of all is seen when all are there.
@@ -127,11 +127,13 @@ def _first(each: Rel, keys: tuple[str, ...], name: str, function: str, room: int
     return Filter(ranked, Scalar(exp.LTE(this=col(_PLACE).expr, expression=last)))
 
 
-def _keys(block: Block) -> list[Output]:
+def _keys(block: SketchBlock) -> list[Output]:
     return [Output(key_name(i), col(key_name(i))) for i in range(len(block.keys))]
 
 
-def _load_counted(engine: Engine, found: pa.Table, *, first: bool, partition: int | None) -> None:
+def _load_counted(
+    engine: SketchEngine, found: pa.Table, *, first: bool, partition: int | None
+) -> None:
     if not found.num_rows or not found[_ROWS].to_numpy().any():
         return
     counts = _numbers(found, _ROWS)
@@ -150,7 +152,7 @@ def _load_counted(engine: Engine, found: pa.Table, *, first: bool, partition: in
         engine.count_fragments(part.weighing(counts), partition, _numbers(found, _FRAGMENT))
 
 
-def _load_least(engine: Engine, argument: int, function: str, found: pa.Table) -> None:
+def _load_least(engine: SketchEngine, argument: int, function: str, found: pa.Table) -> None:
     if not found.num_rows:
         return
     keys = [as_array(found[key_name(i)]) for i in range(len(engine.block.keys))]

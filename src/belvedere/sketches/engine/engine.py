@@ -1,16 +1,16 @@
-"""The engine in memory: keeps a block's sketch true under batches of changes (IMP §5, §9).
+"""The engine in memory: maintains a block's sketch under batches of changes (IMP §5, §9).
 
-A batch is what happened to the core's rows, column by column, with signs. It is gone through once
-per part of the state; then only the groups that it touched are looked at again:
+A batch is the signed change of the block's rows, column by column. Each part of the state reads it
+once; then only the groups that it touched are examined:
 
     take     table access, projection, selection and join are done: rows of a feed (IMP §5.2-§5.5)
-             groups are numbered, their sums, counts, least values and fragments brought up to date
-    finish   which groups are shown, by HAVING and the first k; μ for those that changed (§5.1)
+             number the groups, update their sums, counts, least values and fragments
+    finish   decide which groups are shown, by HAVING and the first k; update μ for these (§5.1)
 
-A count below zero, a sum too long for a word, a buffer run dry: `Recapture`, never a wrong sketch.
+A count below zero, a sum that exceeds a word, an empty buffer: `Recapture`, never a wrong sketch.
 
-Kept loosely (P11), a sketch may have fragments too many: rows that go are taken off their groups,
-not off the groups' fragments, and a group whose buffer ran dry counts as shown.
+A loose sketch (P11) may have too many fragments: deleted rows leave their groups but not the groups'
+fragments, and a group with an empty buffer counts as shown.
 """
 
 from __future__ import annotations
@@ -22,58 +22,68 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from belvedere.errors import Unsupported
 from belvedere.joins.partitions import Bitmap, Partition
-from belvedere.joins.value_words import Flags, decimals, fits, nulls, values_of, words
-from belvedere.kernels.grouping import Doubles, Words, add, touch
+from belvedere.joins.value_words import Flags, fits, nulls, values_of, words
+from belvedere.kernels.grouping import Words, add, touch
 from belvedere.memory import kinds as kind_of
 from belvedere.memory.plans import Rows
-from belvedere.memory.scalars import Value, as_kind, divided
-from belvedere.sketches.capture.blocks import Block, Measure, argument_name, cut_name, key_name
-from belvedere.sketches.engine.groups import Groups
+from belvedere.sketches.capture.blocks import (
+    GroupAggregate,
+    SketchBlock,
+    argument_name,
+    cut_name,
+    key_name,
+)
+from belvedere.sketches.engine.aggregate_values import decimal_aggregate, integer_average
+from belvedere.sketches.engine.groups import GroupNumbers
 from belvedere.sketches.engine.measures import (
     FILLS,
+    ExactSum,
     FloatingSum,
-    Least,
+    LeastValues,
     PerGroup,
     Recapture,
-    Sum,
     as_array,
 )
 from belvedere.sketches.engine.occurrences import Occurrences
-from belvedere.sketches.engine.top_groups import Column, First, Having, not_after, sort_keys
+from belvedere.sketches.engine.top_groups import (
+    FirstGroups,
+    GroupColumn,
+    HavingFilter,
+    not_after,
+    sort_keys,
+)
 
 ROOM = 16
-"""How many least values of a group are held, unless it is said otherwise."""
+"""The default number of least values that a group's buffer holds."""
 _AHEAD = 64
-"""How many rows behind a limit are held, for each that a buffer of least values holds."""
-_EXACT_DOUBLES = 2**53
+"""Rows behind a limit that are held, for each value that a buffer of least values holds."""
 _TOO_LOOSE = 0.5
-"""Rows whose going was not noted, beside all there are, from which on a sketch is captured anew."""
+"""The share of rows whose deletion was not noted from which a sketch is captured again."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Part:
-    """A batch in words: for each row its group, how many rows it stands for, and its fragments."""
+class GroupedBatch:
+    """A batch of rows: the group of each, and how many rows it stands for."""
 
     groups: Words
     weights: Words
 
-    def weighing(self, weights: Words) -> Part:
-        """The same rows, standing for others."""
-        return Part(self.groups, weights)
+    def weighing(self, weights: Words) -> GroupedBatch:
+        """The same rows with other weights."""
+        return GroupedBatch(self.groups, weights)
 
 
-class Engine:
+class SketchEngine:
     """The state of one sketch."""
 
     def __init__(
         self,
-        block: Block,
+        block: SketchBlock,
         partitions: Sequence[Partition],
         kinds: Mapping[str, str],
         room: int = ROOM,
@@ -85,20 +95,20 @@ class Engine:
         widths = [p.count for p in partitions]
         self._offsets = [sum(widths[:i]) for i in range(len(widths))]
         keys = [kinds[key_name(i)] for i in range(len(block.keys))]
-        self._groups = Groups(keys, [kind_of.arrow(k) for k in keys])
+        self._groups = GroupNumbers(keys, [kind_of.arrow(k) for k in keys])
         self._occurrences = Occurrences(sum(widths))
         self._state = PerGroup()
         self._state.add("rows", np.int64)
         self._state.add("shown", np.bool_)
         self._state.add("stamps", np.int32, fill=-1)
-        self._sums: dict[int, Sum | FloatingSum] = {}
-        self._least: dict[tuple[int, str], Least] = {}
+        self._sums: dict[int, ExactSum | FloatingSum] = {}
+        self._least: dict[tuple[int, str], LeastValues] = {}
         for m in block.measures:
             self._prepare(m)
         self._largest = dict.fromkeys(self._sums, 0)
-        self._having = Having.of(block.having, self.column)
+        self._having = HavingFilter.of(block.having, self.column)
         self._first = (
-            None if block.limit is None else First.of(block.order, block.limit, self.column)
+            None if block.limit is None else FirstGroups.of(block.order, block.limit, self.column)
         )
         self._now = 0
         self._touched: list[Words] = []
@@ -106,25 +116,25 @@ class Engine:
 
     @property
     def rows_held(self) -> int | None:
-        """Of the first rows in an order, how many are held; None where all are, or groups.
+        """The number of rows in the answer's order that are held; None where all rows or groups are.
 
-        Of a union all: each of its parts would end elsewhere.
+        All rows of a union are held, since the first rows of its parts end at different places.
         """
         limit = self.block.limit
         if limit is None or not self.block.of_rows or not self.block.order:
             return None
         return limit + _AHEAD * self.room if len(self.block.feeds) == 1 else None
 
-    def _prepare(self, m: Measure) -> None:
+    def _prepare(self, m: GroupAggregate) -> None:
         if m.argument is None:
             return
         kind = self.kinds[argument_name(m.argument)]
         if m.function in ("min", "max"):
             if not fits(kind):
                 raise _not_kept(f"{m.function} of {kind}")
-            self._least.setdefault((m.argument, m.function), Least(self.room))
+            self._least.setdefault((m.argument, m.function), LeastValues(self.room))
         elif m.function == "count" or kind_of.is_integer(kind) or kind_of.is_decimal(kind):
-            self._sums.setdefault(m.argument, Sum())
+            self._sums.setdefault(m.argument, ExactSum())
         elif kind in ("float", "double"):
             self._sums[m.argument] = FloatingSum()
         else:
@@ -132,7 +142,7 @@ class Engine:
 
     def take(self, feed: int, rows: Rows) -> None:
         """One batch of signed rows of a feed."""
-        rows = self._near(rows)
+        rows = self._within_horizon(rows)
         if not rows.table.num_rows:
             return
         signs = rows.signs
@@ -143,26 +153,26 @@ class Engine:
             cut = as_array(rows.table[cut_name(place)])
             self.count_fragments(part, partition, self.partitions[partition].fragments(cut))
 
-    def _near(self, rows: Rows) -> Rows:
-        """The rows up to the horizon; who is behind it was left out, and so stays out."""
+    def _within_horizon(self, rows: Rows) -> Rows:
+        """The rows up to the horizon: the rows behind it were not loaded."""
         if self._horizon is None or not rows.table.num_rows:
             return rows
-        found = [as_array(c) for c in rows.columns(self._keys)]
-        return rows.where(pa.array(not_after(self._sort_keys(found), self._horizon)))
+        keys = self._sort_keys([as_array(c) for c in rows.columns(self._keys)])
+        return rows.where(pa.array(not_after(keys, self._horizon)))
 
     def _sort_keys(self, keys: Sequence[pa.Array]) -> list[Words]:
         by = dict(zip(self.block.keys, keys, strict=True))
         return [w for o in self.block.order for w in sort_keys(by[o.column], o)]
 
-    def see_no_further(self) -> None:
-        """Rows behind the last that was loaded were left out."""
+    def set_horizon(self) -> None:
+        """Set the horizon at the last loaded row: the rows behind it were not loaded."""
         alive = np.flatnonzero(self._state["rows"][: self.groups] > 0).astype(np.int64)
         if self.rows_held is None or int(self._state["rows"][alive].sum()) < self.rows_held:
             return
         columns = [self._groups.column(i, alive) for i in range(len(self.block.keys))]
-        found = self._sort_keys(columns)
-        last = int(np.lexsort(found[::-1])[-1])
-        self._horizon = [int(key[last]) for key in found]
+        keys = self._sort_keys(columns)
+        last = int(np.lexsort(keys[::-1])[-1])
+        self._horizon = [int(key[last]) for key in keys]
 
     @property
     def _keys(self) -> list[str]:
@@ -172,15 +182,15 @@ class Engine:
     def _arguments(self) -> list[int]:
         return sorted({*self._sums, *(i for i, _ in self._least)})
 
-    def part(self, keys: Sequence[pa.Array], weights: Words) -> Part:
+    def part(self, keys: Sequence[pa.Array], weights: Words) -> GroupedBatch:
         """Number the groups of a batch and count its rows."""
         groups = self._groups.number(keys, len(weights))
         self._reserve()
         listed = np.empty(len(groups), dtype=np.int64)
-        found = touch(groups, self._state["stamps"], self._now, listed)
-        self._touched.append(listed[:found])
+        count = touch(groups, self._state["stamps"], self._now, listed)
+        self._touched.append(listed[:count])
         add(groups, weights, self._state["rows"])
-        return Part(groups, weights)
+        return GroupedBatch(groups, weights)
 
     def _reserve(self) -> None:
         known = self._groups.known
@@ -188,7 +198,7 @@ class Engine:
         for each in (*self._sums.values(), *self._least.values()):
             each.state.reserve(known, FILLS)
 
-    def _take_values(self, argument: int, part: Part, values: pa.Array) -> None:
+    def _take_values(self, argument: int, part: GroupedBatch, values: pa.Array) -> None:
         there = ~nulls(values)
         counts = np.where(there, part.weights, 0)
         total = self._sums.get(argument)
@@ -203,11 +213,11 @@ class Engine:
                 found = words(values)
                 assert found is not None
                 some = np.flatnonzero(counts)
-                turned = ~found if function == "max" else found
-                least.take(part.groups[some], turned[some], counts[some])
+                ordered = ~found if function == "max" else found
+                least.take(part.groups[some], ordered[some], counts[some])
 
     def _amounts(self, argument: int, values: pa.Array, counts: Words) -> Words:
-        """The digits of values as often as they come; nothing where only they are counted."""
+        """The values times their counts, as words; zeros where the values are only counted."""
         if self._only_counted(argument):
             return np.zeros(len(counts), dtype=np.int64)
         found = words(values)
@@ -223,7 +233,7 @@ class Engine:
         used = {m.function for m in self.block.measures if m.argument == argument}
         return not used & {"sum", "avg"}
 
-    def count_fragments(self, part: Part, partition: int, fragments: Words) -> None:
+    def count_fragments(self, part: GroupedBatch, partition: int, fragments: Words) -> None:
         """Count a batch's rows in fragments of one of the partitions."""
         own, groups, weights = fragments + self._offsets[partition], part.groups, part.weights
         if self.loose and (gone := weights < 0).any():
@@ -232,9 +242,9 @@ class Engine:
         self._occurrences.count(groups, own, weights, self._groups.known)
 
     def load_sums(
-        self, argument: int, part: Part, counts: Words, total: pa.Array, sizes: pa.Array
+        self, argument: int, part: GroupedBatch, counts: Words, total: pa.Array, sizes: pa.Array
     ) -> None:
-        """Sums that were computed elsewhere: of how many values, and of what size altogether."""
+        """Load sums that the capture computed: their numbers of values, and the values' sizes."""
         held = self._sums[argument]
         if isinstance(held, FloatingSum):
             amounts, spent = (np.asarray(c.fill_null(0.0).to_numpy()) for c in (total, sizes))
@@ -254,14 +264,14 @@ class Engine:
         self,
         argument: int,
         function: str,
-        part: Part,
+        part: GroupedBatch,
         values: pa.Array,
         counts: Words,
         totals: Words,
     ) -> None:
-        """The least (or greatest) values of groups, as often as they occur, all or only the first.
+        """Load the least (or greatest) values of groups with their counts, all or only the first.
 
-        `totals` says how many values each group has of all.
+        `totals` has the number of all values of each group.
         """
         found = words(values)
         assert found is not None
@@ -275,17 +285,17 @@ class Engine:
 
     @property
     def buffers(self) -> list[tuple[int, str]]:
-        """The arguments of which the least or greatest values are held."""
+        """The arguments whose least or greatest values are held."""
         return sorted(self._least)
 
     def finish(self) -> None:
-        """End the batch: the sketch is that of the tables as they are now."""
+        """End the batch: the sketch is now that of the new tables."""
         touched = np.concatenate(self._touched) if self._touched else np.zeros(0, dtype=np.int64)
         rows, shown = self._state["rows"], self._state["shown"]
         if (rows[touched] < 0).any():
             raise _negative()
         for each in (*self._sums.values(), *self._least.values()):
-            if not isinstance(each, Sum):
+            if not isinstance(each, ExactSum):
                 each.settle(touched)
         self._refuse_too_loose(rows)
         was = shown.copy()
@@ -301,7 +311,7 @@ class Engine:
             raise Recapture("too many rows went unnoted", reason="SKETCH_TOO_LOOSE")
 
     def _dry(self, groups: Words) -> Flags:
-        """Which groups may be shown or not, for all that their buffers say."""
+        """Which groups have an empty buffer, so that HAVING cannot be decided."""
         found = np.zeros(len(groups), dtype=np.bool_)
         for each in self._least.values():
             found |= each.dry(groups)
@@ -313,7 +323,7 @@ class Engine:
         return found
 
     def _show(self, touched: Words, rows: Words, shown: Flags) -> None:
-        """Bring `shown` up to date: of what was touched, or with a limit of all."""
+        """Update `shown`: for the touched groups, or with a limit for all."""
         dry = self._dry(touched)
         if self._first is None:
             shown[touched] = (rows[touched] > 0) & (self._having.holds(touched) | dry)
@@ -334,57 +344,49 @@ class Engine:
 
     @property
     def groups(self) -> int:
-        """How many groups there are, those that were and are gone included."""
+        """The number of groups, including those whose rows are gone."""
         return self._groups.known
 
     @property
     def bytes(self) -> int:
-        """Memory held."""
+        """The memory of the state, about."""
         per_group = (self._state, *(e.state for e in (*self._sums.values(), *self._least.values())))
         return (
             self._groups.bytes + self._occurrences.bytes + sum(state.bytes for state in per_group)
         )
 
-    def column(self, name: str, groups: Words) -> Column:
+    def column(self, name: str, groups: Words) -> GroupColumn:
         """A key column or an aggregate of some groups, in Spark's type."""
         if name in self.block.keys:
             place = self.block.keys.index(name)
-            return Column(self._groups.column(place, groups), self.kinds[key_name(place)])
+            return GroupColumn(self._groups.column(place, groups), self.kinds[key_name(place)])
         measure = next(m for m in self.block.measures if m.name == name)
         if measure.argument is None:
-            return Column(pa.array(self._state["rows"][groups]), "bigint")
+            return GroupColumn(pa.array(self._state["rows"][groups]), "bigint")
         if measure.function in ("min", "max"):
             return self._extreme(measure.argument, measure.function, groups)
         return self._summed(measure.function, measure.argument, groups)
 
-    def _extreme(self, argument: int, function: str, groups: Words) -> Column:
+    def _extreme(self, argument: int, function: str, groups: Words) -> GroupColumn:
         found, none = self._least[argument, function].least(groups)
         kind = self.kinds[argument_name(argument)]
-        return Column(values_of(~found if function == "max" else found, none, kind), kind)
+        return GroupColumn(values_of(~found if function == "max" else found, none, kind), kind)
 
-    def _summed(self, function: str, argument: int, groups: Words) -> Column:
+    def _summed(self, function: str, argument: int, groups: Words) -> GroupColumn:
         held, kind = self._sums[argument], self.kinds[argument_name(argument)]
         n = held.state["n"][groups]
         if function == "count":
-            return Column(pa.array(n), "bigint")
+            return GroupColumn(pa.array(n), "bigint")
         total = held.state["total"][groups]
         if isinstance(held, FloatingSum):
             by = np.maximum(n, 1) if function == "avg" else np.ones(len(n), dtype=np.int64)
             error = held.error(groups) / by + np.abs(total / by) * 1e-15
-            return Column(pa.array(total / by, mask=n == 0), "double", error)
+            return GroupColumn(pa.array(total / by, mask=n == 0), "double", error)
         if kind_of.is_decimal(kind):
-            return _of_decimals(function, kind, total, n)
+            return decimal_aggregate(function, kind, total, n)
         if function == "sum":
-            return Column(pa.array(total, mask=n == 0), "bigint")
-        return self._average(argument, total, n)
-
-    def _average(self, argument: int, total: Words, n: Words) -> Column:
-        """Spark adds integers up as doubles for their average: exact while they are small."""
-        numbers = total.astype(np.float64) / np.maximum(n, 1)
-        error: Doubles | None = None
-        if self._largest[argument] * int(n.max(initial=0)) >= _EXACT_DOUBLES:
-            error = np.full(len(n), self._largest[argument] * 1e-6)
-        return Column(pa.array(numbers, mask=n == 0), "double", error)
+            return GroupColumn(pa.array(total, mask=n == 0), "bigint")
+        return integer_average(total, n, self._largest[argument])
 
     def save(self) -> Arrays:
         """All arrays of the state by name."""
@@ -399,7 +401,7 @@ class Engine:
         return arrays
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take over a state that was saved."""
+        """Load a saved state."""
 
         def under(prefix: str) -> Arrays:
             start = f"{prefix}."
@@ -419,21 +421,6 @@ class Engine:
         sums = {f"sum{i}": s.state for i, s in self._sums.items()}
         least = {f"{function}{i}": x.state for (i, function), x in self._least.items()}
         return {"state": self._state, **sums, **least}
-
-
-def _of_decimals(function: str, kind: str, total: Words, n: Words) -> Column:
-    """The sum or the average of decimals, in Spark's digits."""
-    precision, scale = kind_of.digits(kind)
-    wide = kind_of.decimal(min(precision + 10, kind_of.MOST_DIGITS), scale)
-    absent = pa.array(n == 0)
-    none = pa.scalar(None, kind_of.arrow(wide))
-    summed = pc.if_else(absent, none, decimals(total, scale).cast(kind_of.arrow(wide)))
-    if function == "sum":
-        return Column(summed, wide)
-    to = kind_of.decimal(min(precision + 4, kind_of.MOST_DIGITS), scale + 4)
-    by = as_kind(Value(pa.array(n, mask=n == 0), "bigint"), "decimal(20,0)")
-    found = divided(Value(summed, wide), by, to)
-    return Column(as_array(found.data), to)
 
 
 def _negative() -> Recapture:

@@ -17,7 +17,7 @@ from belvedere.kernels.grouping import Slots, Words, enter, place
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-class Texts:
+class TextNumbers:
     """Values that are no words, numbered in the order in which they came."""
 
     def __init__(self, values: Sequence[Any] = ()) -> None:
@@ -50,19 +50,19 @@ class Texts:
         return np.frombuffer(b"".join(raw), dtype=np.uint8), ends
 
     @staticmethod
-    def restore(raw: npt.NDArray[np.uint8], ends: Words, kind: pa.DataType) -> Texts:
+    def restore(raw: npt.NDArray[np.uint8], ends: Words, kind: pa.DataType) -> TextNumbers:
         """The values that were saved."""
         whole, starts = raw.tobytes(), [0, *ends.tolist()]
         texts = [whole[a:b].decode() for a, b in itertools.pairwise(starts)]
-        return Texts(pa.array(texts, pa.string()).cast(kind).to_pylist())
+        return TextNumbers(pa.array(texts, pa.string()).cast(kind).to_pylist())
 
 
-class Groups:
+class GroupNumbers:
     """The groups that were seen, and their numbers."""
 
     def __init__(self, kinds: Sequence[str], types: Sequence[pa.DataType]) -> None:
         self._kinds, self._types = tuple(kinds), tuple(types)
-        self._texts = {i: Texts() for i, kind in enumerate(kinds) if not fits(kind)}
+        self._texts = {i: TextNumbers() for i, kind in enumerate(kinds) if not fits(kind)}
         self.known = 0
         # One word more, for which of the others are NULL.
         self._keys: Words = np.zeros((16, len(kinds) + 1), dtype=np.int64)
@@ -127,5 +127,5 @@ class Groups:
         self._slots = np.full(4 * room, -1, dtype=np.int32)
         enter(self._slots, self._keys, self.known)
         for i in self._texts:
-            kept = Texts.restore(arrays[f"text{i}"], arrays[f"ends{i}"], self._types[i])
+            kept = TextNumbers.restore(arrays[f"text{i}"], arrays[f"ends{i}"], self._types[i])
             self._texts[i] = kept

@@ -73,7 +73,7 @@ class PerGroup:
 FILLS: Mapping[str, Any] = {"complete": True}
 
 
-class Sum:
+class ExactSum:
     """The sum and the count of an argument's values, exact."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class FloatingSum:
         return np.asarray(2.0 * _EPSILON * steps * self.state["spent"][groups], dtype=np.float64)
 
 
-class Least:
+class LeastValues:
     """The least words of an argument in each group, at most so many."""
 
     def __init__(self, room: int) -> None:

@@ -25,7 +25,7 @@ from belvedere.memory.scalars import true
 
 
 @dataclass(frozen=True)
-class Column:
+class GroupColumn:
     """Values of some groups, their type, and how far off they can be; None if not at all."""
 
     values: pa.Array
@@ -33,7 +33,7 @@ class Column:
     error: Doubles | None = None
 
 
-Columns = Callable[[str, Words], Column]
+Columns = Callable[[str, Words], GroupColumn]
 
 _FLOATING = ("float", "double")
 _COMPARED: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
@@ -53,7 +53,7 @@ _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 
 @dataclass(frozen=True)
-class Having:
+class HavingFilter:
     """Conditions on groups."""
 
     conditions: tuple[Scalar, ...]
@@ -61,7 +61,7 @@ class Having:
     _floating: Mapping[int, tuple[str, type[exp.Expr], float]] = field(default_factory=dict)
 
     @staticmethod
-    def of(conditions: Sequence[Scalar], columns: Columns) -> Having:
+    def of(conditions: Sequence[Scalar], columns: Columns) -> HavingFilter:
         """The conditions, each found to be one that can be computed here."""
         nothing: Words = np.zeros(0, dtype=np.int64)
         floating = {}
@@ -75,12 +75,12 @@ class Having:
                     raise _not_kept(condition)
             else:
                 _true(condition, found, 0)
-        return Having(tuple(conditions), columns, floating)
+        return HavingFilter(tuple(conditions), columns, floating)
 
     def holds(self, groups: Words) -> Flags:
         """For which of some groups all conditions hold, or may."""
         result = np.ones(len(groups), dtype=np.bool_)
-        held: dict[str, Column] = {}
+        held: dict[str, GroupColumn] = {}
         for i, condition in enumerate(self.conditions):
             for name in condition.columns - held.keys():
                 held[name] = self.columns(name, groups)
@@ -92,7 +92,7 @@ class Having:
         return result
 
 
-def _true(condition: Scalar, columns: Mapping[str, Column], count: int) -> Flags:
+def _true(condition: Scalar, columns: Mapping[str, GroupColumn], count: int) -> Flags:
     table = pa.table({n: c.values for n, c in columns.items()} or {"": pa.nulls(count)})
     try:
         found = true(condition, table, {n: c.kind for n, c in columns.items()})
@@ -138,7 +138,7 @@ def _number(e: exp.Expr) -> float | None:
 
 
 def _nearly(
-    name: str, way: type[exp.Expr], constant: float, columns: Mapping[str, Column]
+    name: str, way: type[exp.Expr], constant: float, columns: Mapping[str, GroupColumn]
 ) -> Flags:
     column = columns[name]
     numbers, absent = _numbers(column), nulls(column.values)
@@ -148,7 +148,7 @@ def _nearly(
     return np.asarray(found & ~absent, dtype=np.bool_)
 
 
-def _numbers(column: Column) -> Doubles:
+def _numbers(column: GroupColumn) -> Doubles:
     plain = column.values.cast(pa.float64()).to_numpy(zero_copy_only=False)
     # NaN is greater than every number; whoever asks knows which values are NULL.
     return np.nan_to_num(
@@ -157,7 +157,7 @@ def _numbers(column: Column) -> Doubles:
 
 
 @dataclass(frozen=True)
-class First:
+class FirstGroups:
     """The first k groups in an order, and all that are tied with the last of them."""
 
     order: tuple[Order, ...]
@@ -165,7 +165,7 @@ class First:
     columns: Columns
 
     @staticmethod
-    def of(order: tuple[Order, ...], limit: int, columns: Columns) -> First:
+    def of(order: tuple[Order, ...], limit: int, columns: Columns) -> FirstGroups:
         """The order, found to be one that can be computed here."""
         for o in order:
             kind = columns(o.column, np.zeros(0, dtype=np.int64)).kind
@@ -175,7 +175,7 @@ class First:
                     hint="the sketch is captured anew at each refresh",
                     reason="SKETCH_NOT_KEPT",
                 )
-        return First(order, limit, columns)
+        return FirstGroups(order, limit, columns)
 
     def among(self, groups: Words, weights: Words) -> Flags:
         """Which of some groups are among the first k rows; a group weighs as many as it has."""
@@ -199,7 +199,7 @@ class First:
         last = order[int(np.searchsorted(passed, self.limit, side="left"))]
         return not_after(keys, [int(key[last]) for key in keys])
 
-    def _roughly(self, column: Column, order: Order, weights: Words) -> Flags:
+    def _roughly(self, column: GroupColumn, order: Order, weights: Words) -> Flags:
         """By the first key alone: whoever could be no worse than k others surely are."""
         assert column.error is not None
         numbers = _numbers(column) * (-1.0 if order.descending else 1.0)

@@ -30,7 +30,7 @@ from belvedere.rules.annotate import Cut, sketch
 from belvedere.sketches.capture.blocks import block
 from belvedere.sketches.capture.partition_choice import best
 from belvedere.sketches.definition import Definition
-from belvedere.sketches.engine.engine import ROOM, Engine
+from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.safety.bounds import declared, recorded
 from belvedere.sketches.safety.evidence import Evidence
 from belvedere.sql.binder.bind import bind
@@ -50,7 +50,7 @@ def session_settings(door: SparkLake) -> dict[str, str]:
 
 
 @dataclass
-class Planner:
+class SketchPlanner:
     """Plans one sketch over the tables as they are."""
 
     door: SparkLake
@@ -114,7 +114,7 @@ class Planner:
                 kinds |= {c: known[c] for c in feed.plan.columns}
             if not all(map(is_exact, kinds.values())):
                 return replace(plain, kept="SKETCH_NOT_KEPT")
-            Engine(found, plain.partitions, kinds, plain.room)
+            SketchEngine(found, plain.partitions, kinds, plain.room)
         except Unsupported as why:
             return replace(plain, kept=why.reason)
         return replace(plain, kinds=kinds)

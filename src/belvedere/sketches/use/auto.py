@@ -23,7 +23,7 @@ from belvedere.sketches.costs import Costs
 from belvedere.sketches.live import Live
 from belvedere.sketches.use.implied_conditions import range_of
 from belvedere.sketches.use.query_shapes import QueryShape, query_shape
-from belvedere.sketches.use.rewrite import MOST_KEPT, Answer, share
+from belvedere.sketches.use.rewrite import MOST_KEPT, SketchAnswer, share
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.statements.sketches import CreateSketch
 from belvedere.views.catalog import Names
@@ -51,7 +51,7 @@ class Watcher:
         self._since: Counter[str] = Counter()
         self._in_vain: set[str] = set()
 
-    def saw(self, text: str, answer: Answer) -> None:
+    def saw(self, text: str, answer: SketchAnswer) -> None:
         """A query was asked; a sketch may come of it, or go."""
         for name in self._automatic():
             self._since[name] += 1
@@ -70,7 +70,7 @@ class Watcher:
     def _automatic(self) -> list[str]:
         return [n for n in self._service.names() if self._service.definition(n).automatic]
 
-    def _used(self, answer: Answer) -> None:
+    def _used(self, answer: SketchAnswer) -> None:
         assert answer.sketch is not None
         live = self._service.live(answer.sketch)
         costs = Costs.of(live.definition.costs)

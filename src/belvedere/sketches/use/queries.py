@@ -16,7 +16,7 @@ from belvedere.sketches.safety.evidence import Evidence
 from belvedere.sketches.safety.planning import cuts_of, session_settings
 from belvedere.sketches.use.query_shapes import query_shape
 from belvedere.sketches.use.reuse import refusal
-from belvedere.sketches.use.rewrite import MOST_KEPT, Answer, Reading, rewritten, share
+from belvedere.sketches.use.rewrite import MOST_KEPT, Reading, SketchAnswer, rewritten, share
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.names import parts
 from belvedere.views.catalog import Names, canonical_name
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Found:
+class RoutedQuery:
     """How a query is answered, and, through a sketch, what it reads."""
 
-    answer: Answer
+    answer: SketchAnswer
     reading: Reading | None = None
 
 
-class Queries:
+class QueryRouter:
     """Finds how to answer a query."""
 
     def __init__(self, sketches: Service) -> None:
         self._sketches = sketches
         self._door = sketches.door
 
-    def find(self, text: str, versions: Mapping[str, int]) -> Found:
+    def find(self, text: str, versions: Mapping[str, int]) -> RoutedQuery:
         """The query through a sketch, or as it is with why."""
         try:
             return self._found(text, versions)
         except Exception as error:  # a query never fails because of a sketch
             return _none(text, _first_line(error))
 
-    def _found(self, text: str, versions: Mapping[str, int]) -> Found:
+    def _found(self, text: str, versions: Mapping[str, int]) -> RoutedQuery:
         names = list(self._sketches.names())
         if not names:
             return _none(text, "there is none")
@@ -62,7 +62,7 @@ class Queries:
                     found = self._through(name, text, q, versions, pins)
                 except Exception as error:
                     found = _first_line(error)
-                if isinstance(found, Found):
+                if isinstance(found, RoutedQuery):
                     hidden = self._temporary() & {parts(t)[-1].lower() for t in tables(q)}
                     if hidden:
                         return _none(text, f"a temporary view hides {min(hidden)!r}")
@@ -77,7 +77,7 @@ class Queries:
 
     def _through(
         self, name: str, text: str, q: Rel, versions: Mapping[str, int], pins: Pins
-    ) -> Found | str:
+    ) -> RoutedQuery | str:
         """The query through one sketch, or why not."""
         definition = self._sketches.definition(name)
         if set(definition.reads) != set(tables(q)):
@@ -128,13 +128,13 @@ class Queries:
         version: Version,
         pins: Pins,
         upkeep: str,
-    ) -> Found | str:
+    ) -> RoutedQuery | str:
         both = list(zip(definition.partitions, version.bitmaps, strict=True))
         if all(share(p, b) > MOST_KEPT for p, b in both):
             return "it has more than half of the fragments"
         found = {t: pins.table(t) for t in definition.reads}
         reading = Reading.through(text, version, definition.partitions, found)
-        answer = Answer(
+        answer = SketchAnswer(
             rewritten(self._door, reading),
             name,
             {t: p.version for t, p in version.vector.items()},
@@ -143,11 +143,11 @@ class Queries:
             fragments=sum(p.count for p in definition.partitions),
             upkeep=upkeep,
         )
-        return Found(answer, reading)
+        return RoutedQuery(answer, reading)
 
 
-def _none(text: str, why: str, refused: tuple[tuple[str, str], ...] = ()) -> Found:
-    return Found(Answer(text, why=why, refused=refused))
+def _none(text: str, why: str, refused: tuple[tuple[str, str], ...] = ()) -> RoutedQuery:
+    return RoutedQuery(SketchAnswer(text, why=why, refused=refused))
 
 
 def _first_line(error: Exception) -> str:

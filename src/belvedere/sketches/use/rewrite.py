@@ -48,7 +48,7 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SketchAnswer:
     """How a query is answered: through which sketch, or why through none."""
 
     sql: str

@@ -2,9 +2,9 @@
 
     ΔQ(R, S) = ΔQ(σ_p(R), S)    if every row of R that Q can use satisfies p
 
-A row that no sketch of a call can use is gone before changes are netted. Only comparisons of columns
-with each other and with constants are pushed: they raise no error for rows that another condition
-would have left out.
+Rows that no sketch of a call can use are dropped before changes are netted. Only comparisons of columns
+with each other and with constants are pushed: they raise no error for a row that another condition
+would have excluded.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from collections.abc import Collection, Iterable
 
 from sqlglot import exp
 
-from belvedere.algebra.relations import Filter, Join, Kind, Rel, Scan
-from belvedere.algebra.scalars import Scalar, col, every
-from belvedere.algebra.walks import nodes
-from belvedere.analyses.origins import origin
+from belvedere.algebra.relations import Rel
+from belvedere.algebra.scalars import Scalar, every
 from belvedere.lake.offline import ReadableLake
-from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.blocks import block, feed_block
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.live import plan_of
 
@@ -27,21 +25,21 @@ _OPERANDS = (exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp
 
 
 class Selections:
-    """The selections of sketches by table, found once for each."""
+    """The selections of sketches by table; the feeds of each sketch are computed once."""
 
     def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
         self._feeds: dict[str, list[Rel]] = {}
 
     def of(self, definitions: Iterable[Definition], table: str) -> Scalar | None:
-        """What every row satisfies that one of the sketches can use; None if any may be used."""
-        found = [
+        """A condition that every row satisfies that a sketch can use; None if a sketch may use any row."""
+        selections = [
             selection(feed, table)
             for d in definitions
             if table in d.reads and not d.kept and not d.retired
             for feed in self._of(d)
         ]
-        return any_of(found)
+        return any_of(selections)
 
     def _of(self, definition: Definition) -> list[Rel]:
         if definition.id not in self._feeds:
@@ -51,23 +49,14 @@ class Selections:
 
 
 def selection(feed: Rel, table: str) -> tuple[Scalar, ...]:
-    """The conditions, in a table's own columns, on those of its rows that a feed can use."""
-    if [n.table for n in nodes(feed) if isinstance(n, Scan)].count(table) > 1:
+    """The conditions, in a table's own columns, on the rows of it that a feed can use."""
+    block = feed_block(feed)
+    positions = [block.positions[p] for p in block.at(table)]
+    if len(positions) != 1:
         return ()
-    found: dict[str, Scalar] = {}
-    for node in nodes(feed):
-        match node:
-            case Filter():
-                conditions = node.predicate.conjuncts
-            case Join(kind=Kind.INNER):
-                conditions = node.on.conjuncts
-            case _:
-                continue
-        for condition in conditions:
-            own = _own(node, condition, table)
-            if own is not None:
-                found[str(own)] = own
-    return tuple(found.values())
+    sources = {f.name: f.source for f in positions[0].fields}
+    own = (c.rename(sources) for c in positions[0].conjuncts if _cannot_fail(c.expr))
+    return tuple({str(c): c for c in own}.values())
 
 
 def any_of(selections: Collection[tuple[Scalar, ...]]) -> Scalar | None:
@@ -76,21 +65,6 @@ def any_of(selections: Collection[tuple[Scalar, ...]]) -> Scalar | None:
         return None
     parts = {str(s): s for s in map(every, selections)}
     return Scalar(exp.or_(*(s.expr.copy() for s in parts.values())))
-
-
-def _own(node: Rel, condition: Scalar, table: str) -> Scalar | None:
-    """A condition in a table's own columns, if it is on them alone and cannot fail."""
-    if not condition.columns or not _cannot_fail(condition.expr):
-        return None
-    below = [node.child] if isinstance(node, Filter) else [node.left, node.right]  # type: ignore[union-attr]
-    names: dict[str, Scalar] = {}
-    for column in condition.columns:
-        side = next(q for q in below if column in q.columns)
-        at = origin(side, column)
-        if at is None or at.table != table:
-            return None
-        names[column] = col(at.column)
-    return condition.substitute(names)
 
 
 def _cannot_fail(e: exp.Expr) -> bool:

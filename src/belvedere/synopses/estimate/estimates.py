@@ -32,7 +32,7 @@ FAILS = 0.05
 
 
 @dataclass(frozen=True)
-class Estimate:
+class SampleEstimate:
     """A value and an interval that covers the truth at a rate; exact where they are the same."""
 
     value: float
@@ -131,7 +131,7 @@ class Population:
         return pc.fill_null(cast, 0.0).to_numpy(), valid
 
 
-def size(population: Population, confidence: float = 0.95) -> int | Estimate:
+def size(population: Population, confidence: float = 0.95) -> int | SampleEstimate:
     """How many rows the join has after filters: counted if all results are here, else estimated."""
     found = _count(population, population.passing, confidence)
     return found.rows if population.complete else found
@@ -175,7 +175,9 @@ def _listed(text: str) -> list[str]:
     return [e.sql(dialect="spark") for e in parsed.expressions]
 
 
-def _aggregate(population: Population, what: str, confidence: float) -> Callable[[Any], Estimate]:
+def _aggregate(
+    population: Population, what: str, confidence: float
+) -> Callable[[Any], SampleEstimate]:
     """What an aggregate's text asks for, as a function of the rows that count."""
     call = population.scalar(what).expr
     match call:
@@ -209,33 +211,33 @@ def _aggregate(population: Population, what: str, confidence: float) -> Callable
             )
 
 
-def _count(population: Population, mask: Any, confidence: float) -> Estimate:
+def _count(population: Population, mask: Any, confidence: float) -> SampleEstimate:
     """J times the share that counts."""
     n, hits = population.n, int(mask.sum())
     if population.complete:
-        return Estimate(float(hits), float(hits), float(hits), hits)
+        return SampleEstimate(float(hits), float(hits), float(hits), hits)
     if not n:
-        return Estimate(0.0, 0.0, float(population.size), 0, NOTHING)
+        return SampleEstimate(0.0, 0.0, float(population.size), 0, NOTHING)
     low, high = count_interval(
         n, hits, population.size, confidence, replacement=population.replacement
     )
-    return Estimate(population.size * (hits / n), low, high, hits)
+    return SampleEstimate(population.size * (hits / n), low, high, hits)
 
 
 def _sum(
     population: Population, numbers: Any, mask: Any, confidence: float, span: Span
-) -> Estimate:
+) -> SampleEstimate:
     """J times the mean, with zero where a row does not count."""
     y, hits = np.where(mask, numbers, 0.0), int(mask.sum())
     if population.complete:
         total = float(y.sum())
-        return Estimate(total, total, total, hits)
+        return SampleEstimate(total, total, total, hits)
     if not population.n:
-        return Estimate(0.0, -math.inf, math.inf, 0, NOTHING)
+        return SampleEstimate(0.0, -math.inf, math.inf, 0, NOTHING)
     mean = float(y.mean())
     below, above = mean_offsets(y - mean, population.shrink, confidence)
     reach = (min(span[0], 0.0) - mean, max(span[1], 0.0) - mean) if span else None
-    return Estimate(
+    return SampleEstimate(
         population.size * mean,
         population.size * (mean - below),
         population.size * (mean + above),
@@ -246,31 +248,35 @@ def _sum(
 
 def _average(
     population: Population, numbers: Any, mask: Any, confidence: float, span: Span
-) -> Estimate:
+) -> SampleEstimate:
     """A ratio of two means: its error is that of y minus the ratio, where it counts."""
     hits = int(mask.sum())
     if not hits:
-        return Estimate(math.nan, -math.inf, math.inf, 0, "" if population.complete else NOTHING)
+        return SampleEstimate(
+            math.nan, -math.inf, math.inf, 0, "" if population.complete else NOTHING
+        )
     mean = float(numbers[mask].mean())
     if population.complete:
-        return Estimate(mean, mean, mean, hits)
+        return SampleEstimate(mean, mean, mean, hits)
     around = numbers[mask] - mean
     below, above = mean_offsets(around, population.shrink, confidence)
     reach = (span[0] - mean, span[1] - mean) if span else None
-    return Estimate(mean, mean - below, mean + above, hits, doubt(around, hits, reach))
+    return SampleEstimate(mean, mean - below, mean + above, hits, doubt(around, hits, reach))
 
 
-def _quantile(population: Population, numbers: Any, at: float, confidence: float) -> Estimate:
+def _quantile(population: Population, numbers: Any, at: float, confidence: float) -> SampleEstimate:
     """The sample's quantile, between order statistics that a binomial says."""
     n = len(numbers)
     if not n:
-        return Estimate(math.nan, -math.inf, math.inf, 0, "" if population.complete else NOTHING)
+        return SampleEstimate(
+            math.nan, -math.inf, math.inf, 0, "" if population.complete else NOTHING
+        )
     ordered = np.sort(numbers)
     found = float(ordered[min(n - 1, int(at * n))])
     if population.complete:
-        return Estimate(found, found, found, n)
+        return SampleEstimate(found, found, found, n)
     low, high = ranks(n, at, population.shrink, confidence)
-    return Estimate(
+    return SampleEstimate(
         found,
         float(ordered[low]) if low >= 0 else -math.inf,
         float(ordered[high]) if high < n else math.inf,

@@ -12,12 +12,12 @@ from belvedere.kernels.hashes.interning import Interner, grown
 from belvedere.kernels.rows import at as rows_at
 from belvedere.kernels.rows import chosen, mark, put
 from belvedere.synopses.estimate.values import true, value
-from belvedere.synopses.graph.references import Referring
+from belvedere.synopses.graph.references import ReferenceIndex
 from belvedere.synopses.plan.synopsis_plan import JoinTerm, SynopsisPlan
 from belvedere.synopses.plan.value_codes import BandCode, EqualityCode, codes, one_array, validity
 
 
-class Coded:
+class EncodedBatch:
     """A batch at a position: which rows take part, and the codes of the terms of those."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Coded:
         return np.stack(columns, axis=1)
 
 
-class Place:
+class EncodedPosition:
     """One position: its terms' codes by row, kept for when a row enters its node later."""
 
     def __init__(self, plan: SynopsisPlan, number: int) -> None:
@@ -65,7 +65,7 @@ class Place:
                 found |= dict.fromkeys(pair)
         return [t for t in found if t.position == self.number]
 
-    def code(self, rows: pa.Table) -> Coded:
+    def code(self, rows: pa.Table) -> EncodedBatch:
         """Which rows of a batch take part, and their codes; nothing is kept yet."""
         take: Any = None
         if self.filter is not None:
@@ -78,8 +78,8 @@ class Place:
                 take = valid if take is None else take & valid
             words[term] = _words(array, kind, term.code)
         if take is None:
-            return Coded(np.ones(rows.num_rows, dtype=bool), words, everyone=True)
-        return Coded(take, {t: [chosen(w, take) for w in ws] for t, ws in words.items()})
+            return EncodedBatch(np.ones(rows.num_rows, dtype=bool), words, everyone=True)
+        return EncodedBatch(take, {t: [chosen(w, take) for w in ws] for t, ws in words.items()})
 
     def _named(self, rows: pa.Table) -> pa.Table:
         names = {f.name: rows[f.source] for f in self.position.fields}
@@ -151,7 +151,7 @@ class EdgeKeys:
 
 
 def number_at_home(
-    place: Place, keys: EdgeKeys, node: int, rows: Any, coded: Coded, bound: int
+    place: EncodedPosition, keys: EdgeKeys, node: int, rows: Any, coded: EncodedBatch, bound: int
 ) -> None:
     """Keep what an edge needs of new rows of a position."""
     terms = keys.terms(node)
@@ -167,7 +167,9 @@ def number_at_home(
         place.kept_for(place.name(within), rows, coded.words[within][0], bound)
 
 
-def part_of(places: list[Place], keys: EdgeKeys, node: int, at: dict[int, Any]) -> tuple[Any, Any]:
+def part_of(
+    places: list[EncodedPosition], keys: EdgeKeys, node: int, at: dict[int, Any]
+) -> tuple[Any, Any]:
     """For rows of a node, given by their rows at each position: the edge's key numbers and values."""
     terms = keys.terms(node)
     home = keys.home(node)
@@ -190,9 +192,9 @@ def part_of(places: list[Place], keys: EdgeKeys, node: int, at: dict[int, Any]) 
     return found, rows_at(place.kept[place.name(within)], at[within.position])
 
 
-def referring(plan: SynopsisPlan) -> list[Referring]:
+def referring(plan: SynopsisPlan) -> list[ReferenceIndex]:
     """The references of a plan at work."""
     return [
-        Referring(sum(t.code.words for t in r.own if isinstance(t.code, EqualityCode)))
+        ReferenceIndex(sum(t.code.words for t in r.own if isinstance(t.code, EqualityCode)))
         for r in plan.references
     ]

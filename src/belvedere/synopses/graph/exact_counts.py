@@ -9,7 +9,7 @@ from belvedere.errors import Invalid, Unsupported
 from belvedere.kernels.join_graph.groups import Groups
 from belvedere.kernels.join_graph.weights import product
 from belvedere.memory import kinds
-from belvedere.synopses.graph.weighted_graph import Graph
+from belvedere.synopses.graph.weighted_graph import WeightedGraph
 from belvedere.synopses.plan.value_codes import EqualityCode
 from belvedere.synopses.state import Keeper
 
@@ -21,7 +21,7 @@ def key_counts(keeper: Keeper, column: str) -> pa.Table:
     product counts them all.
     """
     edge = _edge(keeper, column)
-    if not isinstance(keeper.graph, Graph) or keeper.plan.sample_filters:
+    if not isinstance(keeper.graph, WeightedGraph) or keeper.plan.sample_filters:
         raise Unsupported(
             f"exact counts by {column!r}",
             detail="filters come after the graph, or the join is beyond 64 bits",

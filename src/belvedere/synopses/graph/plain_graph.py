@@ -22,7 +22,7 @@ Key = tuple[tuple[int, Any], ...]
 
 
 @dataclass
-class PlainWeighed:
+class PlainWeighedBatch:
     """A batch before it is applied: for each row its vertex and its join results."""
 
     keys: list[Key]
@@ -44,7 +44,9 @@ class PlainGraph:
         """Which rows are in the graph."""
         return np.array([int(r) in self.where[node] for r in rows], dtype=bool)
 
-    def weigh(self, node: int, rows: Any, parts: list[tuple[Any, Any]], bound: int) -> PlainWeighed:
+    def weigh(
+        self, node: int, rows: Any, parts: list[tuple[Any, Any]], bound: int
+    ) -> PlainWeighedBatch:
         """What a batch of rows would add."""
         del bound
         columns = [
@@ -53,9 +55,9 @@ class PlainGraph:
         ]
         keys: list[Key] = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
         weights = [self._met(node, key) for key in keys]
-        return PlainWeighed(keys, weights, sum(weights))
+        return PlainWeighedBatch(keys, weights, sum(weights))
 
-    def add(self, node: int, rows: Any, weighed: PlainWeighed) -> None:
+    def add(self, node: int, rows: Any, weighed: PlainWeighedBatch) -> None:
         """Apply a batch that was weighed."""
         for row, key in zip(rows.tolist(), weighed.keys, strict=True):
             self.rows[node].setdefault(key, []).append(row)

@@ -16,7 +16,7 @@ from belvedere.kernels.join_graph.chains import Chains, first_clash
 from belvedere.kernels.rows import put
 
 
-class Referring:
+class ReferenceIndex:
     """One reference at work."""
 
     def __init__(self, width: int) -> None:

@@ -54,7 +54,7 @@ class _Chunk:
         self.pieces, self.new = joined([*self.pieces, *self.new]), []
 
 
-class Store:
+class RowStore:
     """The rows of one table."""
 
     def __init__(self, table: str, types: Mapping[str, str]) -> None:

@@ -26,7 +26,7 @@ Parts = list[tuple[Any, Any]]
 
 
 @dataclass
-class Weighed:
+class WeighedBatch:
     """A batch of a node's rows before it is applied: their vertices and what each row meets."""
 
     vids: Any
@@ -41,14 +41,14 @@ class Weighed:
     """The join results of all the rows."""
 
 
-class Side:
+class EdgeSide:
     """One node's end of an edge."""
 
     def __init__(self, node: int, edge: int, held: Groups | Orders) -> None:
         self.node = node
         self.edge = edge
         self.held = held
-        self.other: Side
+        self.other: EdgeSide
         self.cached: Any = None
         """What each vertex meets, kept where changes pass through; else it is looked up."""
 
@@ -80,17 +80,17 @@ class Side:
         return self.held.pick(other.key_of[theirs], other.value_of[theirs], numbers)
 
 
-class Node:
+class GraphNode:
     """The vertices of a node."""
 
     def __init__(self, width: int) -> None:
         self.names = Interner(width)
         self.rows = Segments()
         self.mark = np.zeros(64, dtype=np.int64)
-        self.sides: list[Side] = []
+        self.sides: list[EdgeSide] = []
 
 
-class Graph:
+class WeightedGraph:
     """Weights up to 2^62; `OverflowError` tells that `PlainGraph` must take over."""
 
     def __init__(self, tree: QueryTree) -> None:
@@ -98,7 +98,7 @@ class Graph:
         self.size = 0
         """The number of join results."""
         widths = [sum(2 if tree.edges[e].band else 1 for e in edges) or 1 for edges in tree.around]
-        self.nodes = [Node(width) for width in widths]
+        self.nodes = [GraphNode(width) for width in widths]
         for number, edge in enumerate(tree.edges):
             ends = [
                 self._end(edge.left, number, left=True),
@@ -108,12 +108,12 @@ class Graph:
         self.everything: Groups | None = None
         """The root's vertices with the weight of everything, once something is drawn from it."""
 
-    def _end(self, node: int, edge: int, *, left: bool) -> Side:
+    def _end(self, node: int, edge: int, *, left: bool) -> EdgeSide:
         band = self.tree.edges[edge].band
         held: Groups | Orders = (
             Groups() if band is None else Orders(band.low, band.high, left=left, kind=band.kind)
         )
-        side = Side(node, edge, held)
+        side = EdgeSide(node, edge, held)
         if band is not None and (len(self.tree.around[node]) > 1 or node == self.tree.root):
             side.cached = np.zeros(64, dtype=np.int64)
         self.nodes[node].sides.append(side)
@@ -132,7 +132,7 @@ class Graph:
             held.reserve(0, int(rows.max()) + 1)
         return held.vertex[rows] > 0
 
-    def weigh(self, node: int, rows: Any, parts: Parts, bound: int) -> Weighed:
+    def weigh(self, node: int, rows: Any, parts: Parts, bound: int) -> WeighedBatch:
         """What a batch of rows would add; `bound` is above every row number of the node."""
         here = self.nodes[node]
         vids = self._place(node, len(rows), parts)
@@ -143,7 +143,7 @@ class Graph:
             raise OverflowError("a join beyond 64 bits")
         return weighed
 
-    def _weighed(self, node: int, vids: Any) -> Weighed:
+    def _weighed(self, node: int, vids: Any) -> WeighedBatch:
         here = self.nodes[node]
         vs, times, index = distinct(vids, here.mark)
         for side in here.sides:
@@ -154,7 +154,7 @@ class Graph:
                     side.cached[empty] = side.look_up(empty)
         met = [side.met(vs) for side in here.sides]
         each = reduce(product, met) if met else np.ones(len(vs), dtype=np.int64)
-        return Weighed(vids, vs, times, index, met, each, sum_of_products(each, times))
+        return WeighedBatch(vids, vs, times, index, met, each, sum_of_products(each, times))
 
     def _place(self, node: int, count: int, parts: Parts) -> Any:
         """The vertices of rows, new ones made."""
@@ -198,7 +198,7 @@ class Graph:
         if node == self.tree.root and self.everything is not None:
             self.everything.enroll(new, np.zeros(len(new), dtype=np.int32), size)
 
-    def add(self, node: int, rows: Any, weighed: Weighed) -> None:
+    def add(self, node: int, rows: Any, weighed: WeighedBatch) -> None:
         """Apply a batch that was weighed."""
         self.nodes[node].rows.append(weighed.vids, rows)
         self._change(node, weighed, weighed.times)
@@ -213,7 +213,7 @@ class Graph:
         self.size -= weighed.total
         return weighed.total
 
-    def _change(self, node: int, batch: Weighed, times: Any) -> None:
+    def _change(self, node: int, batch: WeighedBatch, times: Any) -> None:
         """The weights of a batch's vertices, and all that depends on them."""
         here = self.nodes[node]
         for n, side in enumerate(here.sides):
@@ -222,7 +222,7 @@ class Graph:
         if node == self.tree.root and self.everything is not None:
             self.everything.apply(batch.vs, product(batch.each, times))
 
-    def _turn(self, side: Side, vs: Any, changes: Any) -> None:
+    def _turn(self, side: EdgeSide, vs: Any, changes: Any) -> None:
         """Weights towards an edge change; across it, what depends on them does."""
         there, far = self.nodes[side.other.node], side.other
         quiet = len(there.sides) == 1 and (far.node != self.tree.root or self.everything is None)
@@ -245,7 +245,7 @@ class Graph:
         if len(reached):
             self._pass_on(far, reached, product(there.rows.count[reached], by))
 
-    def _pass_on(self, came: Side, vs: Any, changes: Any) -> None:
+    def _pass_on(self, came: EdgeSide, vs: Any, changes: Any) -> None:
         """What vertices meet over one edge has changed: their weights towards all others."""
         there = self.nodes[came.node]
         onward = [s for s in there.sides if s is not came]
@@ -263,7 +263,9 @@ class Graph:
         self._descend(node, None, vids, numbers, found)
         return found
 
-    def _descend(self, node: int, came: Side | None, vids: Any, numbers: Any, found: Any) -> None:
+    def _descend(
+        self, node: int, came: EdgeSide | None, vids: Any, numbers: Any, found: Any
+    ) -> None:
         for side in self.nodes[node].sides:
             if side is came:
                 continue

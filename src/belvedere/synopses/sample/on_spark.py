@@ -25,7 +25,7 @@ from belvedere.sql.names import quote
 from belvedere.synopses.estimate import estimates
 from belvedere.synopses.estimate.values import true, value
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
-from belvedere.synopses.sample.reservoir import Kind
+from belvedere.synopses.sample.reservoir import SampleKind
 
 if TYPE_CHECKING:
     from belvedere.lake.sessions.workspace import Workspace
@@ -38,11 +38,11 @@ _MORE = 1.3
 
 
 @dataclass
-class Drawn:
+class SparkSample:
     """A sample that was drawn at once: rows under the plan's names, and the size of the join."""
 
     plan: SynopsisPlan
-    kind: Kind
+    kind: SampleKind
     rows: pa.Table
     size: int
     seed: int
@@ -109,16 +109,16 @@ def can_draw(plan: SynopsisPlan) -> bool:
 
 
 def draw(
-    work: Workspace, tables: Mapping[str, str], plan: SynopsisPlan, kind: Kind, seed: int
-) -> Drawn:
+    work: Workspace, tables: Mapping[str, str], plan: SynopsisPlan, kind: SampleKind, seed: int
+) -> SparkSample:
     """A sample of a plan that collapses nothing; `tables` are the names its tables have in SQL."""
     random = np.random.default_rng(seed)
     tree = _Tree(work, [tables[p.table] for p in plan.block.positions], plan)
     size = tree.weigh()
     wanted = _wanted(kind, size, random)
-    drawn = Drawn(plan, kind, tree.rows([]), size, seed)
+    drawn = SparkSample(plan, kind, tree.rows([]), size, seed)
     for _ in range(_ROUNDS):
-        drawn = Drawn(plan, kind, tree.rows(_numbers(random, size, wanted, kind)), size, seed)
+        drawn = SparkSample(plan, kind, tree.rows(_numbers(random, size, wanted, kind)), size, seed)
         passing = int(drawn.passing().sum())
         enough = (
             kind.rows is None or passing >= kind.rows or (wanted >= size and not kind.replacement)
@@ -131,7 +131,7 @@ def draw(
 
 
 @dataclass(frozen=True)
-class Step:
+class DeltaTerm:
     """Rows that came at one position, and what every position holds beside them; theirs is what came."""
 
     position: int
@@ -143,7 +143,7 @@ def steps(
     old: Mapping[str, str],
     new: Mapping[str, str],
     came: Mapping[str, str],
-) -> list[Step]:
+) -> list[DeltaTerm]:
     """The results that new rows make, each in one step: tables by name as they were, are, and what came.
 
     >>> [s.tables for s in steps(["t", "u", "t"], {"t": "t0", "u": "u0"}, {"t": "t1"}, {"t": "dt"})]
@@ -153,14 +153,14 @@ def steps(
     found = []
     for at, table in sorted(enumerate(positions), key=lambda p: (p[1], p[0])):
         if table in came:
-            found.append(Step(at, (*now[:at], came[table], *now[at + 1 :])))
+            found.append(DeltaTerm(at, (*now[:at], came[table], *now[at + 1 :])))
             now[at] = new[table]
     return found
 
 
 def added(
-    work: Workspace, before: Drawn, came: Sequence[Step], random: np.random.Generator
-) -> Drawn | None:
+    work: Workspace, before: SparkSample, came: Sequence[DeltaTerm], random: np.random.Generator
+) -> SparkSample | None:
     """The sample after rows came; None if filters leave too little of it."""
     plan, kind, seed = before.plan, before.kind, before.seed
     trees = [_Tree(work, s.tables, plan, plan.roots.index(s.position)) for s in came]
@@ -173,14 +173,16 @@ def added(
     rows = pa.concat_tables(parts)
     # Which of those that pass are shown is a matter of their order.
     rows = rows.take(pa.array(random.permutation(rows.num_rows)))
-    drawn = Drawn(plan, kind, rows, sum(sizes), seed)
+    drawn = SparkSample(plan, kind, rows, sum(sizes), seed)
     everything = not kind.replacement and rows.num_rows == drawn.size
     if kind.rows is None or everything or int(drawn.passing().sum()) >= kind.rows:
         return drawn
     return None
 
 
-def _shares(sizes: list[int], held: int, kind: Kind, random: np.random.Generator) -> list[int]:
+def _shares(
+    sizes: list[int], held: int, kind: SampleKind, random: np.random.Generator
+) -> list[int]:
     """How many of a sample are from each of some sets of results, the first of which it was drawn from."""
     if kind.rate is not None:
         return [held, *(_wanted(kind, size, random) for size in sizes[1:])]
@@ -197,14 +199,14 @@ def _shares(sizes: list[int], held: int, kind: Kind, random: np.random.Generator
     return found
 
 
-def _wanted(kind: Kind, size: int, random: np.random.Generator) -> int:
+def _wanted(kind: SampleKind, size: int, random: np.random.Generator) -> int:
     if kind.rate is not None:
         return min(size, int(random.binomial(min(size, 2**62), kind.rate)))
     assert kind.rows is not None
     return kind.rows if kind.replacement and size else min(kind.rows, size)
 
 
-def _numbers(random: np.random.Generator, size: int, count: int, kind: Kind) -> list[int]:
+def _numbers(random: np.random.Generator, size: int, count: int, kind: SampleKind) -> list[int]:
     """Join numbers: independent, or distinct, in random order."""
     if kind.replacement:
         return [_below(random, size) for _ in range(count)]

@@ -17,13 +17,13 @@ from belvedere.kernels.hashes.interning import grown
 from belvedere.kernels.sampling import skips
 from belvedere.kernels.sampling.random_numbers import many_below, seeded, some_of
 from belvedere.kernels.sampling.samples import Distinct, last_of
-from belvedere.synopses.graph.plain_graph import PlainGraph, PlainWeighed
-from belvedere.synopses.graph.weighted_graph import Graph, Weighed
+from belvedere.synopses.graph.plain_graph import PlainGraph, PlainWeighedBatch
+from belvedere.synopses.graph.weighted_graph import WeighedBatch, WeightedGraph
 from belvedere.synopses.sample import plain_skips
 
 
 @dataclass(frozen=True)
-class Kind:
+class SampleKind:
     """What sample is wanted: so many rows, with or without replacement, or a share of all."""
 
     rows: int | None = None
@@ -69,7 +69,7 @@ class Reservoir(Protocol):
         ...
 
 
-AnyGraph = Graph | PlainGraph
+AnyGraph = WeightedGraph | PlainGraph
 Lost = Callable[[Any], Any]
 """For rows of results, which of the results exist no more."""
 
@@ -77,10 +77,10 @@ Lost = Callable[[Any], Any]
 def entries(graph: AnyGraph, node: int, rows: Any, weighed: Any, chosen: tuple[Any, Any]) -> Any:
     """The results that numbers of a batch's rows stand for."""
     at, rest = chosen
-    if isinstance(graph, Graph):
-        assert isinstance(weighed, Weighed)
+    if isinstance(graph, WeightedGraph):
+        assert isinstance(weighed, WeighedBatch)
         return graph.rows_of(node, rows[at], weighed.vids[at], rest)
-    assert isinstance(weighed, PlainWeighed)
+    assert isinstance(weighed, PlainWeighedBatch)
     found = [
         graph.rows_of(node, int(rows[i]), weighed.keys[i], r) for i, r in zip(at, rest, strict=True)
     ]
@@ -97,7 +97,7 @@ class _Slots:
 
     def _draw(self, graph: AnyGraph, count: int) -> Any:
         """Results drawn from all, each equally likely, independently."""
-        if isinstance(graph, Graph):
+        if isinstance(graph, WeightedGraph):
             return graph.draw(many_below(self.state, graph.size, count))
         return graph.draw(plain_skips.numbers(self.state, graph.size, count))
 
@@ -105,7 +105,7 @@ class _Slots:
         at, rest, slots = chosen
         if len(at):
             self.slots = grown(self.slots, int(np.max(slots)) + 1)
-            if isinstance(graph, Graph):
+            if isinstance(graph, WeightedGraph):
                 # Of several entries into one slot the last stays.
                 at, rest, slots = last_of(at, rest, slots, len(self.slots))
             self.slots[slots] = entries(graph, node, rows, weighed, (at, rest))
@@ -122,7 +122,7 @@ class WithoutReplacement(_Slots):
 
     def enter(self, graph: AnyGraph, node: int, rows: Any, weighed: Any) -> Any:
         """See `Reservoir`."""
-        if isinstance(graph, Graph):
+        if isinstance(graph, WeightedGraph):
             chosen = skips.choose_without(
                 self.state, self.size, self.filled, graph.size, weighed.each, weighed.index,
                 weighed.total,
@@ -168,7 +168,7 @@ class WithoutReplacement(_Slots):
     def _some_of_few(self, graph: AnyGraph, wanted: int) -> Any:
         """So many of all results, of which there are at most twice as many as slots."""
         chosen = some_of(self.state, graph.size, wanted)
-        return graph.draw(chosen if isinstance(graph, Graph) else chosen.tolist())
+        return graph.draw(chosen if isinstance(graph, WeightedGraph) else chosen.tolist())
 
     def enlarge(self, graph: AnyGraph, size: int, lost: Lost) -> Any:
         """More slots, filled from all results."""
@@ -186,7 +186,7 @@ class WithReplacement(_Slots):
 
     def enter(self, graph: AnyGraph, node: int, rows: Any, weighed: Any) -> Any:
         """See `Reservoir`."""
-        if isinstance(graph, Graph):
+        if isinstance(graph, WeightedGraph):
             chosen = skips.choose_with(
                 self.state, self.size, graph.size, weighed.each, weighed.index, weighed.total
             )
@@ -235,7 +235,7 @@ class Bernoulli(_Slots):
                 hint="sample a fixed number of rows, or a smaller share",
                 reason="TOO_LARGE",
             )
-        if isinstance(graph, Graph):
+        if isinstance(graph, WeightedGraph):
             chosen = skips.choose_coins(
                 self.state, self.rate, self.filled, weighed.each, weighed.index, weighed.total
             )
@@ -257,7 +257,7 @@ class Bernoulli(_Slots):
 
 
 def reservoir(
-    kind: Kind, nodes: int, seed: int, most: int
+    kind: SampleKind, nodes: int, seed: int, most: int
 ) -> WithoutReplacement | WithReplacement | Bernoulli:
     """An empty sample of some kind."""
     if kind.rate is not None:

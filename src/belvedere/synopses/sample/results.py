@@ -28,7 +28,7 @@ FEW, TOGETHER = 256, 4096
 """Inserts of so few rows wait for each other until there are so many, or something is read."""
 
 
-class Results:
+class SampleResults:
     """A keeper's sample, read."""
 
     def __init__(self, keeper: Keeper, seed: int) -> None:
