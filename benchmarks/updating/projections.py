@@ -24,7 +24,7 @@ from belvedere.updating.side_effects.fast_check import FastCheck
 from belvedere.updating.summary.estimate import THETA, InsertionEstimate
 from belvedere.updating.summary.filter import UpdateFilter
 from belvedere.updating.translate.constraints import TableRules, check_condition
-from belvedere.updating.translate.translator import TranslationRequest
+from belvedere.updating.translate.translation_request import TranslationRequest
 from benchmarks.updating.evaluation import deletable, lineage
 from benchmarks.updating.sampled_tpch import Listed, as_arrow, filter_over
 from benchmarks.updating.synthetic_chains import NAMES, Synthetic, chains

@@ -34,11 +34,8 @@ from belvedere.updating.summary.estimate import THETA, InsertionEstimate
 from belvedere.updating.summary.filter import RowLookups, UpdateFilter
 from belvedere.updating.translate.base_rows import BrokenConstraint
 from belvedere.updating.translate.constraints import BaseRow, RowSource, TableRules
-from belvedere.updating.translate.translator import (
-    SearchResult,
-    TranslationRequest,
-    search_translation,
-)
+from belvedere.updating.translate.translation_request import TranslationRequest
+from belvedere.updating.translate.translator import SearchResult, search_translation
 from belvedere.updating.translate.trial import MOST_SHOWN, Translation
 
 MOST_FILLINGS = 10

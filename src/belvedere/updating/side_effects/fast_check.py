@@ -21,7 +21,7 @@ from belvedere.updating.translate.base_rows import (
 from belvedere.updating.translate.constraints import BaseRow
 from belvedere.updating.translate.new_rows import NewBaseRow, SolverChoice, merge_rows
 from belvedere.updating.translate.options import segment_options
-from belvedere.updating.translate.translator import TranslationRequest
+from belvedere.updating.translate.translation_request import TranslationRequest
 
 SegmentValues = Sequence[Mapping[str, NormalValue]]
 """What is known of each segment of a view row."""

@@ -25,7 +25,7 @@ from belvedere.updating.summary.base_tables import BaseTables, held_columns
 from belvedere.updating.summary.estimate import InsertionEstimate
 from belvedere.updating.summary.in_tables.summary import StoredSummary
 from belvedere.updating.summary.loading import load_base
-from belvedere.updating.translate.translator import TranslationRequest
+from belvedere.updating.translate.translation_request import TranslationRequest
 
 
 def check_by_summary(

@@ -7,7 +7,7 @@ heal it, as a key that another row has is free once that row goes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from belvedere.errors import Invalid
 from belvedere.lake.tables.declared_keys import ForeignKey
@@ -15,9 +15,7 @@ from belvedere.updating.side_effects.in_memory import BaseChanges
 from belvedere.updating.translate.completion import NoFreeValue, complete_row, is_certainly_broken
 from belvedere.updating.translate.constraints import BaseRow
 from belvedere.updating.translate.new_rows import Literal, NewBaseRow, SolverChoice
-
-if TYPE_CHECKING:
-    from belvedere.updating.translate.translator import TranslationRequest
+from belvedere.updating.translate.translation_request import TranslationRequest
 
 RowsByTable = Mapping[str, Sequence[BaseRow]]
 

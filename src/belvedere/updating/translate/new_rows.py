@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from belvedere.updating.request.view_rows import Coder, SegmentOptions
 from belvedere.updating.summary.domains import normalize
 from belvedere.updating.translate.constraints import BaseRow, TableRules
-
-if TYPE_CHECKING:
-    from belvedere.updating.translate.translator import TranslationRequest
+from belvedere.updating.translate.translation_request import TranslationRequest
 
 Literal = tuple[Any, ...]
 """A choice: ("gone", table, number), ("make", row, position), ("value", row, hidden, value), or
