@@ -10,8 +10,8 @@ import numpy as np
 from belvedere.estimation.diagnosis import ENOUGH_ALONE as ENOUGH
 from belvedere.estimation.diagnosis import LOPSIDED, SKEWED
 from belvedere.estimation.linearization import Dual
-from belvedere.samples.estimators.per_key_sums import Ids, Rows, cells
-from belvedere.samples.estimators.smooth import Method, Side, estimate
+from belvedere.samples.estimators.per_key_sums import Ids, RowContributions, sum_per_key
+from belvedere.samples.estimators.smooth import Method, MethodEstimate, estimate_smooth
 
 LEVEL = 0.95
 
@@ -23,7 +23,7 @@ class Outcome:
     truth: np.ndarray
     stale: np.ndarray
     chosen: np.ndarray
-    sides: dict[Method, Side]
+    sides: dict[Method, MethodEstimate]
     spread: dict[Method, np.ndarray]
     """The largest value of all rows (of CORR, of those that changed) over the mean one; of the
     sampled ones, where a run does not look at all."""
@@ -78,9 +78,9 @@ def outcome(
         found[where] = matrix(table)
         return found
 
-    made = cells(
-        Rows(at[0], fresh["u"].astype(np.int64), matrix(fresh)),
-        Rows(at[1], stale["u"].astype(np.int64), matrix(stale)),
+    made = sum_per_key(
+        RowContributions(at[0], fresh["u"].astype(np.int64), matrix(fresh)),
+        RowContributions(at[1], stale["u"].astype(np.int64), matrix(stale)),
         np.zeros(0, np.int64) if exact is None else exact,
         ratio,
         len(names),
@@ -90,7 +90,7 @@ def outcome(
         return t[0] / t[1] if quotient else t[0]
 
     before, after = placed(stale_sums, at[2]), placed(sums, at[3])
-    found = estimate(answer, made, before, LEVEL)
+    found = estimate_smooth(answer, made, before, LEVEL)
     with np.errstate(divide="ignore", invalid="ignore"):
         truth = after[:, 0] / after[:, 1] if quotient else after[:, 0]
     unequal = {m: s.skew for m, s in found.sides.items()}

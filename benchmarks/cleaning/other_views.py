@@ -18,7 +18,7 @@ import pyarrow as pa
 from belvedere.algebra.relations import Hash
 from belvedere.analyses.types import types
 from belvedere.rules.sample import Sampled, sample
-from belvedere.samples.estimators.quantiles import Values, inverted
+from belvedere.samples.estimators.quantiles import GroupValues, estimate_quantile
 from belvedere.samples.estimators.smooth import Method
 from belvedere.sql.binder.bind import Relation, bind
 from belvedere.views.state import Grouped, split, state_of
@@ -316,12 +316,14 @@ def _medians(
             kept = [mixed(s["u"][o], 17) < RATIO for s, o in zip(states, own, strict=True)]
             none = [np.zeros(int(k.sum()), bool) for k in kept]
             old, new = (
-                Values(v[k], c[o][k], n)
+                GroupValues(v[k], c[o][k], n)
                 for v, k, c, o, n in zip(values, kept, codes, own, none, strict=True)
             )
             truth = float(np.median(values[1]))
             answers = [float(np.median(values[0]))]
-            answers += [inverted(0.5, new, old, w, RATIO, 0.95).value for w in (None, values[0])]
+            answers += [
+                estimate_quantile(0.5, new, old, w, RATIO, 0.95).value for w in (None, values[0])
+            ]
             errors.append([abs(a - truth) / truth for a in answers])
         found[by] = [round(float(x), 5) for x in np.median(np.array(errors), axis=0)]
     return found

@@ -7,8 +7,8 @@ from belvedere.errors import BelvedereError, Internal, Invalid, Unable, Unsuppor
 
 if TYPE_CHECKING:
     from belvedere.api import Lake, ViewHandle, connect
+    from belvedere.derivations.outcome import Outcome
     from belvedere.synopses.stream import Synopsis
-    from belvedere.views.refresh import Refreshed
 
 __version__ = "0.1.0"
 
@@ -17,7 +17,7 @@ __all__ = [
     "Internal",
     "Invalid",
     "Lake",
-    "Refreshed",
+    "Outcome",
     "Synopsis",
     "Unable",
     "Unsupported",
@@ -28,7 +28,7 @@ __all__ = [
 # Imported at first use: to look at a lake from the command line, Spark need not be loaded.
 _LATER = {
     "Lake": "belvedere.api",
-    "Refreshed": "belvedere.views.refresh",
+    "Outcome": "belvedere.derivations.outcome",
     "Synopsis": "belvedere.synopses.stream",
     "ViewHandle": "belvedere.api",
     "connect": "belvedere.api",

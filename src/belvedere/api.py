@@ -13,6 +13,7 @@ from belvedere.derivations.calls import Calls, refuse_broken
 from belvedere.derivations.guard import created_whole, guard
 from belvedere.derivations.history import History
 from belvedere.derivations.ledger import readable
+from belvedere.derivations.outcome import Outcome
 from belvedere.derivations.registry import Kind, Together, Writable, damages, everything
 from belvedere.derivations.statements import (
     Run,
@@ -27,12 +28,12 @@ from belvedere.lake.sessions.errors import computing
 from belvedere.lake.sessions.machine import blaming_the_machine
 from belvedere.lake.spark_lake import SparkLake, open_directory, open_session
 from belvedere.lake.tables import declared_keys as lake_keys
-from belvedere.samples.answers.answer import Answer
-from belvedere.samples.answers.estimate import estimate
-from belvedere.samples.answers.select_rows import Selected
+from belvedere.samples.answers.answer import EstimatedAnswer
+from belvedere.samples.answers.estimate import estimate_query
+from belvedere.samples.answers.select_rows import CorrectedRows
 from belvedere.samples.create import no_sample, samples_of
 from belvedere.samples.outcome import Cleaned
-from belvedere.samples.outlier_upkeep import rebound
+from belvedere.samples.outlier_upkeep import update_bounds
 from belvedere.samples.sampling_plan import SamplingPlan, sampling_plan
 from belvedere.scheduling.limits import Limits
 from belvedere.sketches.kind import Sketches
@@ -47,7 +48,7 @@ from belvedere.sql.statements.updatable_views import CreateUpdatable, ExplainWri
 from belvedere.sql.statements.views import CreateView
 from belvedere.synopses.kind import Synopses
 from belvedere.view_statements import ViewStatements
-from belvedere.views import create as creation
+from belvedere.views import catalog_views
 from belvedere.views.catalog import (
     Broken,
     all_views,
@@ -60,7 +61,6 @@ from belvedere.views.catalog import (
     the_view,
 )
 from belvedere.views.definition import View
-from belvedere.views.refresh import Refreshed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,7 +101,7 @@ class Lake:
         for view in all_views(door):
             # What cannot be read is for status() to tell: the other views must still open.
             with suppress(BelvedereError):
-                creation.show(door, view)
+                catalog_views.show(door, view)
         self._limits = Limits(door)
         self._limits.show_consistent()
         self._calls = Calls(door, after=self._limits.show_consistent)
@@ -193,7 +193,7 @@ class Lake:
     def refresh(self, name: str | None = None, *, full: bool = False) -> Any:
         """Bring what is derived, and the views it reads, to the newest versions.
 
-        A view gives a `Refreshed`, other kinds their own; without a name, everything, in a list.
+        A view gives a `Outcome`, other kinds their own; without a name, everything, in a list.
         """
         if name is None:
             return self._refresh_all(full=full)
@@ -303,7 +303,7 @@ class Lake:
             raise no_sample(view.name)
         done = self._calls.samples(view, samples)
         for sample in samples:
-            if rebound(self._door, view, sample):
+            if update_bounds(self._door, view, sample):
                 done += self._calls.samples(view, [the_view(self._door, sample.name)])
         return Cleaned(view.name, tuple(done))
 
@@ -315,14 +315,14 @@ class Lake:
         method: str = "AUTO",
         clean: bool = True,
         at: Mapping[str, int] | None = None,
-    ) -> Answer | Selected:
+    ) -> EstimatedAnswer | CorrectedRows:
         """Answer a query on a sampled view as of now, with intervals, without refreshing the view.
 
         `clean=False` answers as of the sample's versions; `at` says which versions these must be.
         """
         first = self.clean if clean and at is None else str
         with _computing("the estimate"):
-            return estimate(self._door, first, query, confidence, method, at or {})
+            return estimate_query(self._door, first, query, confidence, method, at or {})
 
     def sampling_plan(self, name: str, **given: Any) -> SamplingPlan:
         """The best sampling ratio of a view for refreshes and cleanings that share one throughput.
@@ -397,7 +397,7 @@ class Lake:
 
     def _refresh(self, statement: Refresh) -> DataFrame:
         done = self.refresh(statement.name, full=statement.full)
-        name, changed = getattr(done, "view", statement.name), getattr(done, "rows_changed", None)
+        name, changed = getattr(done, "name", statement.name), getattr(done, "rows_changed", None)
         row = (name, done.strategy, done.reason, changed, round(done.seconds, 3))
         schema = "view string, strategy string, reason string, rows_changed bigint, seconds double"
         return self.spark.createDataFrame([row], schema)
@@ -471,9 +471,9 @@ class ViewHandle:
         """
         lake = self._lake
         version = None if between else lake._limits.version(self._view)
-        return lake.spark.sql(creation.read_sql(lake._door, self._view, version))
+        return lake.spark.sql(catalog_views.read_sql(lake._door, self._view, version))
 
-    def refresh(self, *, full: bool = False) -> Refreshed:
+    def refresh(self, *, full: bool = False) -> Outcome:
         """Bring it to the newest versions."""
-        done: Refreshed = self._lake.refresh(self.name, full=full)
+        done: Outcome = self._lake.refresh(self.name, full=full)
         return done

@@ -1,4 +1,4 @@
-"""Rows as people read them: aligned columns on a terminal, a table in a notebook."""
+"""Print rows: aligned columns on a terminal, an HTML table in a notebook."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], null: str = "") -> str:
-    """Aligned columns under their headers; numbers stand to the right.
+    """Aligned columns under their headers; numbers are right-aligned.
 
     >>> print(table(["name", "n"], [("log", 12), ("video", None)]))
     name    n
@@ -62,5 +62,7 @@ def _text(value: object, null: str = "") -> str:
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
-    some = [v for v in values if v is not None]
-    return bool(some) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in some)
+    present = [v for v in values if v is not None]
+    return bool(present) and all(
+        isinstance(v, int | float) and not isinstance(v, bool) for v in present
+    )

@@ -21,6 +21,7 @@ from belvedere.views import create as creation
 from belvedere.views.catalog import canonical_name, is_view, stored_of, the_view
 from belvedere.views.definition import View
 from belvedere.views.describe import describe, show
+from belvedere.views.drop import drop_view
 from belvedere.views.explain import Explanation, explain
 from belvedere.views.references import explain_references
 
@@ -128,8 +129,8 @@ class ViewStatements:
         self._refuse_others(statement.name)
         samples = self._own_samples(statement.name)
         for sample in samples:
-            creation.drop_view(self._door, sample.name)
-        creation.drop_view(self._door, statement.name, if_exists=statement.if_exists)
+            drop_view(self._door, sample.name)
+        drop_view(self._door, statement.name, if_exists=statement.if_exists)
         self._limits.forget(statement.name)
         said = [(f"dropped its sample {sample.name}",) for sample in samples]
         return self._door.spark.createDataFrame(said, "result string")

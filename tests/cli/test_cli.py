@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,8 @@ import pytest
 from deltalake import DeltaTable, Field
 
 from belvedere.cli import main
-from belvedere.cli.progress import working
-from belvedere.cli.prompt import complete, prompt
 from belvedere.derivations import registry
-from belvedere.errors import Internal, Invalid
+from belvedere.errors import Internal
 from tests import small_lake
 from tests.lake.damages import DAMAGES
 
@@ -182,6 +180,27 @@ def test_help_documents_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> No
         assert "130  interrupted" in capsys.readouterr().out
 
 
+COMMANDS = (
+    "sql refresh advance explain status show describe history estimate clean sampling-plan"
+    " calibrate plan serve subscribe unsubscribe subscriptions synopsis query demo"
+).split()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main([command, "--help"])
+    assert ended.value.code == 0
+    assert f"belvedere {command}" in capsys.readouterr().out
+
+
+def test_the_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["--help"])
+    listed = re.findall(r"^    ([a-z-]+)(?: |$)", capsys.readouterr().out, re.MULTILINE)
+    assert listed == COMMANDS
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
@@ -303,66 +322,3 @@ def test_output_that_nobody_reads_is_no_error(lake: Path) -> None:
     )
     ended = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, b"")
-
-
-def test_the_prompt_goes_on_after_errors_and_waits_for_semicolons() -> None:
-    lines: Iterator[str | type[BaseException]] = iter(
-        ["SELECT 1;", "SELECT", "2; SELECT 3;", "bad;", "", "half", KeyboardInterrupt, "SELECT 4;"]
-    )
-    ran: list[str] = []
-    complaints: list[BaseException] = []
-    asked: list[str] = []
-
-    def ask(text: str) -> str:
-        asked.append(text)
-        line = next(lines, EOFError)
-        if isinstance(line, str):
-            return line
-        raise line
-
-    def execute(text: str) -> None:
-        if text == "bad":
-            raise Invalid("bad")
-        ran.append(text)
-
-    prompt(execute, complaints.append, lambda _: None, ask)
-    assert ran == ["SELECT 1", "SELECT\n2", "SELECT 3", "SELECT 4"]
-    assert [str(c) for c in complaints] == ["bad"]
-    assert asked[2].strip() == "..."
-
-
-@pytest.mark.parametrize("word", ["exit", "QUIT;", "\\q"])
-def test_the_prompt_is_left_by_a_word(word: str) -> None:
-    prompt(lambda _: pytest.fail("ran"), lambda _: None, lambda _: None, lambda _: word)
-
-
-@pytest.mark.parametrize(
-    ("text", "whole"),
-    [
-        ("SELECT 1", False),
-        ("SELECT ';'", False),
-        ("SELECT 'a;\nb';", True),
-        ("SELECT 1; -- done", True),
-        ("SELECT 1 -- done;", False),
-        ("BEGIN SELECT 1;", False),
-        ("BEGIN SELECT 1; END;", True),
-    ],
-)
-def test_a_statement_is_complete_at_its_semicolon(text: str, whole: bool) -> None:
-    assert complete(text) is whole
-
-
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_progress_shows_on_a_terminal_and_leaves_nothing() -> None:
-    plain, terminal = io.StringIO(), _Terminal()
-    with working("counting", plain):
-        pass
-    with working("counting", terminal):
-        while "counting" not in terminal.getvalue():
-            pass
-    assert plain.getvalue() == ""
-    assert terminal.getvalue().endswith("\r\x1b[2K")

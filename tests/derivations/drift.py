@@ -11,7 +11,7 @@ from itertools import product
 
 import pytest
 
-from tests.derivations.expected_outcomes import ACTIONS, OLD_STATE_GONE
+from tests.derivations.expected_outcomes import ACTIONS
 from tests.derivations.table_events import EVENTS
 
 Case = tuple[str, str, str]
@@ -35,7 +35,6 @@ def _cases() -> Iterator[tuple[Iterable[str], str, Iterable[str], str]]:
     other_case = ["CREATE OR REPLACE, names in other case"]
     yield other_case, "sketch", ACTIONS, "the refresh after it fails with a KeyError"
     yield _where(["NO_CHANGE_FEED"]), "sketch", alone, "moves all tables"
-    yield _where(OLD_STATE_GONE), "synopsis", alone, "moves one table where views move all"
 
 
 DRIFT: dict[Case, pytest.MarkDecorator] = {

@@ -72,7 +72,7 @@ class EventsLake:
         done = self.lake.refresh()
         assert isinstance(done, list)
         assert_all_fresh(self.lake, VIEWS, ("log", "video"))
-        return {r.view: (r.strategy, r.reason) for r in done}
+        return {r.name: (r.strategy, r.reason) for r in done}
 
     def outcome(self, happens: Callable[[EventsLake], None]) -> tuple[str, str]:
         """How the views are refreshed after an event among changes, and incrementally after that."""

@@ -17,11 +17,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import belvedere as bv
+from belvedere.derivations.advance import _Advancing
 from belvedere.derivations.ledger import Ledger
 from belvedere.execution import costs
 from belvedere.lake import pins
 from belvedere.lake.writes import commits, upkeep
-from belvedere.views.refresh import _Refresh
 
 STEPS: dict[str, tuple[Any, str]] = {
     "open a version": (pins, "open_version"),
@@ -32,7 +32,7 @@ STEPS: dict[str, tuple[Any, str]] = {
     "write by Spark": (commits, "_retried"),
     "move the vector": (commits, "_move_local"),
     "read back": (commits, "_read_back"),
-    "go on from parts to their view": (_Refresh, "_with_parts"),
+    "go on from parts to their view": (_Advancing, "_with_inner"),
     "look after a table": (upkeep, "keep_up"),
     "note it in the ledger": (Ledger, "__exit__"),
 }

@@ -17,8 +17,9 @@ from belvedere.algebra.relations import Change, Scan
 from belvedere.algebra.walks import tables
 from belvedere.analyses.types import types
 from belvedere.delta.stamps import Vector
+from belvedere.derivations.advance import call_of, create
 from belvedere.joins.partitions import Partition
-from belvedere.lake.offline import Shelf
+from belvedere.lake.offline import OfflineLake
 from belvedere.lake.pins import Pins
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
@@ -30,8 +31,8 @@ from belvedere.sketches.safety.planning import proved_again, reads_of, types_rea
 from belvedere.sketches.service import Service
 from belvedere.sketches.upkeep import Upkeep
 from belvedere.sql.render import SIGN
+from belvedere.synopses.definition import define
 from belvedere.synopses.kind import Synopses
-from belvedere.synopses.refresh import declared
 from belvedere.synopses.sample.reservoir import SampleKind as Sample
 from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.state import Held, built
@@ -180,9 +181,9 @@ class SynopsisWithoutSpark:
         door = door_to(directory)
         self._kept = Synopses(door)
         if not self._kept.names():
-            definition, plan = declared(door, "pairs", PAIRS, Sample(100_000, None, False), "")
-            with self._kept._bringer("pairs") as bringer:
-                bringer.create(definition, plan)
+            definition, _ = define(door, "pairs", PAIRS, Sample(100_000, None, False), "")
+            with call_of(door) as call:
+                create(self._kept, "pairs", definition, call)
 
     def refresh(self) -> tuple[str, str]:
         done = self._kept.refresh("pairs")
@@ -193,7 +194,7 @@ class SynopsisWithoutSpark:
         return done.strategy, done.reason
 
     def vector(self) -> Vector:
-        return self._kept.live("pairs").vector
+        return self._kept.loaded("pairs").vector
 
     def assert_matches(self, rows: TablesRows) -> None:
         handle = self._kept.handle("pairs")
@@ -205,7 +206,7 @@ class UpdatableWithoutSpark:
     """An updatable view with its rows in memory, or in its tables."""
 
     def __init__(self, directory: Path, lookups: str = "MEMORY") -> None:
-        self._lake = Shelf(directory)
+        self._lake = OfflineLake(directory)
         self._kept, self._name = UpdatableViews(self._lake), f"contacts_{lookups.lower()}"
         if self._name not in self._kept.names():
             definition = {

@@ -47,7 +47,7 @@ def commits(directory: Path) -> int:
 def test_a_refresh_is_recorded_with_what_it_took(lake: bv.Lake, directory: Path) -> None:
     lake.sql("INSERT INTO log VALUES (1), (2), (3)")
     done = lake.refresh("visits")
-    assert isinstance(done, bv.Refreshed)
+    assert isinstance(done, bv.Outcome)
     newest, first = lake.history("visits")
     assert (newest.strategy, newest.rows, newest.pending) == ("merge", 1, {"log": 3})
     assert (newest.vector, newest.version) == ({"log": 1, "video": 0}, 1)

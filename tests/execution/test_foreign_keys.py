@@ -63,7 +63,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[bv.Lake]:
         yield lake
 
 
-def relies(done: bv.Refreshed) -> bool:
+def relies(done: bv.Outcome) -> bool:
     return any("those of its change" in text for text in done.sql)
 
 
@@ -71,11 +71,11 @@ def relies(done: bv.Refreshed) -> bool:
 def test_a_refresh_relies_on_what_its_changes_keep(lake: bv.Lake) -> None:
     lake.sql(f"CREATE MATERIALIZED VIEW sales AS {SALES}")
 
-    def after(*statements: str) -> bv.Refreshed:
+    def after(*statements: str) -> bv.Outcome:
         for statement in statements:
             lake.sql(statement)
         done = lake.refresh("sales")
-        assert isinstance(done, bv.Refreshed)
+        assert isinstance(done, bv.Outcome)
         assert_fresh(lake, "sales", SALES)
         return done
 

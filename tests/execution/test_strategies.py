@@ -35,7 +35,7 @@ def strategies(lake: bv.Lake) -> dict[str, str]:
     done = lake.refresh()
     assert isinstance(done, list)
     assert_all_fresh(lake, VIEWS, {"t": ""})
-    return {r.view: f"{r.strategy} {r.reason}".strip() for r in done}
+    return {r.name: f"{r.strategy} {r.reason}".strip() for r in done}
 
 
 def test_a_small_change_is_merged(lake: bv.Lake) -> None:

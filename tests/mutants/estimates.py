@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from belvedere.algebra.scalars import col
 from belvedere.estimation import diagnosis
 from belvedere.samples.estimators import quantiles
-from belvedere.samples.estimators.per_key_sums import Cells
-from belvedere.samples.estimators.quantiles import Values, inverted
-from belvedere.samples.estimators.smooth import Extremes, Method, estimate
+from belvedere.samples.estimators.per_key_sums import KeySums
+from belvedere.samples.estimators.quantiles import GroupValues, estimate_quantile
+from belvedere.samples.estimators.smooth import Method, StaleExtremes, estimate_smooth
 from belvedere.synopses.estimate import estimates, intervals
 from tests.mutants.hunt import Hunt, Mutants, Patch
 
@@ -29,8 +29,8 @@ def a_correction_of_nothing_is_the_stale_quantile(column: list[int], p: float, s
     """Where no sampled row changed, the corrected distribution is the stale one."""
     value = np.array(column, float)
     unit = np.flatnonzero(np.random.default_rng(seed).random(len(value)) < 0.5)
-    same = Values(value[unit], unit, np.zeros(len(unit), bool))
-    found = inverted(p, same, same, value, 0.5, 0.95)
+    same = GroupValues(value[unit], unit, np.zeros(len(unit), bool))
+    found = estimate_quantile(p, same, same, value, 0.5, 0.95)
     assert found.value == np.quantile(value, p, method="inverted_cdf")
 
 
@@ -64,10 +64,10 @@ def a_missed_key_that_outweighs_the_sample_is_noted(
     value = np.array(sampled, float)[:, None]
     none = np.zeros(len(value))
     stale = value if method is Method.AQP else 0 * value
-    cells = Cells(0.1, 1, none.astype(np.int64), none.astype(bool), value, stale)
-    known = Extremes(lambda slope: np.array([float(greatest)]))
+    cells = KeySums(0.1, 1, none.astype(np.int64), none.astype(bool), value, stale)
+    known = StaleExtremes(lambda slope: np.array([float(greatest)]))
     base = np.array([[1e6]])
-    found = estimate(lambda t: t[0], cells, base, 0.95, method, known)
+    found = estimate_smooth(lambda t: t[0], cells, base, 0.95, method, known)
     assert found.notes[0] or greatest**2 < 2 * (value**2).sum()
 
 
@@ -114,7 +114,7 @@ few = Hunt(
 
 @caught_by(ties)
 def what_is_reached_within_a_tie_is_kept(patch: Patch) -> None:
-    right = quantiles._curve
+    right = quantiles._distribution
 
     def curve(p: float, sides: Any, whole: Any, ratio: float) -> Any:
         made = right(p, sides, whole, ratio)
@@ -129,9 +129,9 @@ def what_is_reached_within_a_tie_is_kept(patch: Patch) -> None:
         order = np.argsort(value, kind="stable")
         mass = np.maximum.accumulate(np.cumsum(weight[order]))
         none = np.zeros(len(mass))
-        return quantiles._Curve(value[order], np.minimum(mass, made.mass[-1]), none, none)
+        return quantiles._Distribution(value[order], np.minimum(mass, made.mass[-1]), none, none)
 
-    patch.setattr(quantiles, "_curve", curve)
+    patch.setattr(quantiles, "_distribution", curve)
 
 
 @caught_by(sizes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from belvedere.samples.estimators.per_key_sums import Cells
+from belvedere.samples.estimators.per_key_sums import KeySums
 
 SEEDS = 4000
 STREAMS = ("insert-heavy", "delete-heavy", "update-heavy")
@@ -53,10 +53,10 @@ def population(stream: str, size: int = 1500, share: float = 1.0, seed: int = 1)
 
 def samples(
     of: Population, ratio: float, exact: np.ndarray | None = None, seeds: int = SEEDS, seed: int = 7
-) -> Cells:
+) -> KeySums:
     """The cells of many samples, each sample a group of its own."""
     size = len(of.stale)
     exact = np.zeros(size, bool) if exact is None else exact
     drawn = np.random.default_rng(seed).random((seeds, size), np.float32) < ratio
     group, unit = np.nonzero(drawn | exact)
-    return Cells(ratio, seeds, group, exact[unit], of.fresh[unit], of.stale[unit])
+    return KeySums(ratio, seeds, group, exact[unit], of.fresh[unit], of.stale[unit])

@@ -12,12 +12,17 @@ import pyarrow as pa
 from belvedere.algebra.relations import Agg
 from belvedere.algebra.scalars import col
 from belvedere.estimation.linearization import Dual
-from belvedere.samples.answers.evaluate import rank_doubt
-from belvedere.samples.estimators.per_key_sums import Cells
-from belvedere.samples.estimators.quantiles import Values, better, inverted
-from belvedere.samples.estimators.smooth import Answer, Extremes, Method, estimate
+from belvedere.samples.answers.evaluate import quantile_doubt
+from belvedere.samples.estimators.per_key_sums import KeySums
+from belvedere.samples.estimators.quantiles import GroupValues, better_method, estimate_quantile
+from belvedere.samples.estimators.smooth import (
+    Method,
+    SmoothFunction,
+    StaleExtremes,
+    estimate_smooth,
+)
 from belvedere.samples.estimators.stale_view import extremes_of
-from belvedere.samples.estimators.totals import Total, What, answer
+from belvedere.samples.estimators.totals import Contribution, Total, from_totals
 
 SHAPES = (
     "normal", "gamma", "lognormal 1", "lognormal 2", "rank 1", "rank 2", "rank 4",
@@ -29,15 +34,15 @@ KEYS = ("rows", "pairs", "heavy")
 
 X, ASKED = col("x"), col("asked")
 TOTALS = (
-    Total(What.VALUE, X), Total(What.PRESENT, X), Total(What.SQUARE, X), Total(What.VALUE, ASKED),
+    Total(Contribution.VALUE, X), Total(Contribution.PRESENT, X), Total(Contribution.SQUARE, X), Total(Contribution.VALUE, ASKED),
 )  # fmt: skip
 
 
-def spread(function: str) -> Answer:
-    return lambda t: answer(Agg("s", function, (X,)), [t[0], t[1], t[2]])
+def spread(function: str) -> SmoothFunction:
+    return lambda t: from_totals(Agg("s", function, (X,)), [t[0], t[1], t[2]])
 
 
-SMOOTH: dict[str, Answer] = {
+SMOOTH: dict[str, SmoothFunction] = {
     "sum": lambda t: t[0],
     "count": lambda t: t[3],
     "avg": lambda t: t[0] / t[1],
@@ -111,7 +116,7 @@ def states(shape: str, keys: str, size: int, share: float, rng: np.random.Genera
     return States(old, new, how != 0, how != 1, unit, rng.random(size) < 0.5)
 
 
-def known(of: States, keys: str, samples: int) -> Extremes:
+def known(of: States, keys: str, samples: int) -> StaleExtremes:
     """What the stale view says, for as many groups as there are samples."""
     stale, there = of.totals(of.old, of.was), of.old[of.was]
     row: dict[str, object] = {"__rows": len(there)}
@@ -178,13 +183,13 @@ class Coverage:
         """Sums, counts, averages and spreads of many samples of one population."""
         stale, fresh = of.totals(of.old, of.was), of.totals(of.new, of.still)
         group, unit = np.nonzero(rng.random((samples, of.units), np.float32) < ratio)
-        cells = Cells(ratio, samples, group, np.zeros(len(group), bool), fresh[unit], stale[unit])
+        cells = KeySums(ratio, samples, group, np.zeros(len(group), bool), fresh[unit], stale[unit])
         base = np.broadcast_to(stale.sum(axis=0), (samples, len(TOTALS)))
         wanted, extremes = fresh.sum(axis=0)[None, :], known(of, keys, samples)
         for name, function in SMOOTH.items():
             truth = float(function([Dual(t[None], np.zeros((1, 4))) for t in wanted[0]]).value[0])
             for method in Method:
-                found = estimate(function, cells, base, 0.95, method, extremes)
+                found = estimate_smooth(function, cells, base, 0.95, method, extremes)
                 slack = 1e-9 * abs(truth)
                 holds = (found.low - slack <= truth) & (truth <= found.high + slack)
                 clean = np.array([not note for note in found.notes])
@@ -205,7 +210,7 @@ class Coverage:
         for _ in range(samples):
             drawn = (rng.random(of.units) < ratio)[of.unit]
             fresh, stale = (
-                Values(value[place], of.unit[place], np.zeros(len(place), bool))
+                GroupValues(value[place], of.unit[place], np.zeros(len(place), bool))
                 for value, place in (
                     (of.new, np.flatnonzero(drawn & of.still)),
                     (of.old, np.flatnonzero(drawn & of.was)),
@@ -214,13 +219,13 @@ class Coverage:
             for name, p in RANKS.items():
                 truth = float(np.quantile(of.new[of.still], p))
                 sides = {
-                    m: inverted(p, fresh, stale, whole, ratio, 0.95)
+                    m: estimate_quantile(p, fresh, stale, whole, ratio, 0.95)
                     for m, whole in ((Method.AQP, None), (Method.CORR, of.old[of.was]))
                 }
                 for method in Method:
-                    own = better(sides) if method is Method.AUTO else method
+                    own = better_method(sides) if method is Method.AUTO else method
                     q = sides[own]
-                    clean = not rank_doubt(q, heaviest / ratio, changed=own is Method.CORR)
+                    clean = not quantile_doubt(q, heaviest / ratio, changed=own is Method.CORR)
                     self.cells[name, method.value, shape, keys].add(
                         np.array([not np.isnan(q.low)]),
                         np.array([clean]),

@@ -16,12 +16,12 @@ from belvedere.algebra.relations import Change, Rel, Scan
 from belvedere.algebra.walks import tables
 from belvedere.errors import BelvedereError
 from belvedere.lake.offline import OfflineLake
-from belvedere.samples.answers.evaluate import Estimated, answered
-from belvedere.samples.answers.questions import Question, ask
-from belvedere.samples.answers.select_rows import selected
-from belvedere.samples.create import planned, redefined, samples_of
+from belvedere.samples.answers.evaluate import EvaluatedQuestion, evaluate
+from belvedere.samples.answers.questions import Question, parse_question
+from belvedere.samples.answers.select_rows import correct_rows
+from belvedere.samples.create import plan_outliers, plan_sample, samples_of
 from belvedere.samples.estimators.smooth import Method
-from belvedere.samples.outlier_upkeep import within
+from belvedere.samples.outlier_upkeep import is_within_size
 from belvedere.sql.render import render
 from belvedere.sql.statements.samples import CreateSample, Index
 from belvedere.views.catalog import the_view
@@ -55,7 +55,7 @@ class Small:
         self.shelf = OfflineLake(directory)
         view = the_view(self.shelf, "visits")
         statement = CreateSample("visits", ratio, by=by, outliers=outliers)
-        made = planned(self.shelf, view, statement)  # type: ignore[arg-type]
+        made = plan_sample(self.shelf, view, statement)  # type: ignore[arg-type]
         for of in made:
             stamp = small_lake.stamp(directory, of.definition.id, 1, ["log", "video"])
             small_lake.store(directory, of.name, of.definition.to_json(), stamp)
@@ -91,10 +91,12 @@ class Small:
         return self.duck.execute(render(plan, source).sql("duckdb")).to_arrow_table()
 
     def ask(self, text: str) -> Question:
-        return ask(self.shelf, text)
+        return parse_question(self.shelf, text)
 
-    def answer(self, text: str, method: Method = Method.AUTO, level: float = 0.99) -> Estimated:
-        return answered(self.ask(text), self.collect, level, method)
+    def answer(
+        self, text: str, method: Method = Method.AUTO, level: float = 0.99
+    ) -> EvaluatedQuestion:
+        return evaluate(self.ask(text), self.collect, level, method)
 
     def truth(self, text: str) -> list[tuple[object, ...]]:
         fresh = QUERY.replace("log l", "log_new l").replace("video v", "video_new v")
@@ -125,7 +127,7 @@ def test_groups_predicates_and_expressions_are_estimated(small: Small, method: M
     )
     found = small.answer(text, method)
     truth = {r[0]: r[1:] for r in small.truth(text)}
-    owners = found.sheet.keys["owner"].take(pa.array(found.order)).to_pylist()
+    owners = found.data.keys["owner"].take(pa.array(found.order)).to_pylist()
     assert set(owners) == set(truth)
     inside = [
         c.low[i] <= float(truth[owner][j]) <= c.high[i]  # type: ignore[arg-type]
@@ -160,13 +162,13 @@ def test_sampling_alone_reads_one_row_of_extremes_for_each_group_of_the_stale_vi
         return found
 
     question = small.ask("SELECT owner, avg(n) AS a, median(n) AS m FROM visits GROUP BY owner")
-    found = answered(question, collect, 0.95, Method.AQP)
+    found = evaluate(question, collect, 0.95, Method.AQP)
     assert len(found.order) == 4
     assert read.pop("__bv_visits") == 3
     assert set(read) == {"__bv_visits_sample"}
     read.clear()
     question = small.ask("SELECT owner, median(n) AS m FROM visits GROUP BY owner")
-    answered(question, collect, 0.95, Method.AQP)
+    evaluate(question, collect, 0.95, Method.AQP)
     assert set(read) == {"__bv_visits_sample"}
 
 
@@ -195,7 +197,7 @@ def test_quantiles_of_a_sample_of_everything_are_those_of_the_view(tmp_path: Pat
 
 def test_rows_of_outlier_keys_are_not_among_those_that_may_be_missed(tmp_path: Path) -> None:
     small = Small(tmp_path / "lake", outliers=Index("ABOVE", 800, "log", "bytes"))
-    found = small.answer("SELECT sum(bytes) AS b FROM visits").sheet
+    found = small.answer("SELECT sum(bytes) AS b FROM visits").data
     assert found.extremes is not None
     largest = found.extremes.row(np.array([[0.0, 1.0]]))[0]
     kept = """SELECT max(__s2) FROM "__bv_visits"
@@ -207,7 +209,7 @@ def test_rows_of_outlier_keys_are_not_among_those_that_may_be_missed(tmp_path: P
 
 def test_keys_that_stand_for_many_rows_are_noted_by_their_share(tmp_path: Path) -> None:
     small = Small(tmp_path / "lake", by=("owner",))
-    sheet = small.answer("SELECT sum(n) AS s, median(n) AS m FROM visits").sheet
+    sheet = small.answer("SELECT sum(n) AS s, median(n) AS m FROM visits").data
     assert sheet.extremes is not None
     assert sheet.extremes.unit is not None
     rows = np.array(
@@ -255,14 +257,16 @@ def test_other_tables_are_joined_whole(small: Small) -> None:
 
 def test_the_size_of_a_sample_varies_by_what_is_sampled_together(tmp_path: Path) -> None:
     small = Small(tmp_path / "lake", by=("owner",))
-    sheet = small.answer("SELECT sum(n) AS s FROM visits").sheet
+    sheet = small.answer("SELECT sum(n) AS s FROM visits").data
     sizes = np.bincount(sheet.fresh.unit)
     assert sheet.size_deviation == pytest.approx(np.sqrt(0.5 * (sizes.astype(float) ** 2).sum()))
     assert sheet.size_deviation > 10 * np.sqrt(0.5 * 0.5 * 900)
 
 
 def test_a_select_has_fresh_rows_of_sampled_keys_and_counts_the_rest(small: Small) -> None:
-    found = selected(small.ask("SELECT video_id, n FROM visits WHERE n > 8"), small.collect, 0.99)
+    found = correct_rows(
+        small.ask("SELECT video_id, n FROM visits WHERE n > 8"), small.collect, 0.99
+    )
     have = {tuple(r.values()) for r in found.rows.to_pylist()}
     every = small.truth("SELECT video_id, owner, n FROM visits WHERE n > 8")
     assert {(v, n) for v, o, n in every if digest([v, o], 0) < bound(0.5)} <= have
@@ -318,7 +322,7 @@ def test_expressions_that_cannot_be_estimated_are_refused(
 def test_an_index_on_a_column_that_the_view_does_not_read_finds_its_keys(small: Small) -> None:
     view = the_view(small.shelf, "counts")
     statement = CreateSample("counts", 0.5, outliers=Index("ABOVE", 980, "log", "bytes"))
-    sample, outliers = planned(small.shelf, view, statement)  # type: ignore[arg-type]
+    sample, outliers = plan_sample(small.shelf, view, statement)  # type: ignore[arg-type]
     assert (sample.name, outliers.name) == ("counts_sample", "counts_outliers")
     # The type is the table's own: another would look like a change of the schema.
     assert outliers.used("log")["bytes"] == "bigint"
@@ -334,7 +338,7 @@ def test_an_index_on_a_column_that_the_view_does_not_read_finds_its_keys(small: 
 @pytest.mark.parametrize(
     ("view", "statement", "why"),
     [
-        ("visits", CreateSample("visits", 0.1, by=("n",)), "stored as they are|tell them apart"),
+        ("visits", CreateSample("visits", 0.1, by=("n",)), "stored unchanged|cannot identify"),
         ("visits", CreateSample("visits", 0.1, by=("nothing",)), "no column 'nothing'"),
         ("top", CreateSample("top", 0.1), "LIMIT"),
     ],
@@ -343,7 +347,7 @@ def test_views_that_cannot_be_sampled_are_refused(
     small: Small, view: str, statement: CreateSample, why: str
 ) -> None:
     with pytest.raises(BelvedereError, match=why):
-        planned(small.shelf, the_view(small.shelf, view), statement)  # type: ignore[arg-type]
+        plan_sample(small.shelf, the_view(small.shelf, view), statement)  # type: ignore[arg-type]
 
 
 def test_the_records_of_an_index_are_kept_apart_and_lead_to_the_same_outliers(small: Small) -> None:
@@ -351,7 +355,7 @@ def test_the_records_of_an_index_are_kept_apart_and_lead_to_the_same_outliers(sm
     bounds = (Bounds("bytes", None, 985.0, "bigint"),)
     sampling = Sampling("visits", ("owner", "video_id_2"), True, 0.5, 0, "log", bounds)
     sampling = replace(sampling, index=Index("TOP", 20, "log", "bytes"), most=40)
-    outliers = redefined(small.shelf, view, sampling)  # type: ignore[arg-type]
+    outliers = plan_outliers(small.shelf, view, sampling)  # type: ignore[arg-type]
     (part,) = outliers.every_part
     assert indexed_column(part.plan, sampling)
 
@@ -376,5 +380,11 @@ def test_the_records_of_an_index_are_kept_apart_and_lead_to_the_same_outliers(sm
 def test_a_top_k_is_set_anew_when_too_few_or_far_too_many_are_beyond_it() -> None:
     index = Index("TOP", 20, "log", "bytes")
     sampling = Sampling("v", ("k",), True, 0.1, 0, "log", index=index, most=40)
-    assert [within(sampling, n) for n in (19, 20, 30, 40, 41)] == [False, True, True, True, False]
+    assert [is_within_size(sampling, n) for n in (19, 20, 30, 40, 41)] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
     assert Sampling.from_dict(sampling.to_dict()) == sampling

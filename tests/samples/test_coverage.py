@@ -12,14 +12,20 @@ from belvedere.algebra.scalars import col
 from belvedere.estimation.diagnosis import SKEWED
 from belvedere.estimation.linearization import Dual
 from belvedere.samples.estimators.bootstrap import bootstrap_interval
-from belvedere.samples.estimators.per_key_sums import Cells
-from belvedere.samples.estimators.smooth import Answer, Estimates, Method, Side, estimate
-from belvedere.samples.estimators.totals import answer
+from belvedere.samples.estimators.per_key_sums import KeySums
+from belvedere.samples.estimators.smooth import (
+    Method,
+    MethodEstimate,
+    SmoothEstimates,
+    SmoothFunction,
+    estimate_smooth,
+)
+from belvedere.samples.estimators.totals import from_totals
 from tests.samples.populations import SEEDS, STREAMS, Population, population, samples
 
 RATIO = 0.25
 LEVELS = (0.5, 0.95, 0.99)
-ANSWERS: dict[str, Answer] = {
+ANSWERS: dict[str, SmoothFunction] = {
     "sum": lambda t: t[0],
     "count": lambda t: t[1],
     "avg": lambda t: t[0] / t[1],
@@ -30,12 +36,12 @@ def repeated(of: Population, groups: int) -> np.ndarray:
     return np.broadcast_to(of.stale_totals, (groups, of.stale.shape[1]))
 
 
-def truth(answer: Answer, of: Population) -> float:
+def truth(answer: SmoothFunction, of: Population) -> float:
     known = of.truth[None, :]
     return float(answer([Dual(known[:, j], np.zeros((1, 2))) for j in range(2)]).value[0])
 
 
-def misses(side: Side, wanted: float) -> list[str]:
+def misses(side: MethodEstimate, wanted: float) -> list[str]:
     """What is wrong with 4000 estimates of one number; empty if nothing is."""
     wrong = []
     error = side.value - wanted
@@ -51,15 +57,15 @@ def misses(side: Side, wanted: float) -> list[str]:
 
 
 @pytest.fixture(scope="module", params=STREAMS)
-def sampled(request: pytest.FixtureRequest) -> tuple[Population, Cells]:
+def sampled(request: pytest.FixtureRequest) -> tuple[Population, KeySums]:
     of = population(request.param, size=1400)
     return of, samples(of, RATIO)
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_intervals_cover_at_their_rate(sampled: tuple[Population, Cells], answer: str) -> None:
+def test_intervals_cover_at_their_rate(sampled: tuple[Population, KeySums], answer: str) -> None:
     of, cells = sampled
-    found = estimate(ANSWERS[answer], cells, repeated(of, SEEDS), 0.95)
+    found = estimate_smooth(ANSWERS[answer], cells, repeated(of, SEEDS), 0.95)
     enough = {m: s for m, s in found.sides.items() if np.median(s.keys) >= 100}
     assert Method.AQP in enough or answer == "count"
     for side in enough.values():
@@ -68,22 +74,24 @@ def test_intervals_cover_at_their_rate(sampled: tuple[Population, Cells], answer
 
 def test_intervals_of_a_predicate_cover_at_their_rate() -> None:
     of = population("update-heavy", size=3000, share=0.4)
-    found = estimate(ANSWERS["avg"], samples(of, RATIO), repeated(of, SEEDS), 0.95)
+    found = estimate_smooth(ANSWERS["avg"], samples(of, RATIO), repeated(of, SEEDS), 0.95)
     for side in found.sides.values():
         assert np.median(side.keys) >= 100
         assert misses(side, truth(ANSWERS["avg"], of)) == []
 
 
-def test_the_method_chosen_by_itself_covers_at_its_rate(sampled: tuple[Population, Cells]) -> None:
+def test_the_method_chosen_by_itself_covers_at_its_rate(
+    sampled: tuple[Population, KeySums],
+) -> None:
     of, cells = sampled
-    found = estimate(ANSWERS["sum"], cells, repeated(of, SEEDS), 0.95)
+    found = estimate_smooth(ANSWERS["sum"], cells, repeated(of, SEEDS), 0.95)
     covered = _covered(found, truth(ANSWERS["sum"], of))
     assert abs(covered - 0.95) <= 0.02
 
 
 def test_near_the_break_even_the_method_chosen_by_itself_covers_at_its_rate() -> None:
     of = population("delete-heavy", size=3000)
-    found = estimate(ANSWERS["sum"], samples(of, 0.15), repeated(of, SEEDS), 0.95)
+    found = estimate_smooth(ANSWERS["sum"], samples(of, 0.15), repeated(of, SEEDS), 0.95)
     assert 0.3 < np.mean([m == "CORR" for m in found.method]) < 0.7
     assert abs(_covered(found, truth(ANSWERS["sum"], of)) - 0.95) <= 0.014
 
@@ -91,7 +99,7 @@ def test_near_the_break_even_the_method_chosen_by_itself_covers_at_its_rate() ->
 def test_grouped_answers_cover_at_their_rate() -> None:
     parts = [population(s, size=2000, seed=i) for i, s in enumerate(STREAMS)]
     each = [samples(p, 0.2, seeds=1000, seed=i) for i, p in enumerate(parts)]
-    together = Cells(
+    together = KeySums(
         0.2,
         3000,
         np.concatenate([c.group * 3 + i for i, c in enumerate(each)]),
@@ -100,7 +108,7 @@ def test_grouped_answers_cover_at_their_rate() -> None:
         np.concatenate([c.stale for c in each]),
     )
     stale = np.tile(np.stack([p.stale_totals for p in parts]), (1000, 1))
-    found = estimate(ANSWERS["sum"], together, stale, 0.95)
+    found = estimate_smooth(ANSWERS["sum"], together, stale, 0.95)
     for i, p in enumerate(parts):
         wanted = truth(ANSWERS["sum"], p)
         inside = (found.low[i::3] <= wanted) & (wanted <= found.high[i::3])
@@ -115,27 +123,27 @@ def test_rows_that_are_sampled_together_are_summed_before_they_are_squared() -> 
         return np.stack([np.bincount(cluster, adds[:, j], 1200) for j in range(2)], axis=1)
 
     by_key = Population(summed(of.stale), summed(of.fresh))
-    found = estimate(ANSWERS["sum"], samples(by_key, 0.2), repeated(by_key, SEEDS), 0.95)
+    found = estimate_smooth(ANSWERS["sum"], samples(by_key, 0.2), repeated(by_key, SEEDS), 0.95)
     for side in found.sides.values():
         assert misses(side, truth(ANSWERS["sum"], of)) == []
 
 
 def test_deviations_cover_and_the_bootstrap_of_keys_agrees() -> None:
     def deviation(t: list[Dual]) -> Dual:
-        return answer(Agg("s", "stddev", (col("x"),)), [t[0], t[1], t[2]])
+        return from_totals(Agg("s", "stddev", (col("x"),)), [t[0], t[1], t[2]])
 
     of = population("update-heavy", size=1400)
     square = [np.column_stack([s, s[:, 0] ** 2]) for s in (of.stale, of.fresh)]
     wide = Population(*square)
     cells = samples(wide, RATIO)
-    found = estimate(deviation, cells, np.broadcast_to(wide.stale_totals, (SEEDS, 3)), 0.95)
+    found = estimate_smooth(deviation, cells, np.broadcast_to(wide.stale_totals, (SEEDS, 3)), 0.95)
     values = of.fresh[of.fresh[:, 1] > 0, 0]
     for side in found.sides.values():
         inside = side.covers(values.std(ddof=1), 0.95)
         assert 0.92 <= inside.mean() <= 0.98
     few = samples(wide, RATIO, seeds=20)
     base = np.broadcast_to(wide.stale_totals, (20, 3))
-    own = estimate(deviation, few, base, 0.95)
+    own = estimate_smooth(deviation, few, base, 0.95)
     for method, given in ((Method.AQP, None), (Method.CORR, base)):
         low, high = bootstrap_interval(deviation, few, given, 0.95)
         ratio = (high - low) / sum(own.sides[method].reach(0.95))
@@ -153,14 +161,16 @@ def skewed() -> Population:
 
 def test_skewed_values_cover_with_an_outlier_index_and_are_marked_without() -> None:
     of = skewed()
-    without = estimate(ANSWERS["sum"], samples(of, 0.3), repeated(of, SEEDS), 0.95, Method.AQP)
+    without = estimate_smooth(
+        ANSWERS["sum"], samples(of, 0.3), repeated(of, SEEDS), 0.95, Method.AQP
+    )
     assert np.mean(["skewed" in note for note in without.notes]) > 0.5
     assert _covered(without, truth(ANSWERS["sum"], of)) < 0.93
     for method in (Method.AQP, Method.CORR):
         what = of.fresh if method is Method.AQP else of.fresh - of.stale
         exact = np.zeros(1500, bool)
         exact[np.argsort(-np.abs(what[:, 0]))[:60]] = True
-        found = estimate(ANSWERS["sum"], samples(of, 0.3, exact), repeated(of, SEEDS), 0.95)
+        found = estimate_smooth(ANSWERS["sum"], samples(of, 0.3, exact), repeated(of, SEEDS), 0.95)
         assert misses(found.sides[method], truth(ANSWERS["sum"], of)) == []
         assert found.sides[method].skew.max() <= SKEWED
 
@@ -168,7 +178,7 @@ def test_skewed_values_cover_with_an_outlier_index_and_are_marked_without() -> N
 @pytest.mark.parametrize("cap", [10, 25, 50])
 def test_values_by_zipfs_law_cover_up_to_50_times_their_mean(cap: int) -> None:
     of = zipfian(cap, keys=2000 if cap < 50 else 4000)
-    side = estimate(ANSWERS["sum"], samples(of, 0.1), None, 0.95).sides[Method.AQP]
+    side = estimate_smooth(ANSWERS["sum"], samples(of, 0.1), None, 0.95).sides[Method.AQP]
     wanted = truth(ANSWERS["sum"], of)
     assert np.median(side.keys) >= 100
     assert misses(side, wanted) == []
@@ -188,11 +198,11 @@ def zipfian(cap: float, keys: int) -> Population:
 
 
 def test_the_check_notices_biased_and_overconfident_estimates(
-    sampled: tuple[Population, Cells],
+    sampled: tuple[Population, KeySums],
 ) -> None:
     of, cells = sampled
     wanted = truth(ANSWERS["sum"], of)
-    side = estimate(ANSWERS["sum"], cells, repeated(of, SEEDS), 0.95).sides[Method.AQP]
+    side = estimate_smooth(ANSWERS["sum"], cells, repeated(of, SEEDS), 0.95).sides[Method.AQP]
     assert misses(replace(side, value=side.value * 1.01), wanted)
     # §5.2.1's interval, which is that of a mean; rows squared before they are summed likewise.
     assert misses(replace(side, variance=side.variance / side.keys), wanted)
@@ -205,14 +215,14 @@ def test_two_samples_that_do_not_correspond_are_noticed() -> None:
     size = min(len(a.group), len(b.group))
     apart = replace(a, group=a.group[:size], exact=a.exact[:size], fresh=a.fresh[:size])
     apart = replace(apart, stale=b.stale[:size])
-    side = estimate(ANSWERS["sum"], apart, repeated(of, 400), 0.95).sides[Method.CORR]
-    right = estimate(ANSWERS["sum"], a, repeated(of, 400), 0.95).sides[Method.CORR]
+    side = estimate_smooth(ANSWERS["sum"], apart, repeated(of, 400), 0.95).sides[Method.CORR]
+    right = estimate_smooth(ANSWERS["sum"], a, repeated(of, 400), 0.95).sides[Method.CORR]
     assert np.median(side.variance) > 2 * np.median(right.variance)
 
 
 def test_too_few_rows_show_no_interval_and_say_so() -> None:
     of = population("insert-heavy", size=60)
-    found = estimate(ANSWERS["sum"], samples(of, 0.1, seeds=50), repeated(of, 50), 0.95)
+    found = estimate_smooth(ANSWERS["sum"], samples(of, 0.1, seeds=50), repeated(of, 50), 0.95)
     few = [k < 12 for k in found.sides[Method.AQP].keys]
     assert any(few)
     for low, note, is_few in zip(found.low, found.notes, few, strict=True):
@@ -223,11 +233,11 @@ def test_too_few_rows_show_no_interval_and_say_so() -> None:
 
 def test_a_sample_of_everything_is_exact() -> None:
     of = population("delete-heavy", size=500)
-    found = estimate(ANSWERS["avg"], samples(of, 1.0, seeds=3), repeated(of, 3), 0.95)
+    found = estimate_smooth(ANSWERS["avg"], samples(of, 1.0, seeds=3), repeated(of, 3), 0.95)
     assert found.value == pytest.approx(truth(ANSWERS["avg"], of))
     assert found.low == pytest.approx(found.high)
     assert found.notes == ["", "", ""]
 
 
-def _covered(found: Estimates, wanted: float) -> float:
+def _covered(found: SmoothEstimates, wanted: float) -> float:
     return float(((found.low <= wanted) & (wanted <= found.high)).mean())

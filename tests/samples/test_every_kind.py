@@ -7,7 +7,7 @@ import pytest
 from belvedere.api import Lake
 from belvedere.errors import BelvedereError
 from belvedere.lake.spark_lake import SparkLake
-from belvedere.samples.answers.answer import Answer
+from belvedere.samples.answers.answer import EstimatedAnswer
 from tests.views.comparison import assert_same
 from tests.views.examples import FILL, ROUNDS, TABLES, VIEWS
 
@@ -59,7 +59,7 @@ def _checked(lake: Lake, name: str) -> None:
     fresh = lake.sql(VIEWS[name].replace("v_minmax", f"({VIEWS['v_minmax']})"))
     kept = lake.sql(f"SELECT * FROM {name}_sample")
     found = lake.estimate(f"SELECT count(*) AS n FROM {name}", clean=False)
-    assert isinstance(found, Answer)
+    assert isinstance(found, EstimatedAnswer)
     if name > "v_s":
         before = kept.toArrow()
         lake.sql(f"CREATE OR REPLACE SAMPLE ON {name} RATIO 50 PERCENT")

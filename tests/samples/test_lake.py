@@ -12,8 +12,8 @@ from belvedere.api import Lake
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.writes import commits
-from belvedere.samples.answers.answer import Answer
-from belvedere.samples.answers.select_rows import Selected
+from belvedere.samples.answers.answer import EstimatedAnswer
+from belvedere.samples.answers.select_rows import CorrectedRows
 
 pytestmark = pytest.mark.spark
 
@@ -78,7 +78,7 @@ def test_a_clean_sample_has_the_fresh_rows_of_the_hashed_keys_and_answers_fresh(
 def _answers_are_near(lake: Lake) -> None:
     asked = "SELECT owner, sum(bytes) AS b, count(*) AS c, avg(n) AS a FROM visits WHERE n > 1 GROUP BY owner"
     found = lake.estimate(asked, confidence=0.99, clean=False)
-    assert isinstance(found, Answer)
+    assert isinstance(found, EstimatedAnswer)
     truth = {r[0]: r[1:] for r in rows(lake, asked.replace("FROM visits", f"FROM ({VISITS})"))}
     seen = {r["owner"]: r for r in found.arrow().to_pylist()}
     assert set(seen) == set(truth)
@@ -104,7 +104,7 @@ def _answers_are_near(lake: Lake) -> None:
 
 def _selects_are_corrected(lake: Lake, now: set[tuple[object, ...]]) -> None:
     found = lake.estimate("SELECT video_id, n FROM visits WHERE n > 5", clean=False)
-    assert isinstance(found, Selected)
+    assert isinstance(found, CorrectedRows)
     have = {tuple(r.values()) for r in found.rows.to_pylist()}
     wanted = {(r[0], r[2]) for r in now if r[2] > 5}
     fresh = {(v, n) for v, n in wanted if digest([v], 3) < bound(0.4)}
@@ -210,11 +210,11 @@ def test_bad_input_is_refused_and_a_view_takes_its_samples_with_it(lake: Lake) -
     no("CREATE SAMPLE ON visits RATIO 101 PERCENT", "ratio")
     no("CREATE SAMPLE ON total RATIO 10 PERCENT", "one row")
     no("CREATE SAMPLE ON best RATIO 10 PERCENT", "LIMIT")
-    no("CREATE SAMPLE ON visits RATIO 10 PERCENT BY (n)", "cannot tell them apart|to hash")
+    no("CREATE SAMPLE ON visits RATIO 10 PERCENT BY (n)", "cannot identify them|to hash")
     no("CREATE SAMPLE ON visits RATIO 10 PERCENT OUTLIERS ON video.owner TOP 5", "string")
     no("CREATE SAMPLE ON log RATIO 10 PERCENT", "not a materialized view")
     lake.sql("CREATE SAMPLE ON visits RATIO 10 PERCENT")
-    no("CREATE SAMPLE ON visits RATIO 20 PERCENT", "has a sample already")
+    no("CREATE SAMPLE ON visits RATIO 20 PERCENT", "already has a sample")
     no(f"CREATE OR REPLACE MATERIALIZED VIEW visits AS {VISITS}", "has a sample")
     no("ESTIMATE SELECT collect_list(n) FROM visits", "collect_list")
     no("ESTIMATE SELECT count(DISTINCT owner) FROM visits", "count\\(distinct owner\\)")

@@ -12,7 +12,8 @@ from deltalake import write_deltalake
 from belvedere.cli.main import main
 from belvedere.lake.offline import OfflineLake
 from belvedere.lake.records.saved_state import Saves
-from belvedere.synopses.refresh import SAVED_AS, Definition, planned_of
+from belvedere.synopses.definition import SynopsisDefinition, planned_of
+from belvedere.synopses.kind import SAVED_AS
 from belvedere.synopses.sample.reservoir import SampleKind
 from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.saving import to_arrays
@@ -31,7 +32,7 @@ def lake(tmp_path: Path) -> Path:
     shelf = OfflineLake(tmp_path)
     reads = {name: dict.fromkeys(rows.column_names, "int") for name, rows in tables.items()}
     query = "SELECT a, b FROM r JOIN s ON r.k = s.k"
-    definition = Definition("pairs", query, SampleKind(rows=10), 1, {}, reads)
+    definition = SynopsisDefinition("pairs", query, SampleKind(rows=10), 1, {}, reads)
     results = SampleResults(Keeper(planned_of(shelf, definition), definition.kind, seed=1), 1)
     for name, rows in tables.items():
         results.change(name, None, rows)

@@ -12,7 +12,7 @@ import pytest
 from belvedere.api import Lake
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.spark_lake import SparkLake, open_directory
-from belvedere.synopses import refresh
+from belvedere.synopses import build
 
 pytestmark = pytest.mark.spark
 
@@ -58,7 +58,7 @@ def sample(lake: Lake) -> Counter[tuple[object, ...]]:
 
 
 def test_a_synopsis_follows_its_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refresh, "_PART", 16)  # sales come from Spark, in four pieces
+    monkeypatch.setattr(build, "_PART", 16)  # sales come from Spark, in four pieces
     lake.sql(ALL)
     assert sample(lake) == join(lake) != Counter()
     assert lake.synopsis("pairs").join_size == sum(join(lake).values())
@@ -69,12 +69,12 @@ def test_a_synopsis_follows_its_tables(lake: Lake, monkeypatch: pytest.MonkeyPat
     before = {t: lake._door.table(t).version for t in ("people", "sales")}
     stale = lake.synopsis("pairs").vector
     # Only one table advanced: the sample of the join at exactly that vector.
-    assert str(lake.advance("pairs", "sales")).startswith("pairs: from the changes")
+    assert str(lake.advance("pairs", "sales")).startswith("pairs: merge")
     assert sample(lake) == join(lake, people=stale["people"], sales=before["sales"])
     done = lake.refresh("pairs")
-    assert (done.strategy, done.reason) == ("from the changes", "")
+    assert (done.strategy, done.reason) == ("merge", "")
     assert sample(lake) == join(lake)
-    assert lake.refresh("pairs").strategy == "nothing to do"
+    assert lake.refresh("pairs").strategy == "nothing"
     # Another column changes nothing, though it is there from now on.
     lake.sql("ALTER TABLE sales ADD COLUMN note STRING")
     lake.sql("INSERT INTO sales VALUES (500, 3, 4, 'new')")
@@ -160,12 +160,12 @@ def test_what_does_not_fit_is_drawn_on_spark(lake: Lake, monkeypatch: pytest.Mon
     lake.sql("INSERT INTO people VALUES (20, 't1'), (24, 't2'), (24, 't2')")
     lake.sql("INSERT INTO sales SELECT id, id % 25, 3 FROM range(100, 120)")
     done = lake.refresh("pairs")
-    assert (done.strategy, done.rows_changed) == ("from the changes", 23)
+    assert (done.strategy, done.rows_changed) == ("merge", 23)
     assert sample(lake) == join(lake)
     lake.sql("DELETE FROM sales WHERE id < 20")
     done = lake.refresh("pairs")
     assert (done.strategy, done.reason) == ("rebuild", "DRAWN")
-    assert lake.refresh("pairs").strategy == "nothing to do"
+    assert lake.refresh("pairs").strategy == "nothing"
     again = Lake(open_directory(lake._door.directory or ""))
     assert sample(again) == join(lake)
     assert again.synopsis("pairs").estimate("count(*)").value == sum(join(lake).values())
@@ -180,7 +180,7 @@ def test_what_does_not_fit_is_drawn_on_spark(lake: Lake, monkeypatch: pytest.Mon
 KILLED = """
 import os, sys
 from belvedere.api import connect
-from belvedere.lake import saved
+from belvedere.lake.records import saved_state as saved
 lake = connect(sys.argv[1])
 write = saved._write
 def half(file, *what):
@@ -200,5 +200,5 @@ def test_killed_while_saving_it_is_as_it_was(lake: Lake) -> None:
     assert subprocess.run([sys.executable, "-c", KILLED, directory], check=False).returncode == 9
     again = Lake(open_directory(directory))
     assert sample(again) == before
-    assert again.refresh("pairs").strategy == "from the changes"
+    assert again.refresh("pairs").strategy == "merge"
     assert sample(again) == join(lake)

@@ -61,7 +61,7 @@ def test_accepted_views_are_right(
         stage.lake.sql(statement)
     done = stage.lake.refresh()
     assert isinstance(done, list)
-    rebuilt = {r.view: r.reason for r in done if r.strategy == "rebuild"}
+    rebuilt = {r.name: r.reason for r in done if r.strategy == "rebuild"}
     _tell(capsys, f"incremental {len(done) - len(rebuilt)} of {len(done)}; rebuilt: {rebuilt}")
     _assert_fresh(stage)
 

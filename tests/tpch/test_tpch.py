@@ -87,6 +87,6 @@ def test_views_equal_their_queries_when(lake: bv.Lake, kind: str) -> None:
         lake.sql(statement)
     done = lake.refresh()
     assert isinstance(done, list)
-    rebuilt = {r.view: r.reason for r in done if r.strategy == "rebuild"}
+    rebuilt = {r.name: r.reason for r in done if r.strategy == "rebuild"}
     assert rebuilt.items() <= REBUILT.items()
     assert_all_fresh(lake, tpch.queries(), tpch.TABLES)

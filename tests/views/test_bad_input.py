@@ -120,7 +120,7 @@ def test_a_column_no_view_uses_may_change(lake: bv.Lake) -> None:
     lake.sql("ALTER TABLE log ADD COLUMN more STRING")
     lake.sql("INSERT INTO log VALUES (1, 2, 3, 'x')")
     done = lake.refresh("visits")
-    assert isinstance(done, bv.Refreshed)
+    assert isinstance(done, bv.Outcome)
     assert done.strategy == "merge"
 
 

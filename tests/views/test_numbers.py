@@ -42,7 +42,7 @@ def test_sums_and_means_of_exact_types_equal_recomputation_to_the_bit(lake: bv.L
     lake.sql("UPDATE n SET d = d + 0.01, b = b - 1, s = s + 0.000000000001 WHERE i % 5 = 0")
     done = lake.refresh()
     assert isinstance(done, list)
-    assert {r.view: r.strategy for r in done}["sums"] == "merge"
+    assert {r.name: r.strategy for r in done}["sums"] == "merge"
     for name, query in QUERIES.items():
         shown = {r["g"]: r for r in lake.view(name).df().collect()}
         assert shown == {r["g"]: r for r in lake.sql(query).collect()}

@@ -68,7 +68,7 @@ def test_views_over_their_parts_equal_their_queries(lake: bv.Lake) -> None:
         done = lake.refresh()
         assert isinstance(done, list)
         assert {r.strategy for r in done} <= {"merge", "replace keys", "nothing"}
-        assert {r.view for r in done} == set(VIEWS)
+        assert {r.name for r in done} == set(VIEWS)
         for name, query in VIEWS.items():
             assert_fresh(lake, name, query)
     assert {s.name: set(s.vector) for s in lake.status()} == {
@@ -169,6 +169,6 @@ def test_a_wider_column_widens_the_parts_too(lake: bv.Lake) -> None:
     assert not [name for name in shown if " part " in name]
     lake.sql(ROUNDS[0])
     done = lake.refresh("best")
-    assert isinstance(done, bv.Refreshed)
+    assert isinstance(done, bv.Outcome)
     assert done.strategy != "rebuild"
     assert_fresh(lake, "best", BEST)

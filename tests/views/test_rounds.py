@@ -55,6 +55,6 @@ def test_views_equal_their_queries_after_round(
         lake.sql(statement)
     done = lake.refresh()
     assert isinstance(done, list)
-    rebuilt = {r.view: r.reason for r in done if r.strategy == "rebuild"}
+    rebuilt = {r.name: r.reason for r in done if r.strategy == "rebuild"}
     assert rebuilt.items() <= REBUILDS.items()
     assert_all_fresh(lake, VIEWS, TABLES)

@@ -9,7 +9,7 @@ import pytest
 
 import belvedere as bv
 from belvedere.views.catalog import the_view
-from belvedere.views.create import read_sql
+from belvedere.views.catalog_views import read_sql
 from tests.views.comparison import assert_all_fresh, assert_same
 
 pytestmark = pytest.mark.spark
@@ -43,8 +43,8 @@ def change(lake: bv.Lake, number: int) -> None:
 def refreshed_from_changes(lake: bv.Lake) -> None:
     done = lake.refresh()
     assert isinstance(done, list)
-    assert [r.view for r in done if r.strategy == "rebuild"] == []
-    assert {r.view for r in done} == set(VIEWS)
+    assert [r.name for r in done if r.strategy == "rebuild"] == []
+    assert {r.name for r in done} == set(VIEWS)
     assert_all_fresh(lake, VIEWS, ("t",))
 
 

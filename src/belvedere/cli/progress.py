@@ -1,4 +1,4 @@
-"""A line that says what is going on and for how long, while it goes on; only on a terminal."""
+"""A progress line on a terminal: the step that runs, and its seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLEAR = "\r\x1b[2K"
 
 @contextmanager
 def working(step: str, stream: TextIO | None = None) -> Iterator[None]:
-    """Show the step with its seconds until the block ends; nothing stays behind."""
+    """Show the step and its seconds until the block ends, then clear the line."""
     out = sys.stderr if stream is None else stream
     if not out.isatty():
         yield
@@ -34,9 +34,9 @@ def working(step: str, stream: TextIO | None = None) -> Iterator[None]:
 
 def _spin(step: str, out: TextIO, done: threading.Event) -> None:
     started = time.monotonic()
-    turn = 0
+    frame = 0
     while not done.wait(0.1):
         seconds = time.monotonic() - started
-        out.write(f"{_CLEAR}{_FRAMES[turn % len(_FRAMES)]} {step} {seconds:.0f} s")
+        out.write(f"{_CLEAR}{_FRAMES[frame % len(_FRAMES)]} {step} {seconds:.0f} s")
         out.flush()
-        turn += 1
+        frame += 1

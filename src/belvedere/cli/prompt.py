@@ -12,20 +12,20 @@ from belvedere.sql.statements.parser import split_statements
 
 PROMPT, MORE = "belvedere> ", "       ... "
 LEAVE = ("exit", "quit", "\\q")
-_REMEMBERED = 2000
+_MAX_HISTORY = 2000
 
 
 def prompt(
     run: Callable[[str], None],
-    complain: Callable[[BaseException], object],
+    report: Callable[[BaseException], object],
     say: Callable[[str], None],
-    ask: Callable[[str], str] = input,
+    read_line: Callable[[str], str] = input,
 ) -> None:
     """Read statements and run them until the user leaves."""
     pending = ""
     while True:
         try:
-            line = ask(MORE if pending else PROMPT)
+            line = read_line(MORE if pending else PROMPT)
         except EOFError:
             say("")
             return
@@ -37,12 +37,12 @@ def prompt(
             return
         pending = f"{pending}\n{line}" if pending else line
         if complete(pending):
-            _run_all(pending, run, complain)
+            _run_all(pending, run, report)
             pending = ""
 
 
 def complete(text: str) -> bool:
-    """Whether a text is statements that all have their end.
+    """Whether every statement of a text has its end.
 
     >>> complete("SELECT 1;"), complete("SELECT ';"), complete("SELECT 1; SELECT"), complete(" ")
     (True, False, False, True)
@@ -50,31 +50,31 @@ def complete(text: str) -> bool:
     if not text.strip():
         return True
     try:
-        # After a text that is complete, one more word begins a statement of its own.
+        # After a complete text, one more word begins another statement.
         return len(split_statements(f"{text}\nx")) > len(split_statements(text))
     except BelvedereError:
         return False
 
 
 def _run_all(
-    text: str, run: Callable[[str], None], complain: Callable[[BaseException], object]
+    text: str, run: Callable[[str], None], report: Callable[[BaseException], object]
 ) -> None:
     try:
         for statement in split_statements(text):
             run(statement)
     except (Exception, KeyboardInterrupt) as error:
-        complain(error)
+        report(error)
 
 
-def remember(file: Path) -> None:
-    """Keep what was typed in a file, where the terminal can recall lines."""
+def use_history(file: Path) -> None:
+    """Save typed lines in a file, so that the terminal can recall them."""
     try:
         import readline
     except ImportError:
         return
     with suppress(OSError):
         readline.read_history_file(file)
-    readline.set_history_length(_REMEMBERED)
+    readline.set_history_length(_MAX_HISTORY)
 
     def save() -> None:
         with suppress(OSError):

@@ -1,22 +1,26 @@
-"""belvedere synopsis: look at a sample of a join, or ask it, without Spark."""
+"""Command `synopsis`: show a sample of a join, or estimate from it, without Spark."""
 
 from __future__ import annotations
 
 import argparse
 
-from belvedere.cli.invocation import OK, Adder, print_json, shelf
+from belvedere.cli.command import OK, AddCommand, offline_lake, print_json
 
 
-def add(command: Adder) -> None:
-    """Add the command."""
-    made = command("synopsis", _synopsis, "show a sample of a join, or what it says of the join")
-    made.add_argument("name", metavar="SYNOPSIS")
-    made.add_argument(
+def add_commands(command: AddCommand) -> None:
+    """Add `synopsis`."""
+    synopsis = command("synopsis", _synopsis, "show a sample of a join, or estimate from it")
+    synopsis.add_argument("name", metavar="SYNOPSIS")
+    synopsis.add_argument(
         "--rows", type=int, default=10, metavar="N", help="rows to show (default: 10)"
     )
-    made.add_argument("--estimate", metavar="AGGREGATE", help='as in "avg(price)"')
-    made.add_argument("--where", metavar="CONDITION", help="of the rows that count")
-    made.add_argument("--by", metavar="COLUMNS", help="one estimate for each group")
+    synopsis.add_argument(
+        "--estimate", metavar="AGGREGATE", help='estimate an aggregate, such as "avg(price)"'
+    )
+    synopsis.add_argument(
+        "--where", metavar="CONDITION", help="estimate over the rows that meet the condition"
+    )
+    synopsis.add_argument("--by", metavar="COLUMNS", help="one estimate for each group")
 
 
 def _synopsis(arguments: argparse.Namespace) -> int:
@@ -24,23 +28,23 @@ def _synopsis(arguments: argparse.Namespace) -> int:
     from belvedere.synopses.kind import Synopses
     from belvedere.views.catalog import canonical_name
 
-    lake = shelf(arguments)
-    kept = Synopses(lake)
-    made = kept.handle(canonical_name(lake, arguments.name))
+    lake = offline_lake(arguments)
+    kind = Synopses(lake)
+    synopsis = kind.handle(canonical_name(lake, arguments.name))
     if arguments.estimate:
-        found = made.estimate(arguments.estimate, arguments.where, arguments.by)
-        groups = found if isinstance(found, dict) else {(): found}
+        result = synopsis.estimate(arguments.estimate, arguments.where, arguments.by)
+        groups = result if isinstance(result, dict) else {(): result}
         if arguments.json:
             print_json([{"group": list(k), "estimate": e} for k, e in groups.items()])
         else:
             for key, estimate in sorted(groups.items(), key=lambda pair: str(pair[0])):
                 print(*key, estimate)
         return OK
-    rows = made.arrow().slice(0, arguments.rows).to_pylist()
-    told = dict(facts(kept.live(made.name)))
+    rows = synopsis.arrow().slice(0, arguments.rows).to_pylist()
+    description = dict(facts(kind.loaded(synopsis.name)))
     if arguments.json:
-        print_json({"facts": told, "rows": rows})
+        print_json({"facts": description, "rows": rows})
     else:
-        print("\n".join(f"{name}: {value}" for name, value in told.items()))
+        print("\n".join(f"{name}: {value}" for name, value in description.items()))
         print("\n".join(map(str, rows)))
     return OK

@@ -36,6 +36,14 @@ def identity_problem(table: Table, known: Position, columns: Mapping[str, str]) 
     return SCHEMA_CHANGED if _differ(columns, table.types) else None
 
 
+def put_back(table: Table, known: Position) -> bool:
+    """Whether a table's history is not the one in which a version was read."""
+    if table.version < known.version:
+        return True
+    mark = log.mark(table.root, known.version) if table.root is not None else ""
+    return bool(mark and known.mark) and mark != known.mark
+
+
 def feed_problem(table: Table, known: Position, new: int, columns: Mapping[str, str]) -> str | None:
     """Why the changes from a version up to `new` cannot be read from a local log; None if they can."""
     problem = identity_problem(table, known, columns)

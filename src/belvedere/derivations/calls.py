@@ -6,15 +6,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
+from belvedere.derivations.advance import Call, advance, call_of
 from belvedere.derivations.cost_history import learn
-from belvedere.derivations.ledger import Ledger
+from belvedere.derivations.outcome import Outcome
 from belvedere.errors import Invalid
-from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.machine import blaming_the_machine
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.views.catalog import Broken, all_views, sound_and_broken
 from belvedere.views.definition import View
-from belvedere.views.refresh import Refreshed, refresh
+from belvedere.views.kind import Views
 
 SIDE_BY_SIDE = 2
 """How many views refresh at once: most of a small refresh is waiting for the driver."""
@@ -23,101 +23,91 @@ SIDE_BY_SIDE = 2
 class Calls:
     """The refreshes of a lake's views; `after` is called after each."""
 
-    def __init__(self, door: SparkLake, after: Callable[[], None]) -> None:
-        self._door = door
+    def __init__(self, lake: SparkLake, after: Callable[[], None]) -> None:
+        self._lake = lake
+        self._views = Views(lake)
         self._after = after
-        self.last: dict[str, Refreshed] = {}
+        self.last: dict[str, Outcome] = {}
         """The last refresh here of each stored table."""
 
-    def everything(self, *, full: bool = False) -> tuple[list[Refreshed], list[Broken]]:
-        """Every sound view fresh, side by side; and those that cannot be compiled."""
-        with self._recorded() as ledger:
-            views, broken = sound_and_broken(self._door)
-            with Pins(self._door, views) as pins:
-                return self._side_by_side(views, pins, ledger, full=full), broken
+    def everything(self, *, full: bool = False) -> tuple[list[Outcome], list[Broken]]:
+        """Refresh every sound view, side by side; also returns those that cannot be compiled."""
+        views, broken = sound_and_broken(self._lake)
+        with self._call(views) as call:
+            return self._side_by_side(views, call, full=full), broken
 
-    def fresh(self, view: View, *, full: bool = False) -> Refreshed:
-        """A view fresh, after the views it reads."""
+    def fresh(self, view: View, *, full: bool = False) -> Outcome:
+        """Refresh a view, after the views it reads."""
         below = self._below(view)
-        with self._recorded() as ledger, Pins(self._door, [*below, view]) as pins:
+        with self._call([*below, view]) as call:
             for needed in below:
-                self._bring(needed, pins, ledger)
-            return self._bring(view, pins, ledger, full=full)
+                self._advance(needed, call)
+            return self._advance(view, call, full=full)
 
-    def samples(self, view: View, samples: Sequence[View]) -> list[Refreshed]:
-        """The samples of a view fresh, after the views they read; the view stays as it is."""
+    def samples(self, view: View, samples: Sequence[View]) -> list[Outcome]:
+        """Refresh the samples of a view, after the views they read; the view stays as it is."""
         below = [v for v in self._below(samples[0]) if v.stored != view.stored]
-        with self._recorded() as ledger, Pins(self._door, [*below, *samples]) as pins:
+        with self._call([*below, *samples]) as call:
             for needed in below:
-                self._bring(needed, pins, ledger)
-            return [self._bring(sample, pins, ledger) for sample in samples]
+                self._advance(needed, call)
+            return [self._advance(sample, call) for sample in samples]
 
-    def advance(self, view: View, only: list[str]) -> Refreshed:
-        """Only some tables' changes applied to a view."""
-        with self._recorded() as ledger, Pins(self._door) as pins:
-            return self._bring(view, pins, ledger, only=only)
+    def advance(self, view: View, only: list[str]) -> Outcome:
+        """Apply only some tables' changes to a view."""
+        with self._call() as call:
+            return self._advance(view, call, only=only)
 
-    def together(
-        self, views: Sequence[View], only: Collection[str] | None = None
-    ) -> list[Refreshed]:
-        """Views that belong together fresh, or with only some tables' changes; see `_side_by_side`."""
-        with self._recorded() as ledger, Pins(self._door, views) as pins:
-            return self._side_by_side(views, pins, ledger, only=only)
+    def together(self, views: Sequence[View], only: Collection[str] | None = None) -> list[Outcome]:
+        """Refresh views that belong together, or apply only some tables' changes to them."""
+        with self._call(views) as call:
+            return self._side_by_side(views, call, only=only)
 
     @contextmanager
-    def _recorded(self) -> Iterator[Ledger]:
-        with blaming_the_machine(), self._door.one_call(), Ledger(self._door.journal) as ledger:
-            yield ledger
+    def _call(self, views: Sequence[View] = ()) -> Iterator[Call]:
+        with blaming_the_machine(), self._lake.one_call(), call_of(self._lake, views) as call:
+            yield call
 
     def _side_by_side(
         self,
         views: Sequence[View],
-        pins: Pins,
-        ledger: Ledger,
+        call: Call,
         *,
         full: bool = False,
         only: Collection[str] | None = None,
-    ) -> list[Refreshed]:
-        """Views refreshed, each after those it reads; `views` has these first.
+    ) -> list[Outcome]:
+        """Refresh views, each after those it reads; `views` has these first.
 
         With `only` some tables', what they read of each other moves too.
         """
-        running: dict[str, Future[Refreshed]] = {}
+        running: dict[str, Future[Outcome]] = {}
         own = {view.stored for view in views}
 
-        def after(view: View, below: list[Future[Refreshed]]) -> Refreshed:
+        def after(view: View, below: list[Future[Outcome]]) -> Outcome:
             for input_refresh in below:
                 input_refresh.result()
             some = None if only is None else [t for t in view.inputs if t in own or t in only]
-            return self._bring(view, pins, ledger, full=full, only=some)
+            return self._advance(view, call, full=full, only=some)
 
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             for view in views:
                 below = [running[t] for t in view.inputs if t in running]
                 running[view.stored] = pool.submit(after, view, below)
-        return [done.result() for done in running.values()]
+        return [future.result() for future in running.values()]
 
-    def _bring(
-        self,
-        view: View,
-        pins: Pins,
-        ledger: Ledger,
-        *,
-        full: bool = False,
-        only: list[str] | None = None,
-    ) -> Refreshed:
-        done = refresh(self._door, view.name, full=full, only=only, pins=pins)
-        for each in (*done.parts, done):
-            ledger.add(each.record)
-            learn(self._door, each.record)
-        self.last[view.stored] = done
+    def _advance(
+        self, view: View, call: Call, *, full: bool = False, only: list[str] | None = None
+    ) -> Outcome:
+        outcome = advance(self._views, view.name, call, full=full, only=only)
+        for each in (*outcome.inner, outcome):
+            learn(self._lake, each.record)
+        self.last[view.stored] = outcome
         self._after()
-        return done
+        return outcome
 
     def _below(self, view: View) -> list[View]:
         """The views that a view reads, directly or not, in the order to refresh them."""
         wanted: set[str] = set()
-        every = {v.stored: v for v in all_views(self._door)}
+        every = {v.stored: v for v in all_views(self._lake)}
         own = view.definition.sampling
 
         def visit(v: View) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
-from belvedere.derivations.ledger import Record, newest
+from belvedere.derivations.ledger import VIEW, Record, newest
 from belvedere.execution.costs import FIXED_SECONDS, RECENT, CostHistory, MeasuredRefresh
 from belvedere.execution.strategies import Strategy
 from belvedere.lake.offline import ReadableLake
@@ -34,8 +34,8 @@ def cost_history(lake: ReadableLake, view_id: str) -> CostHistory:
 
 
 def learn(lake: ReadableLake, record: Record | None) -> None:
-    """Add a refresh that ended."""
-    if record is not None:
+    """Add a refresh that ended; those of other kinds than views predict nothing."""
+    if record is not None and record.kind == VIEW:
         with _busy:
             by_view = _histories.setdefault(lake, {})
             if record.view_id in by_view:
@@ -44,7 +44,9 @@ def learn(lake: ReadableLake, record: Record | None) -> None:
 
 def _read(lake: ReadableLake, view_id: str, by_view: dict[str, list[MeasuredRefresh]]) -> None:
     read = (*newest(lake, _OF_LAKE), *newest(lake, _OF_VIEW, view_id))
-    records = {(r.view_id, r.refresh): r for r in read if r.view_id not in by_view}
+    records = {
+        (r.view_id, r.refresh): r for r in read if r.kind == VIEW and r.view_id not in by_view
+    }
     for record in sorted(records.values(), key=lambda r: r.started, reverse=True):
         by_view.setdefault(record.view_id, []).extend(_measured(record))
     by_view.update({view: _newest(refreshes) for view, refreshes in by_view.items()})

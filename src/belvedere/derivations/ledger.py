@@ -59,9 +59,12 @@ SCHEMA = Schema(
         Field("vector_after", _BY_TABLE),
         Field("version", _WHOLE),
         Field("engine", _TEXT),
+        Field("kind", _TEXT),
     ]
 )
 
+VIEW = "MATERIALIZED VIEW"
+"""The noun of views, as `Record.kind` has it."""
 _MAPS = ("pending", "vector_before", "vector_after")
 
 
@@ -90,6 +93,8 @@ class Record:
     vector_after: Mapping[str, int]
     version: int | None
     engine: str
+    kind: str = VIEW
+    """What kind of derivation: rows of earlier releases are those of views."""
 
     def to_row(self) -> Row:
         """The row of the table."""
@@ -103,6 +108,7 @@ class Record:
         maps = {name: dict(found[name] or ()) for name in _MAPS}
         candidates = tuple(Candidate(**c) for c in found["candidates"] or ())
         started = found["started"].astimezone(UTC)
+        found["kind"] = found["kind"] or VIEW
         return Record(**{**found, **maps, "candidates": candidates, "started": started})
 
 

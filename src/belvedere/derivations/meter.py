@@ -7,18 +7,34 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from belvedere.delta.change_sizes import change_bytes, change_rows, version_bytes
 from belvedere.delta.history import Event
-from belvedere.delta.stamps import Stamp, Vector
+from belvedere.delta.stamps import Vector
 from belvedere.delta.tables import Table
 from belvedere.derivations.ledger import Record
 from belvedere.execution.costs import Candidate
-from belvedere.lake.sessions.job_counter import counted
-from belvedere.lake.spark_lake import SparkLake
-from belvedere.views.definition import View
+
+if TYPE_CHECKING:
+    from belvedere.lake.spark_lake import SparkLake
 
 FROM_CHANGES = frozenset(("merge", "replace keys"))
+
+
+@dataclass(frozen=True)
+class Committed:
+    """An advance that was committed: of what, how, from where to where."""
+
+    kind: str
+    name: str
+    id: str
+    refresh: int
+    strategy: str
+    reason: str
+    before: Vector
+    after: Vector
+    rows: int | None
 
 
 @dataclass
@@ -37,59 +53,54 @@ class Meter:
         return time.monotonic() - self._started
 
     @contextmanager
-    def counting(self, door: SparkLake, view: View) -> Iterator[None]:
-        """The jobs of this block are the refresh's."""
-        with counted(door.spark, f"refresh {view.name}") as jobs:
+    def counting(self, lake: SparkLake, name: str) -> Iterator[None]:
+        """Count the Spark jobs of this block as those of the advance."""
+        from belvedere.lake.sessions.job_counter import counted
+
+        with counted(lake.spark, f"refresh {name}") as jobs:
             yield
         self.jobs = jobs.count
 
     def record(
         self,
-        door: SparkLake,
-        view: View,
-        stamp: Stamp,
-        before: Vector,
-        rows: int | None,
+        done: Committed,
         table: Callable[[str], Table],
+        event: Callable[[], Event | None],
     ) -> Record | None:
-        """What goes into the ledger about a refresh that wrote this stamp."""
+        """What goes into the ledger about an advance that was committed.
+
+        `event` finds what the log says of its commit.
+        """
         try:
-            return self._measured(door, view, stamp, before, rows, table)
+            return self._measured(done, table, event())
         except Exception:
             # It is committed: a log that was cleaned up meanwhile must not fail it.
             return None
 
     def _measured(
-        self,
-        door: SparkLake,
-        view: View,
-        stamp: Stamp,
-        before: Vector,
-        rows: int | None,
-        table: Callable[[str], Table],
+        self, done: Committed, table: Callable[[str], Table], event: Event | None
     ) -> Record:
-        strategy = stamp.note["strategy"]
-        moves = list(_moves(before, stamp.vector))
+        moves = list(_moves(done.before, done.after))
         pending = {t: change_rows(table(t), old, new) for t, old, new in moves}
         sizes = [version_bytes(table(t), version) for t, version in self.opened]
-        if strategy in FROM_CHANGES:
+        if done.strategy in FROM_CHANGES:
             sizes += [change_bytes(table(t), old, new) for t, old, new in moves]
-        event = _commit_of(door, table(view.stored), stamp)
         return Record(
-            view=view.name,
-            view_id=stamp.view_id,
-            refresh=stamp.refresh,
+            kind=done.kind,
+            view=done.name,
+            view_id=done.id,
+            refresh=done.refresh,
             started=self.began,
             seconds=self.seconds,
-            strategy=strategy,
-            reason=stamp.note["reason"],
+            strategy=done.strategy,
+            reason=done.reason,
             candidates=self.candidates,
-            rows=event.rows if rows is None and event else rows,
+            rows=event.rows if done.rows is None and event else done.rows,
             pending={t: n for t, n in pending.items() if n is not None},
             jobs=self.jobs,
             bytes_read=_total(sizes),
-            vector_before={t: p.version for t, p in before.items()},
-            vector_after={t: p.version for t, p in stamp.vector.items()},
+            vector_before={t: p.version for t, p in done.before.items()},
+            vector_after={t: p.version for t, p in done.after.items()},
             version=event.version if event else None,
             engine=event.engine if event else "",
         )
@@ -101,17 +112,6 @@ def _moves(before: Vector, after: Vector) -> Iterator[tuple[str, int, int]]:
         old = before.get(name)
         if old is not None and old.id == new.id and old != new:
             yield name, old.version, new.version
-
-
-def _commit_of(door: SparkLake, stored: Table, stamp: Stamp) -> Event | None:
-    """The commit of a refresh; None where finding it would cost a statement."""
-    if stored.root is None:
-        return None
-    for event in door.events(stored):
-        found = Stamp.from_json(event.user_metadata)
-        if found is not None and (found.view_id, found.refresh) == (stamp.view_id, stamp.refresh):
-            return event
-    return None
 
 
 def _total(sizes: Iterable[int | None]) -> int | None:

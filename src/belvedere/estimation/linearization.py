@@ -1,4 +1,4 @@
-"""Values that depend on totals, with their slopes: linearisation by the rules of calculus.
+"""Values with their slopes in the totals: linearisation by automatic differentiation.
 
 Each estimated answer is a smooth function of a few totals. A `Dual` holds its value and its slope
 in each total, for all groups at once, so that the error of any expression over aggregates is the
@@ -35,7 +35,7 @@ class Dual:
         return Dual(self.value * other.value, slope)
 
     def __truediv__(self, other: Dual) -> Dual:
-        """The quotient; without a value where it divides by zero."""
+        """The quotient; NaN where the divisor is zero."""
         with np.errstate(divide="ignore", invalid="ignore"):
             below = np.where(other.value == 0, np.nan, other.value)
             value = self.value / below
@@ -43,23 +43,23 @@ class Dual:
         return Dual(value, slope)
 
     def map(self, f: Callable[[Array], Array], derivative: Callable[[Array], Array]) -> Dual:
-        """A function of the value."""
+        """A differentiable function of the value."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return Dual(f(self.value), derivative(self.value)[:, None] * self.slope)
 
     def where(self, keep: NDArray[np.bool_], other: Dual) -> Dual:
-        """This where it is to be kept, elsewhere the other."""
+        """This value where `keep` is true, the other elsewhere."""
         slope = np.where(keep[:, None], self.slope, other.slope)
         return Dual(np.where(keep, self.value, other.value), slope)
 
 
 def totals(values: Array) -> list[Dual]:
-    """Each total as a function of all of them: its own value, slope one in itself."""
+    """Each total as a function of all totals: its value, and slope 1 in itself."""
     groups, count = values.shape
     unit = np.eye(count)
     return [Dual(values[:, j], np.broadcast_to(unit[j], (groups, count))) for j in range(count)]
 
 
 def constant(value: float, like: Dual) -> Dual:
-    """The same number in every group."""
+    """A constant: the same number in every group, with slope 0."""
     return Dual(np.full_like(like.value, value), np.zeros_like(like.slope))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +25,13 @@ import pyarrow.compute as pc
 
 from belvedere.algebra.relations import At, Scan
 from belvedere.delta.small_changes import arrow_schema
-from belvedere.lake.pins import Pins
-from belvedere.lake.sessions.workspace import Workspace
 from belvedere.rules.lookups import LookUp
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
+
+if TYPE_CHECKING:
+    from belvedere.lake.pins import Pins
+    from belvedere.lake.sessions.workspace import Workspace
 
 _EXAMPLES = 3
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from deltalake.exceptions import DeltaError
 
-from belvedere.delta import history, stamps, tables
+from belvedere.delta import history, readability, stamps, tables
 from belvedere.delta.history import Event
-from belvedere.delta.stamps import VECTOR_LOST, StampState
+from belvedere.delta.stamps import VECTOR_LOST, Position, StampState
 from belvedere.delta.tables import Table
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.records.journal import Journal, local_journal
@@ -56,6 +56,19 @@ class ReadableLake(Protocol):
 
     def stamp(self, stored: Table) -> StampState:
         """The vector in force of a table that holds a view's state, or why there is none."""
+
+    def put_back(self, table: Table, known: Position) -> bool:
+        """Whether a table's history is not the one in which a version was read."""
+
+    def feed_problem(
+        self, table: Table, known: Position, new: int, columns: Mapping[str, str]
+    ) -> str | None:
+        """Why the changes from a version up to `new` cannot be read; None if they can."""
+
+    def state_problem(
+        self, table: Table, known: Position, columns: Mapping[str, str]
+    ) -> str | None:
+        """Why a version of a table cannot be read; None if it can."""
 
     def pads_char(self) -> bool:
         """Whether who asks reads and compares values of CHAR as Spark does by default."""
@@ -127,6 +140,19 @@ class OfflineLake:
     def stamp(self, stored: Table) -> StampState:
         root = stored.root
         return stamps.read_local(root) if root else StampState(None, stored.version, VECTOR_LOST)
+
+    def put_back(self, table: Table, known: Position) -> bool:
+        return readability.put_back(table, known)
+
+    def feed_problem(
+        self, table: Table, known: Position, new: int, columns: Mapping[str, str]
+    ) -> str | None:
+        return readability.feed_problem(table, known, new, columns)
+
+    def state_problem(
+        self, table: Table, known: Position, columns: Mapping[str, str]
+    ) -> str | None:
+        return readability.state_problem(table, known, columns)
 
     def pads_char(self) -> bool:
         return True

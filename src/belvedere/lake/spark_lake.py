@@ -148,10 +148,7 @@ class SparkLake:
 
     def put_back(self, table: Table, known: Position) -> bool:
         """Whether a table's history is not the one in which a version was read."""
-        if table.version < known.version:
-            return True
-        mark = log.mark(table.root, known.version) if table.root is not None else ""
-        return bool(mark and known.mark) and mark != known.mark
+        return readability.put_back(table, known)
 
     def feed_problem(
         self, table: Table, known: Position, new: int, columns: Mapping[str, str]

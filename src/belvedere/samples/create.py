@@ -1,4 +1,4 @@
-"""Create and drop samples: everything is checked before anything is written."""
+"""Create and drop samples. Everything is checked before anything is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.declared_keys import key_of
-from belvedere.samples.outlier_bounds import beyond
+from belvedere.samples.outlier_bounds import with_bounds
 from belvedere.sql.binder.bind import Bound, bind
 from belvedere.sql.names import parts
 from belvedere.sql.statements.cursor import dotted, name_parts
@@ -29,13 +29,14 @@ from belvedere.views.catalog import (
     the_view,
 )
 from belvedere.views.definition import Definition, View
+from belvedere.views.drop import drop_view
 from belvedere.views.parts import assembled, called
 from belvedere.views.sampling import Sampling, leaves, records, sampled_plan, sampling_types
 from belvedere.views.state import Grouped, split, state_of
 
 
 def create_sample(door: SparkLake, statement: CreateSample) -> list[View]:
-    """Create a view's sample, and the table of its outliers; each is filled at once."""
+    """Create the sample of a view, and its outliers, and fill them."""
     view = the_view(door, statement.view)
     if not 0 < statement.ratio <= 1:
         raise Invalid(
@@ -46,47 +47,49 @@ def create_sample(door: SparkLake, statement: CreateSample) -> list[View]:
     existing = samples_of(door, view.name)
     if existing and not statement.replace:
         raise Invalid(
-            f"{view.name!r} has a sample already",
+            f"{view.name!r} already has a sample",
             hint=f"CREATE OR REPLACE SAMPLE ON {view.name} …, or DROP SAMPLE ON {view.name} first",
             reason="NAME_TAKEN",
         )
-    made = planned(door, view, statement)
-    for other in made:
-        name = canonical_name(door, other.name)
-        if other.name not in {e.name for e in existing} and (
+    planned = plan_sample(door, view, statement)
+    for sample in planned:
+        name = canonical_name(door, sample.name)
+        if sample.name not in {e.name for e in existing} and (
             door.exists(name) or is_view(door, name)
         ):
             raise Invalid(
-                f"{other.name!r} exists already: the sample would have this name",
+                f"{sample.name!r} already exists, and the sample would have this name",
                 hint="rename the table",
                 reason="NAME_TAKEN",
             )
-    for old in existing:
-        creation.drop_view(door, old.name)
-    for new in made:
-        creation.fill_view(door, new)
-    return made
+    for sample in existing:
+        drop_view(door, sample.name)
+    for sample in planned:
+        creation.fill_view(door, sample)
+    return planned
 
 
 def drop_sample(door: SparkLake, view: str, *, if_exists: bool = False) -> list[str]:
-    """Drop a view's sample and outliers; their names."""
+    """Drop the sample and the outliers of a view; returns their names."""
     existing = samples_of(door, view)
     if not existing and not if_exists:
         raise no_sample(the_view(door, view).name)
     for old in existing:
-        creation.drop_view(door, old.name)
+        drop_view(door, old.name)
     return [old.name for old in existing]
 
 
 def samples_of(lake: ReadableLake, view: str) -> list[View]:
     """The sample of a view and its outliers; empty if it has none."""
-    own = canonical_name(lake, view)
-    found = [
+    canonical = canonical_name(lake, view)
+    samples = [
         v
         for v in all_views(lake)
-        if (s := v.definition.sampling) and canonical_name(lake, s.of) == own
+        if (s := v.definition.sampling) and canonical_name(lake, s.of) == canonical
     ]
-    return sorted(found, key=lambda v: bool(v.definition.sampling and v.definition.sampling.table))
+    return sorted(
+        samples, key=lambda v: bool(v.definition.sampling and v.definition.sampling.table)
+    )
 
 
 def no_sample(view: str) -> Invalid:
@@ -98,38 +101,38 @@ def no_sample(view: str) -> Invalid:
     )
 
 
-def planned(door: SparkLake, view: View, statement: CreateSample) -> list[View]:
-    """The views of a sample and its outliers, compiled and checked; nothing is written."""
+def plan_sample(door: SparkLake, view: View, statement: CreateSample) -> list[View]:
+    """The views of a sample and its outliers, compiled and checked. Writes nothing."""
     definition = view.definition
     if definition.sample is not None:
         raise Invalid(
-            f"{view.name!r} is a sample itself",
-            hint="sample the view it is of",
+            f"{view.name!r} is itself a sample",
+            hint="sample the view that it samples",
             reason="SAMPLE_OF_SAMPLE",
         )
     names = Names(door, (canonical_name(door, view.name),), definition.sources)
     bound = bind(definition.query, names)
     _refuse_limit(view.name, bound.plan)
-    hashed, unique = _hashed(door, view, bound, statement)
+    hashed, unique = _hashed_columns(door, view, bound, statement)
     sampling = Sampling(
         view.name, hashed, unique, statement.ratio, statement.seed, leaves=statement.leaves
     )
-    made = [_compiled(door, view, bound, sampling, "sample")]
+    planned = [_compile(door, view, bound, sampling, "sample")]
     if statement.outliers is not None:
         index = replace(sampling, leaves=False)
-        index = beyond(door, view, statement.outliers, index)
-        made.append(_compiled(door, view, bound, index, "outliers"))
-    return made
+        index = with_bounds(door, view, statement.outliers, index)
+        planned.append(_compile(door, view, bound, index, "outliers"))
+    return planned
 
 
-def redefined(door: SparkLake, view: View, sampling: Sampling) -> View:
-    """The outliers of a view with other bounds, compiled; nothing is written."""
+def plan_outliers(door: SparkLake, view: View, sampling: Sampling) -> View:
+    """The outliers of a view with new bounds, compiled. Writes nothing."""
     names = Names(door, (canonical_name(door, view.name),), view.definition.sources)
     bound = bind(view.definition.query, names)
-    return _compiled(door, view, bound, sampling, "outliers")
+    return _compile(door, view, bound, sampling, "outliers")
 
 
-def _compiled(door: SparkLake, view: View, bound: Bound, sampling: Sampling, role: str) -> View:
+def _compile(door: SparkLake, view: View, bound: Bound, sampling: Sampling, role: str) -> View:
     *space, last = parts(view.name)
     name = dotted([*space, f"{last}_{role}"])
     own: Definition = replace(
@@ -150,7 +153,7 @@ def _compiled(door: SparkLake, view: View, bound: Bound, sampling: Sampling, rol
 
 
 def _refuse_limit(name: str, plan: Rel) -> None:
-    """A top-k has no sample: which rows it has depends on all others (SVC §9)."""
+    """Unsupported for a top-k: whether it has a row depends on all other rows (SVC §9)."""
     node = plan
     while not isinstance(node, Aggregate | Distinct) and hasattr(node, "child"):
         if isinstance(node, TopK):
@@ -164,28 +167,31 @@ def _refuse_limit(name: str, plan: Rel) -> None:
         )
 
 
-def _hashed(
+def _hashed_columns(
     door: SparkLake, view: View, bound: Bound, statement: CreateSample
 ) -> tuple[tuple[str, ...], bool]:
     """The columns to hash, and whether no two rows agree on them."""
     types = view.definition.types
     state = state_of(bound.plan, types)
     core, _ = split(bound.plan)
-    declared = _declared(door, core)
-    whole = key(core, declared)
+    declared = _declared_keys(door, core)
+    unique_key = key(core, declared)
     if isinstance(state, Grouped):
-        whole = Key(fewest(state.child, state.keys, declared))
+        unique_key = Key(fewest(state.child, state.keys, declared))
     if isinstance(state, Grouped) and not state.keys:
         raise Unsupported(
             f"a sample of {view.name!r}, which has one row",
-            hint="read it: there is nothing to sample",
+            hint="query the view: one row needs no sample",
             reason="SAMPLE_OF_ONE_ROW",
         )
     if statement.by:
-        asked = tuple(_core_column(bound, state.columns, view.name, c) for c in statement.by)
-        chosen, unique = asked, whole is not None and set(whole.columns) <= set(asked)
-    elif whole is not None and whole.columns:
-        chosen, unique = whole.columns, True
+        requested = tuple(_core_column(bound, state.columns, view.name, c) for c in statement.by)
+        chosen, unique = (
+            requested,
+            unique_key is not None and set(unique_key.columns) <= set(requested),
+        )
+    elif unique_key is not None and unique_key.columns:
+        chosen, unique = unique_key.columns, True
     else:
         chosen, unique = state.columns, False
     if isinstance(state, Grouped):
@@ -194,29 +200,29 @@ def _hashed(
     return chosen, unique
 
 
-def _declared(door: SparkLake, core: Rel) -> Declared:
-    found = {t: key_of(door.table(t)) for t in tables(core)}
-    return found.get
+def _declared_keys(door: SparkLake, core: Rel) -> Declared:
+    keys = {t: key_of(door.table(t)) for t in tables(core)}
+    return keys.get
 
 
-def _core_column(bound: Bound, columns: tuple[str, ...], view: str, asked: str) -> str:
-    (name,) = name_parts(asked)
-    shown = {n.lower(): plan for n, plan in bound.columns}
-    plan = shown.get(name.lower())
-    if plan is None or plan not in columns:
+def _core_column(bound: Bound, columns: tuple[str, ...], view: str, requested: str) -> str:
+    (name,) = name_parts(requested)
+    stored_names = {n.lower(): stored for n, stored in bound.columns}
+    stored = stored_names.get(name.lower())
+    if stored is None or stored not in columns:
         raise Invalid(
             f"{view!r} has no column {name!r} to hash",
-            hint=f"columns that are stored as they are: {', '.join(c for c in columns if c in shown.values())}",
+            hint=f"hash one of the columns that are stored unchanged: {', '.join(c for c in columns if c in stored_names.values())}",
             reason="NO_SUCH_COLUMN",
         )
-    return plan
+    return stored
 
 
-def _refuse_aggregates(chosen: tuple[str, ...], keys: tuple[str, ...], view: str) -> None:
-    other = [c for c in chosen if c not in keys]
-    if other:
+def _refuse_aggregates(hashed: tuple[str, ...], keys: tuple[str, ...], view: str) -> None:
+    aggregates = [c for c in hashed if c not in keys]
+    if aggregates:
         raise Invalid(
-            f"{other[0]!r} changes with the rows of {view!r}: it cannot tell them apart",
+            f"{aggregates[0]!r} changes with the rows of {view!r} and cannot identify them",
             hint=f"hash columns of the GROUP BY: {', '.join(keys)}",
             reason="SAMPLE_KEY",
         )
@@ -227,6 +233,6 @@ def _refuse_unhashable(chosen: tuple[str, ...], types: Mapping[str, str], view: 
         if family(types[column]) is None:
             raise Unsupported(
                 f"a sample of {view!r} by {column!r} of type {types[column]}",
-                hint="BY (…) names columns of plain types",
+                hint="name columns of plain types in BY (…)",
                 reason="UNHASHABLE_TYPE",
             )

@@ -1,4 +1,4 @@
-"""Samples among a lake's kinds: they are views, so what is theirs alone are their statements."""
+"""The kind of samples: samples are views, so it has only the statements that create and drop them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Samples:
-    """The statements that create and drop samples; everything else views do."""
+    """The statements that create and drop samples; views do everything else."""
 
     word = "SAMPLE"
 
@@ -47,18 +47,18 @@ class Samples:
         return {CreateSample: self._create, Drop: self._drop}
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
     def _create(self, statement: CreateSample) -> DataFrame:
         from belvedere.samples.create import create_sample
 
-        return self._said([v.name for v in create_sample(self._door, statement)], "created")
+        return self._result([v.name for v in create_sample(self._door, statement)], "created")
 
     def _drop(self, statement: Drop) -> DataFrame:
         from belvedere.samples.create import drop_sample
 
         dropped = drop_sample(self._door, statement.name, if_exists=statement.if_exists)
-        return self._said(dropped, "dropped")
+        return self._result(dropped, "dropped")
 
     @property
     def _door(self) -> SparkLake:
@@ -67,6 +67,6 @@ class Samples:
         assert isinstance(self._lake, SparkLake)
         return self._lake
 
-    def _said(self, names: list[str], what: str) -> DataFrame:
+    def _result(self, names: list[str], what: str) -> DataFrame:
         rows = [(f"{what} {name}",) for name in names]
         return self._door.spark.createDataFrame(rows, "result string")

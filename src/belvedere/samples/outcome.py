@@ -1,10 +1,10 @@
-"""What a cleaning did."""
+"""The outcome of a cleaning."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from belvedere.views.refresh import Refreshed
+from belvedere.derivations.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -12,11 +12,11 @@ class Cleaned:
     """The refreshes of a view's sample and of its outliers."""
 
     view: str
-    refreshes: tuple[Refreshed, ...]
+    refreshes: tuple[Outcome, ...]
 
     @property
     def seconds(self) -> float:
-        """What it took."""
+        """The seconds of all refreshes together."""
         return sum(r.seconds for r in self.refreshes)
 
     def __str__(self) -> str:

@@ -1,15 +1,15 @@
-"""Which values are outliers: from a threshold, the k largest, or standard deviations (SVC §6.1).
+"""The bounds of an outlier index: a threshold, the k largest, or standard deviations (SVC §6.1).
 
-A bound makes the index a filter, which changes keep up to date like any other: records beyond it
-join, records that go leave. A threshold that the user sets stays as it is. The others are set
-from the data, and `rebounding.py` sets them anew as the data changes:
+Bounds make the index a filter, which is maintained like any other: records beyond the bounds are in
+it. A threshold of the user's never changes. The other bounds come from the data, and
+`outlier_upkeep.py` updates them as the data changes:
 
-    TOP k     the value of the record at one and a half times k. After each cleaning at least k
-              records are beyond it and at most twice k (more only where values are equal), so that
-              the k largest are always in the index; else it is set anew
-    BEYOND    so many standard deviations from the mean, and
-    AUTO      of each number that the view shows, the rows farthest from the mean: as they were
-              when the view was last refreshed
+    TOP k     the value of the record at rank 1.5 k. A cleaning sets the bound anew if fewer than k
+              records, or more than 2 k, are beyond it, so that the k largest are always in the
+              index (more than 2 k only where values are equal)
+    BEYOND    a number of standard deviations from the mean
+    AUTO      for each numeric column of the view, the rows farthest from the mean; like BEYOND as of
+              the last refresh of the view
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from belvedere.lake.spark_lake import SparkLake
 from belvedere.sql.names import quote
 from belvedere.sql.statements.samples import Index
 from belvedere.views.catalog import canonical_name
-from belvedere.views.create import read_sql
+from belvedere.views.catalog_views import read_sql
 from belvedere.views.definition import View
 from belvedere.views.sampling import Bounds, Sampling
 from belvedere.views.state import Bag
 
 
-def beyond(door: SparkLake, view: View, index: Index, sampling: Sampling) -> Sampling:
-    """The sampling of a view's outliers, with bounds from the data as it is now."""
+def with_bounds(door: SparkLake, view: View, index: Index, sampling: Sampling) -> Sampling:
+    """The sampling of a view's outliers, with bounds from the present data."""
     set_at = door.table(view.stored).version
     if index.rule == "AUTO":
-        found = _of_the_view(door, view, int(index.amount), sampling.key)
-        return replace(sampling, table=view.stored, bounds=found, index=index, set_at=set_at)
+        view_bounds = _view_bounds(door, view, int(index.amount), sampling.key)
+        return replace(sampling, table=view.stored, bounds=view_bounds, index=index, set_at=set_at)
     table = door.table(canonical_name(door, index.table))
     if table.name not in view.inputs:
         raise Invalid(
@@ -51,27 +51,29 @@ def beyond(door: SparkLake, view: View, index: Index, sampling: Sampling) -> Sam
     else:
         if index.amount <= 0:
             raise Invalid(
-                f"OUTLIERS {index}", hint="the number is more than 0", reason="NO_OUTLIERS"
+                f"OUTLIERS {index}", hint="give a number that is more than 0", reason="NO_OUTLIERS"
             )
         least, greatest = _extremes(door, table.reference, quote(column), index)
         bounds = (Bounds(column, least if index.two_sided else None, greatest, kind),)
-        most = _most(door, table.reference, bounds[0], index) if index.rule == "TOP" else 0
+        most = _max_records(door, table.reference, bounds[0], index) if index.rule == "TOP" else 0
     return replace(sampling, table=table.name, bounds=bounds, index=index, most=most, set_at=set_at)
 
 
-def _most(door: SparkLake, source: str, bound: Bounds, index: Index) -> int:
-    """Twice as many records as the index is to have, or as it has where values are equal."""
+def _max_records(door: SparkLake, source: str, bound: Bounds, index: Index) -> int:
+    """The most records that the index may have: twice k, or twice as many as have equal values."""
     value = quote(bound.column)
     sides = [f"coalesce(count_if({value} >= {bound.high!r}), 0)"]
     if bound.low is not None:
         sides.append(f"coalesce(count_if({value} <= {bound.low!r}), 0)")
-    held = _row(door, f"SELECT {', '.join(sides)} FROM {source}", index)
-    return int(max(2 * index.amount, *(2 * n for n in held)))
+    counts = _numbers(door, f"SELECT {', '.join(sides)} FROM {source}", index)
+    return int(max(2 * index.amount, *(2 * n for n in counts)))
 
 
 def _extremes(door: SparkLake, source: str, value: str, index: Index) -> tuple[float, float]:
     if index.rule == "BEYOND":
-        mean, spread = _row(door, f"SELECT avg({value}), stddev_samp({value}) FROM {source}", index)
+        mean, spread = _numbers(
+            door, f"SELECT avg({value}), stddev_samp({value}) FROM {source}", index
+        )
         return mean - index.amount * spread, mean + index.amount * spread
     count = ceil(1.5 * index.amount)
     ends = (
@@ -79,54 +81,54 @@ def _extremes(door: SparkLake, source: str, value: str, index: Index) -> tuple[f
         f" WHERE {value} IS NOT NULL ORDER BY v {order} LIMIT {count})"
         for how, order in (("max", "ASC"), ("min", "DESC"))
     )
-    low, high = (_row(door, text, index)[0] for text in ends)
+    low, high = (_numbers(door, text, index)[0] for text in ends)
     return low, high
 
 
-def _of_the_view(
-    door: SparkLake, view: View, most: int, hashed: tuple[str, ...]
+def _view_bounds(
+    door: SparkLake, view: View, records: int, hashed: tuple[str, ...]
 ) -> tuple[Bounds, ...]:
-    """Of each number that a stored row shows, a bound that about `most` rows in all are beyond."""
+    """Bounds for each numeric column, so that about `records` rows of the view are beyond one."""
     state, types = view.state, view.definition.types
-    shown = state.columns if isinstance(state, Bag) else tuple(o.name for o in state.finish)
-    numbers = [c for c in shown if c not in hashed and family(types.get(c, "")) == "number"]
+    stored = state.columns if isinstance(state, Bag) else tuple(o.name for o in state.finish)
+    numbers = [c for c in stored if c not in hashed and family(types.get(c, "")) == "number"]
     names = {plan: name for name, plan in view.bound.columns}
     numbers = [c for c in numbers if c in names]
     if not numbers:
         raise Invalid(
-            f"{view.name!r} shows no number whose outliers could be kept",
-            hint="OUTLIERS ON table.column names one of a table",
+            f"{view.name!r} has no numeric column for an outlier index",
+            hint="name a numeric column of a table: OUTLIERS ON table.column",
             reason="NO_OUTLIERS",
         )
-    each = max(most // len(numbers), 1)
-    found = []
+    per_column = max(records // len(numbers), 1)
+    bounds = []
     for column in numbers:
         value = quote(names[column])
-        mean, distance = _row(
+        mean, distance = _numbers(
             door,
             f"SELECT any_value(mean), min(away) FROM (SELECT mean, abs({value} - mean) AS away FROM"
             f" ({read_sql(door, view)}) CROSS JOIN (SELECT avg({value}) AS mean FROM"
-            f" ({read_sql(door, view)})) WHERE {value} IS NOT NULL ORDER BY away DESC LIMIT {each})",
-            Index("AUTO", most),
+            f" ({read_sql(door, view)})) WHERE {value} IS NOT NULL ORDER BY away DESC LIMIT {per_column})",
+            Index("AUTO", records),
         )
-        found.append(Bounds(column, mean - distance, mean + distance))
-    return tuple(found)
+        bounds.append(Bounds(column, mean - distance, mean + distance))
+    return tuple(bounds)
 
 
 def _number(table: Table, index: Index) -> tuple[str, str]:
-    """The column's exact name and type; Invalid if it is not there or not a number."""
-    there = {name.lower(): (name, kind) for name, kind in table.columns}
-    name, kind = there.get(index.column.lower(), ("", ""))
+    """The exact name and type of the index's column; Invalid unless it exists and is numeric."""
+    columns = {name.lower(): (name, kind) for name, kind in table.columns}
+    name, kind = columns.get(index.column.lower(), ("", ""))
     if family(kind) != "number":
         raise Invalid(
             f"{index.table}.{index.column} is {f'a {kind}' if name else 'no column'}",
-            hint="an outlier index is on a column of numbers",
+            hint="name a numeric column",
             reason="NO_SUCH_COLUMN",
         )
     return name, kind
 
 
-def _row(door: SparkLake, text: str, index: Index) -> list[float]:
+def _numbers(door: SparkLake, text: str, index: Index) -> list[float]:
     values = list(door.sql(text).collect()[0])
     if any(v is None for v in values):
         raise Invalid(

@@ -1,10 +1,10 @@
-"""Bounds of an outlier index are set anew when the data has moved away from them.
+"""Update the bounds of outlier indexes as the data changes.
 
-After a cleaning, the records beyond the bounds are counted where they are kept. The definition of
-the outliers is then written with other bounds and another id, and the refresh that follows finds
-rows of another definition and computes all of them (REDEFINED); killed in between, the next one
-does. Rows of outlier keys are all there at any time, whatever the bounds: only which keys are
-outliers changes, and answers take that from the rows.
+After a cleaning, the records beyond the bounds are counted in the part that stores them. If they are
+too few or too many, the definition of the outliers is written with new bounds and a new id. The next
+refresh then finds rows of another definition and computes all of them (REDEFINED), also after a kill
+in between. All rows of outlier keys are stored at any time; new bounds change only which keys are
+outliers, and answers read that from the stored rows.
 """
 
 from __future__ import annotations
@@ -14,74 +14,78 @@ from dataclasses import replace
 from belvedere.execution.sources import reference
 from belvedere.lake.offline import VIEW_PROPERTY
 from belvedere.lake.spark_lake import SparkLake
-from belvedere.samples.create import redefined
-from belvedere.samples.outlier_bounds import beyond
+from belvedere.samples.create import plan_outliers
+from belvedere.samples.outlier_bounds import with_bounds
 from belvedere.sql.names import quote
 from belvedere.sql.render import render
 from belvedere.views.definition import View
 from belvedere.views.sampling import Bounds, Sampling, indexed_column
 
-MOVED = 0.1
-"""Of the distance between bounds and their middle, what these may move before they are set anew."""
+MAX_MOVE = 0.1
+"""The largest move of a bound, as a share of its distance from the middle, that changes nothing."""
 
 
-def rebound(door: SparkLake, view: View, outliers: View) -> bool:
-    """Set the bounds of an index anew if they are due; whether the outliers are to be computed."""
+def update_bounds(door: SparkLake, view: View, outliers: View) -> bool:
+    """Update the bounds of an index where needed; whether the outliers must be computed again."""
     sampling = outliers.definition.sampling
-    if sampling is None or sampling.index is None or not _due(door, view, outliers, sampling):
+    if sampling is None or sampling.index is None or not _is_due(door, view, outliers, sampling):
         return False
-    found = beyond(door, view, sampling.index, replace(sampling, bounds=()))
-    same = found.bounds == sampling.bounds or (
-        sampling.index.rule != "TOP" and near(sampling.bounds, found.bounds)
+    current = with_bounds(door, view, sampling.index, replace(sampling, bounds=()))
+    keeps_rows = current.bounds == sampling.bounds or (
+        sampling.index.rule != "TOP" and barely_moved(sampling.bounds, current.bounds)
     )
-    new = redefined(door, view, replace(found, bounds=sampling.bounds) if same else found)
-    if same:
+    new = plan_outliers(
+        door, view, replace(current, bounds=sampling.bounds) if keeps_rows else current
+    )
+    if keeps_rows:
         new = replace(new, definition=replace(new.definition, id=outliers.definition.id))
     door.set_properties(door.table(outliers.stored), {VIEW_PROPERTY: new.definition.to_json()})
-    return not same
+    return not keeps_rows
 
 
-def _due(door: SparkLake, view: View, outliers: View, sampling: Sampling) -> bool:
+def _is_due(door: SparkLake, view: View, outliers: View, sampling: Sampling) -> bool:
     assert sampling.index is not None
     match sampling.index.rule:
         case "TOP":
-            return not all(within(sampling, n) for n in _beyond_now(door, outliers, sampling))
+            return not all(
+                is_within_size(sampling, n) for n in _records_beyond(door, outliers, sampling)
+            )
         case "BEYOND" | "AUTO":
             return door.table(view.stored).version != sampling.set_at
         case _:
             return False
 
 
-def within(sampling: Sampling, records: int) -> bool:
-    """Whether so many records beyond a bound are the k largest at least, and not far too many."""
+def is_within_size(sampling: Sampling, records: int) -> bool:
+    """Whether a number of records beyond a bound is at least k and not too large."""
     assert sampling.index is not None
     return sampling.index.amount <= records <= sampling.most
 
 
-def near(old: tuple[Bounds, ...], new: tuple[Bounds, ...]) -> bool:
-    """Whether bounds are about where they were.
+def barely_moved(old: tuple[Bounds, ...], new: tuple[Bounds, ...]) -> bool:
+    """Whether no bound moved by more than MAX_MOVE.
 
-    >>> near((Bounds("v", 0.0, 100.0),), (Bounds("v", 2.0, 104.0),))
+    >>> barely_moved((Bounds("v", 0.0, 100.0),), (Bounds("v", 2.0, 104.0),))
     True
-    >>> near((Bounds("v", None, 100.0),), (Bounds("v", None, 111.0),))
+    >>> barely_moved((Bounds("v", None, 100.0),), (Bounds("v", None, 111.0),))
     False
     """
     if [b.column for b in old] != [b.column for b in new]:
         return False
     for a, b in zip(old, new, strict=True):
         ends = [(x, y) for x, y in ((a.low, b.low), (a.high, b.high)) if x is not None]
-        away = (a.high - a.low) / 2 if a.low is not None and a.high is not None else None
+        half_width = (a.high - a.low) / 2 if a.low is not None and a.high is not None else None
         for x, y in ends:
-            if y is None or abs(y - x) > MOVED * (abs(x) if away is None else away):
+            if y is None or abs(y - x) > MAX_MOVE * (abs(x) if half_width is None else half_width):
                 return False
     return True
 
 
-def _beyond_now(door: SparkLake, outliers: View, sampling: Sampling) -> list[int]:
-    """How many records are beyond each bound, from the part that keeps them."""
+def _records_beyond(door: SparkLake, outliers: View, sampling: Sampling) -> list[int]:
+    """The numbers of records beyond each bound, from the part that stores them."""
     part = next(p for p in outliers.every_part if indexed_column(p.plan, sampling))
-    place = part.plan.columns.index(indexed_column(part.plan, sampling))
-    value, (bound,) = quote(part.read.columns[place]), sampling.bounds
+    position = part.plan.columns.index(indexed_column(part.plan, sampling))
+    value, (bound,) = quote(part.read.columns[position]), sampling.bounds
     stored = reference(door.table(part.stored), None)
     rows = render(part.read, lambda _: stored.copy()).sql(dialect="spark")
     sides = [f"count_if({value} >= {bound.high!r})"] if bound.high is not None else []

@@ -35,7 +35,7 @@ from belvedere.scheduling.serve.watcher import consistent_version
 from belvedere.sql.names import hidden
 from belvedere.sql.statements.views import AlterLimit
 from belvedere.views.catalog import the_view
-from belvedere.views.create import show
+from belvedere.views.catalog_views import show
 from belvedere.views.definition import View
 
 SENDERS = 4

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
+from belvedere.derivations.protocol import Loaded
+from belvedere.synopses.definition import SynopsisDefinition
 from belvedere.synopses.graph.weighted_graph import WeightedGraph
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
-from belvedere.synopses.refresh import Live
 from belvedere.synopses.sample.on_spark import SparkSample
+from belvedere.synopses.sample.results import SampleResults
+
+Kept: TypeAlias = Loaded[SynopsisDefinition, SampleResults | SparkSample]
 
 
-def told(live: Live) -> str:
+def describe(synopsis: Kept) -> str:
     """The query tree and the state, as text."""
-    results = live.results
+    results = synopsis.state
+    assert results is not None
     plan = results.plan if isinstance(results, SparkSample) else results.keeper.plan
-    lines = [f"Synopsis {live.definition.shown}: {live.definition.kind}", "", "Query tree"]
+    lines = [f"Synopsis {synopsis.definition.shown}: {synopsis.definition.kind}", "", "Query tree"]
     lines += [f"  {line}" for line in tree(plan)]
     lines += ["", "State"]
-    lines += [f"  {name}: {value}" for name, value in facts(live) if name != "query"]
+    lines += [f"  {name}: {value}" for name, value in facts(synopsis) if name != "query"]
     return "\n".join(lines)
 
 
@@ -43,18 +50,20 @@ def tree(plan: SynopsisPlan) -> list[str]:
     return lines + list(plan.notes)
 
 
-def facts(live: Live) -> list[tuple[str, str]]:
-    """Name and value of what there is to know."""
+def facts(synopsis: Kept) -> list[tuple[str, str]]:
+    """The names and values that DESCRIBE lists."""
+    results = synopsis.state
+    assert results is not None
     rows = [
-        ("query", live.definition.query),
-        ("sample", str(live.definition.kind)),
-        ("rows in the sample", str(len(live.results.slots()))),
-        ("join results", str(live.results.join_size)),
+        ("query", synopsis.definition.query),
+        ("sample", str(synopsis.definition.kind)),
+        ("rows in the sample", str(len(results.slots()))),
+        ("join results", str(results.join_size)),
     ]
-    rows += [(f"version of {t}", str(p.version)) for t, p in live.vector.items()]
-    if isinstance(live.results, SparkSample):
+    rows += [(f"version of {t}", str(p.version)) for t, p in synopsis.vector.items()]
+    if isinstance(results, SparkSample):
         return [*rows, ("kept", "the sample alone: it is drawn on Spark")]
-    keeper = live.results.keeper
+    keeper = results.keeper
     if isinstance(keeper.graph, WeightedGraph):
         vertices = ", ".join(str(held) for held, _ in keeper.graph.vertices)
         rows.append(("vertices", vertices))

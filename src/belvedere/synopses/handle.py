@@ -14,8 +14,8 @@ from belvedere.synopses.sample.results import SampleResults
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from belvedere.derivations.outcome import Outcome
     from belvedere.synopses.kind import Synopses
-    from belvedere.synopses.refresh import Brought
 
 
 class SynopsisHandle:
@@ -28,12 +28,14 @@ class SynopsisHandle:
 
     @property
     def _results(self) -> SampleResults | SparkSample:
-        return self._kept.live(self.name).results
+        state = self._kept.loaded(self.name).state
+        assert state is not None
+        return state
 
     @property
     def vector(self) -> dict[str, int]:
         """The version of each table that the sample is of."""
-        return {t: p.version for t, p in self._kept.live(self.name).vector.items()}
+        return {t: p.version for t, p in self._kept.loaded(self.name).vector.items()}
 
     def arrow(self) -> pa.Table:
         """The sample's rows, from memory."""
@@ -71,6 +73,6 @@ class SynopsisHandle:
         """The sample as rows to train on and a share of it to test with."""
         return self._results.train_test(share)
 
-    def refresh(self, *, full: bool = False) -> Brought:
+    def refresh(self, *, full: bool = False) -> Outcome:
         """Bring it to the newest versions of its tables."""
         return self._kept.refresh(self.name, full=full)

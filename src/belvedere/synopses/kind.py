@@ -5,13 +5,15 @@ To look at them reads what is saved. What computes is imported when it is used, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from belvedere.derivations.protocol import AdvanceStep, Inner, Loaded, Rebuild, StateWrite, Traits
 from belvedere.derivations.registry import the_saves
 from belvedere.derivations.status import Status, pending_of
 from belvedere.errors import BelvedereError, Invalid
+from belvedere.execution.strategies import Strategy
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Head, Saves
 from belvedere.sql.binder.naming import did_you_mean
@@ -22,9 +24,14 @@ from belvedere.views.catalog import canonical_name, shown_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from belvedere.delta.stamps import Vector
+    from belvedere.derivations.outcome import Outcome
+    from belvedere.derivations.saved_states import SavedStates
     from belvedere.lake.spark_lake import SparkLake
+    from belvedere.synopses.definition import SynopsisDefinition
     from belvedere.synopses.handle import SynopsisHandle
-    from belvedere.synopses.refresh import Bringer, Brought, Live
+    from belvedere.synopses.sample.on_spark import SparkSample
+    from belvedere.synopses.sample.results import SampleResults
 
 SAVED_AS = "synopsis"
 
@@ -32,11 +39,20 @@ SAVED_AS = "synopsis"
 class Synopses:
     """The synopses of a lake."""
 
-    word = "SYNOPSIS"
+    noun = word = "SYNOPSIS"
+    label = ""
+    traits = Traits(reads_old=False)
 
     def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
-        self._live: dict[str, Live] = {}
+
+    @cached_property
+    def store(self) -> SavedStates[SynopsisDefinition, SampleResults | SparkSample]:
+        """Where their states are kept."""
+        from belvedere.derivations.saved_states import SavedStates
+        from belvedere.synopses.saved import SynopsisCodec
+
+        return SavedStates(self._lake, SAVED_AS, SynopsisCodec())
 
     def names(self) -> Collection[str]:
         """See `Kind`."""
@@ -44,53 +60,85 @@ class Synopses:
 
     def reads(self, name: str) -> Mapping[str, Collection[str]]:
         """See `Kind`."""
-        found: Mapping[str, Collection[str]] = self._head(name).definition["reads"]
-        return found
+        tables: Mapping[str, Collection[str]] = self._head(name).definition["reads"]
+        return tables
 
-    def refresh(self, name: str, *, full: bool = False) -> Brought:
+    def inner(self, _: SynopsisDefinition) -> Sequence[Inner]:
+        """See `Advanceable`."""
+        return ()
+
+    def build(
+        self, definition: SynopsisDefinition, step: AdvanceStep, reason: str
+    ) -> StateWrite[SynopsisDefinition, SampleResults | SparkSample]:
+        """See `Advanceable`; the tables' keys and columns may be others by now."""
+        from belvedere.synopses.build import build_sample
+        from belvedere.synopses.definition import define
+
+        again, planned = define(self._lake, definition.shown, definition.query, definition.kind, "")
+        state = build_sample(self._lake, step.pins, again, planned, step.target)
+        return StateWrite(again, state, Strategy.REBUILD, reason)
+
+    def apply(
+        self, loaded: Loaded[SynopsisDefinition, SampleResults | SparkSample], step: AdvanceStep
+    ) -> StateWrite[SynopsisDefinition, SampleResults | SparkSample] | Rebuild:
+        """See `Advanceable`."""
+        from belvedere.synopses.apply import apply_changes, draw_from_inserts
+        from belvedere.synopses.graph.row_store import NO_SUCH_ROW
+        from belvedere.synopses.sample.results import SampleResults
+
+        state, reads = loaded.state, loaded.definition.reads
+        if isinstance(state, SampleResults):
+            try:
+                rows = apply_changes(state, step, reads)
+            except Invalid as refused:
+                if refused.reason != NO_SUCH_ROW:
+                    raise
+                return Rebuild("STATE_MISMATCH")
+        else:
+            assert state is not None
+            grown = draw_from_inserts(state, step, reads)
+            if grown is None:
+                return Rebuild("DRAWN")
+            state, rows = grown
+        strategy = Strategy.MERGE if rows else Strategy.NOTHING
+        return StateWrite(loaded.definition, state, strategy, rows=rows)
+
+    def recover(self, name: str) -> None:
+        """See `Advanceable`: a state is saved whole or not at all."""
+
+    def publish(self, name: str, write: StateWrite[Any, Any], vector: Vector) -> None:
+        """See `Advanceable`: a synopsis is read from memory."""
+
+    def refresh(self, name: str, *, full: bool = False) -> Outcome:
         """See `Kind`."""
-        return self._bring(name, None, full=full)
+        return self._advance(name, None, full=full)
 
-    def advance(self, name: str, tables: Sequence[str]) -> Brought:
+    def advance(self, name: str, tables: Sequence[str]) -> Outcome:
         """See `Kind`."""
-        return self._bring(name, tables, full=False)
+        return self._advance(name, tables, full=False)
 
-    def _bring(self, name: str, only: Sequence[str] | None, *, full: bool) -> Brought:
-        with self._bringer(name) as bringer:
-            # Until all is saved, what is in memory must not be taken for what is saved.
-            live, done = bringer.bring(self._live.pop(name, None), only, full=full)
-            self._live[name] = live
-        return done
+    def _advance(self, name: str, only: Sequence[str] | None, *, full: bool) -> Outcome:
+        from belvedere.derivations.advance import advance, call_of
 
-    @contextmanager
-    def _bringer(self, name: str) -> Iterator[Bringer]:
-        from belvedere.lake.pins import Pins
-        from belvedere.synopses.refresh import Bringer
-
-        saves = the_saves(self._lake)
-        with saves.locked(SAVED_AS, name), Pins(self._door) as pins:
-            yield Bringer(self._door, saves, name, pins)
+        self._head(name)
+        with call_of(self._lake) as call:
+            return advance(self, name, call, full=full, only=only)
 
     @property
     def _door(self) -> SparkLake:
         assert hasattr(self._lake, "spark"), "what only looks does not refresh"
         return self._lake  # type: ignore[return-value]
 
-    def live(self, name: str) -> Live:
-        """A synopsis in memory as it was last saved."""
-        from belvedere.lake.records.saved_state import Corrupt
-        from belvedere.synopses.refresh import load
-
-        head = self._head(name)
-        held = self._live.get(name)
-        if held is None or held.vector != head.vector:
-            try:
-                self._live[name] = load(self._lake, self._saves, name)
-            except Corrupt:
-                if not hasattr(self._lake, "spark"):
-                    raise
-                self._bring(name, [], full=True)
-        return self._live[name]
+    def loaded(self, name: str) -> Loaded[SynopsisDefinition, SampleResults | SparkSample]:
+        """A synopsis as it was saved last; one whose state is damaged is built again."""
+        self._head(name)
+        loaded = self.store.load(name)
+        if loaded.state is None:
+            if not hasattr(self._lake, "spark"):
+                self.store.saves.load(SAVED_AS, name)  # raises what is wrong with it
+            self._advance(name, [], full=True)
+            loaded = self.store.load(name)
+        return loaded
 
     def handle(self, name: str) -> SynopsisHandle:
         """A synopsis by its canonical name."""
@@ -101,9 +149,9 @@ class Synopses:
 
     def explain(self, name: str) -> str:
         """See `Kind`."""
-        from belvedere.synopses.describe import told
+        from belvedere.synopses.describe import describe
 
-        return told(self.live(name))
+        return describe(self.loaded(name))
 
     def status(self) -> list[Status]:
         """See `Kind`."""
@@ -134,21 +182,22 @@ class Synopses:
 
     def close(self) -> None:
         """See `Kind`."""
-        self._live.clear()
+        self.store.close()
 
     def _create(self, statement: CreateSynopsis) -> DataFrame:
-        from belvedere.synopses.refresh import declared
+        from belvedere.derivations.advance import call_of, create
+        from belvedere.synopses.definition import define
         from belvedere.synopses.sample.reservoir import SampleKind as Sample
 
         name = canonical_name(self._door, statement.name)
         if statement.if_not_exists and name in self.names():
             return self._rows([], "result string")
         sample = Sample(statement.rows, statement.rate, statement.replacement)
-        with self._bringer(name) as bringer:
-            definition, planned = declared(
+        with call_of(self._lake) as call:
+            definition, _ = define(
                 self._door, statement.name, statement.query, sample, statement.lead
             )
-            self._live[name] = bringer.create(definition, planned)
+            create(self, name, definition, call)
         return self._rows([], "result string")
 
     def _refreshed(self, statement: Refresh) -> DataFrame:
@@ -163,8 +212,8 @@ class Synopses:
     def _described(self, statement: Describe) -> DataFrame:
         from belvedere.synopses.describe import facts
 
-        found = facts(self.live(self._named(statement.name)))
-        return self._rows(found, "name string, value string")
+        rows = facts(self.loaded(self._named(statement.name)))
+        return self._rows(rows, "name string, value string")
 
     def _shown(self, _: Show) -> DataFrame:
         rows = []
@@ -177,8 +226,7 @@ class Synopses:
         if statement.if_exists and canonical_name(self._lake, statement.name) not in self.names():
             return self._rows([], "result string")
         name = self._named(statement.name)
-        self._live.pop(name, None)
-        self._saves.drop(SAVED_AS, name)
+        self.store.drop(name)
         return self._rows([], "result string")
 
     def _named(self, name: str) -> str:

@@ -6,31 +6,21 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from belvedere.algebra.relations import Output, Project
-from belvedere.algebra.scalars import col
 from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.types import types as types_of
 from belvedere.delta.schema_types import type_words
-from belvedere.delta.stamps import Stamp
 from belvedere.delta.tables import COLUMN_MAPPING
+from belvedere.derivations.advance import call_of, create
 from belvedere.derivations.guard import refuse_if_needed, view_readers
-from belvedere.derivations.history import note
-from belvedere.derivations.ledger import Ledger, Record
-from belvedere.derivations.meter import Meter
 from belvedere.errors import Invalid, Unsupported
-from belvedere.execution.costs import CostHistory, candidate
-from belvedere.execution.sources import Versions, reference
-from belvedere.execution.strategies import REASONS, Strategy
+from belvedere.execution.strategies import REASONS
 from belvedere.lake.offline import VIEW_PROPERTY
 from belvedere.lake.pins import Pins
-from belvedere.lake.sessions.errors import computing
 from belvedere.lake.spark_lake import SparkLake
-from belvedere.lake.tables import catalog as lake_catalog
 from belvedere.lake.writes import commits
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.binder.char_columns import has_char
-from belvedere.sql.render import render
 from belvedere.sql.statements.views import CreateView, Policy
 from belvedere.views.catalog import (
     Names,
@@ -40,11 +30,12 @@ from belvedere.views.catalog import (
     stored_of,
     the_view,
 )
+from belvedere.views.catalog_views import show
 from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import Definition, View
-from belvedere.views.maintenance import fill, most_selective_key, rebuild_work
-from belvedere.views.parts import assembled, chosen, part_of
-from belvedere.views.references import holding_references
+from belvedere.views.drop import drop_parts
+from belvedere.views.kind import Views
+from belvedere.views.parts import assembled, chosen
 from belvedere.views.state import Bag
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
@@ -136,27 +127,14 @@ def fill_view(door: SparkLake, view: View) -> None:
     name = canonical_name(door, view.name)
     with commits.holding(door, view.stored):
         try:
-            _fill(door, view)
+            with call_of(door) as call:
+                create(Views(door), view.name, view, call)
         except BaseException:
             if not door.exists(view.stored):
-                _drop_parts(door, name)
+                drop_parts(door, name)
             raise
-        _drop_parts(door, name, len(view.every_part))  # of the view before
+        drop_parts(door, name, len(view.every_part))  # of the view before
     show(door, view)
-
-
-def drop_view(door: SparkLake, name: str, *, if_exists: bool = False) -> bool:
-    """Drop a view with its state; False if there was none and that was allowed."""
-    canonical = canonical_name(door, name)
-    stored = stored_of(canonical)
-    if if_exists and not door.exists(stored):
-        _drop_parts(door, canonical)  # left by a creation that was cut off
-        return False
-    if not door.exists(stored):
-        the_view(door, name)
-    refuse_if_needed(name, view_readers(door, stored))
-    _drop(door, canonical)
-    return True
 
 
 def alter_policy(door: SparkLake, name: str, policy: Policy) -> None:
@@ -166,65 +144,6 @@ def alter_policy(door: SparkLake, name: str, policy: Policy) -> None:
     _refuse_if_strict(replace(view, definition=definition))
     stored = door.table(view.stored)
     door.set_properties(stored, {VIEW_PROPERTY: definition.to_json()})
-
-
-def show(door: SparkLake, view: View, version: int | None = None) -> None:
-    """Put the view under its name: exactly the declared columns, read from the stored table."""
-    lake_catalog.create_view(door, canonical_name(door, view.name), read_sql(door, view, version))
-
-
-def read_sql(door: SparkLake, view: View, version: int | None = None) -> str:
-    """The query of the catalog view, over the newest version of the stored table or another."""
-    declared = (
-        Output(name, col(plan))
-        for (name, _), (_, plan) in zip(view.definition.columns, view.bound.columns, strict=True)
-    )
-    stored = reference(door.table(view.stored), version)
-    return render(Project(view.read, tuple(declared)), lambda _: stored.copy()).sql(dialect="spark")
-
-
-def _fill(door: SparkLake, view: View) -> None:
-    with Pins(door) as pins, Ledger(door.journal) as ledger, computing(f"view {view.name!r}"):
-        for part in view.every_part:
-            ledger.add(_filled(door, part, pins))
-        ledger.add(_filled(door, view, pins))
-
-
-def _filled(door: SparkLake, view: View, pins: Pins) -> Record | None:
-    meter = Meter()
-    how = note("create", "", meter.began)
-    tables = {t: pins.table(t) for t in (*view.inputs, *view.tables)}
-    vector = {t: table.position for t, table in tables.items()}
-    newest = {t: table.version for t, table in tables.items()}
-    stamp = Stamp(view.definition.id, 1, vector, how)
-    work = pins.work(view.definition.settings)
-    versions = Versions(pins, work, newest, newest, opened=meter.opened)
-    declared = {t: table.declared for t, table in tables.items()}
-    query = fill(view.state, versions, declared).sql(dialect="spark")
-    known = pins.statistics(view.tables, {}, {})
-    meter.candidates = (
-        candidate(Strategy.REBUILD, rebuild_work(view.state, known), CostHistory()),
-    )
-    with meter.counting(door, view):
-        stamp = replace(stamp, holding=holding_references(work, pins, view, newest))
-        near = most_selective_key(view.state, view.definition.types, known)
-        make = commits.replace if door.exists(view.stored) else commits.create
-        make(work, view.stored, query, stamp, view.properties, near)
-    return meter.record(door, view, stamp, {}, None, pins.table)
-
-
-def _drop(door: SparkLake, name: str) -> None:
-    lake_catalog.drop_view(door, name)
-    _drop_parts(door, name)
-    lake_catalog.drop_table(door, stored_of(name))
-
-
-def _drop_parts(door: SparkLake, name: str, after: int = 0) -> None:
-    """Drop a view's parts, those after some number."""
-    stored, number = stored_of(name), after + 1
-    while door.exists(part := part_of(stored, number)):
-        lake_catalog.drop_table(door, part)
-        number += 1
 
 
 def _declared(

@@ -96,6 +96,20 @@ class View:
         return self.definition.name
 
     @property
+    def id(self) -> str:
+        return self.definition.id
+
+    @property
+    def policy(self) -> Policy:
+        """How it may be refreshed."""
+        return Policy(self.definition.policy)
+
+    @property
+    def owner(self) -> str:
+        """The name of the view that it is a part of, or its own."""
+        return self.definition.name.removesuffix(part_suffix(self.definition.part))
+
+    @property
     def plan(self) -> Rel:
         return self.bound.plan
 
@@ -144,6 +158,15 @@ class View:
         each = {p.stored: p for part in self.parts for p in (*part.every_part, part)}
         return tuple(each.values())
 
+    @cached_property
+    def reads(self) -> Mapping[str, Mapping[str, str]]:
+        """The tables that it is computed from, with the columns that are read of them."""
+        return {table: self.needs(table) for table in self.inputs}
+
+    def columns_of(self, table: str) -> Mapping[str, str]:
+        """The columns that are read of a table, or of a part."""
+        return self.needs(table)
+
     def needs(self, table: str) -> dict[str, str]:
         """The columns of a table that it is computed from, itself or through its parts."""
         through = (item for part in self.parts for item in part.needs(table).items())
@@ -153,6 +176,11 @@ class View:
         """The columns of a table that the plan reads, with their types."""
         scans = (n for n in nodes(self.plan) if isinstance(n, Scan) and n.table == table)
         return {f.source: f.type for scan in scans for f in scan.fields}
+
+
+def part_suffix(number: int) -> str:
+    """What the name and the id of a part end with; nothing for a view itself."""
+    return f" part {number}" if number else ""
 
 
 def _columns(found: Any) -> Columns:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from belvedere.derivations.cost_history import cost_history
+from belvedere.derivations.protocol import Rebuild
 from belvedere.execution.context import ExecutionContext, new_context
 from belvedere.execution.costs import candidate, cheaper
 from belvedere.execution.foreign_keys import CheckedForeignKeys, check_foreign_keys
@@ -34,7 +35,7 @@ from belvedere.views.maintenance import ViewChange, overwriting, plan_change, re
 from belvedere.views.pending_changes import PendingChanges, ViewStep, read_changes
 from belvedere.views.references import references
 from belvedere.views.state import Grouped, physical
-from belvedere.views.writes import Rebuild, RowsToMerge, ViewWrite
+from belvedere.views.writes import RowsToMerge, ViewWrite
 
 
 def apply(step: ViewStep) -> ViewWrite | Rebuild:

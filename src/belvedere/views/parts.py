@@ -25,7 +25,7 @@ from belvedere.sql.binder.bind import Bound
 from belvedere.sql.binder.freshen import rename
 from belvedere.sql.names import part_name, parts, quote, whole_name
 from belvedere.views.choice import rebuild_reason
-from belvedere.views.definition import Definition, View
+from belvedere.views.definition import Definition, View, part_suffix
 from belvedere.views.sampling import sampled_plan
 from belvedere.views.state import Bag, state_of
 
@@ -125,21 +125,18 @@ def stored_whole(part: str) -> str:
 def _part(owner: Definition, number: int, node: Rel) -> Definition:
     return replace(
         owner,
-        id=f"{owner.id}{_PART}{number}",
-        name=f"{owner.name}{_PART}{number}",
+        id=owner.id + part_suffix(number),
+        name=owner.name + part_suffix(number),
         columns=tuple((c, owner.types[c]) for c in node.columns),
         part=number,
     )
-
-
-_PART = " part "
 
 
 def whole(definition: Definition) -> Definition:
     """The definition of the view that a part is of."""
     if not definition.part:
         return definition
-    own = f"{_PART}{definition.part}"
+    own = part_suffix(definition.part)
     name, number = definition.name.removesuffix(own), definition.id.removesuffix(own)
     return replace(definition, id=number, name=name, part=0)
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from belvedere.delta.lookups import KEYS
 from belvedere.delta.tables import Table
 from belvedere.execution.foreign_keys import KeyReference, verify_foreign_keys
 from belvedere.lake.offline import ReadableLake
-from belvedere.lake.pins import Pins
-from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.tables.declared_keys import foreign_keys
 from belvedere.views.catalog import canonical_name
 from belvedere.views.definition import View
+
+if TYPE_CHECKING:
+    from belvedere.lake.pins import Pins
+    from belvedere.lake.sessions.workspace import Workspace
 
 
 def references(lake: ReadableLake, view: View, table: Callable[[str], Table]) -> list[KeyReference]:

@@ -15,13 +15,6 @@ from belvedere.storage.locks import Conflict
 
 
 @dataclass(frozen=True)
-class Rebuild:
-    """The view is to be computed from its tables, for a reason."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
 class RowsToMerge:
     """Rows in memory, or the query that Spark finds them with; and how they are merged."""
 

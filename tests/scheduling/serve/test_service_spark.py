@@ -185,7 +185,7 @@ def test_a_minimum_is_merged_also_if_the_row_went_that_held_it(lake: bv.Lake) ->
     ):
         lake.sql(statement)
         done = lake.refresh("min_cost")
-        assert isinstance(done, bv.Refreshed)
+        assert isinstance(done, bv.Outcome)
         assert (done.strategy, statement) == ("merge", statement)
         assert shown(lake) == recomputed(lake)
     assert any("the next extremum was found" in line for line in done.sql)

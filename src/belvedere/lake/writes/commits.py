@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import AnalysisException, PySparkException
 
 from belvedere.delta import log
+from belvedere.delta.history import Event
 from belvedere.delta.small_writes import (
     CHECKPOINTS,
     MOST_REPLACED,
@@ -165,6 +166,17 @@ def move(w: Workspace, name: str, stamp: Stamp) -> None:
 def read_stamp(door: SparkLake, name: str) -> StampState:
     """The vector in force at the newest version of a stored table, or why there is none."""
     return door.stamp(door.table(name))
+
+
+def event_of(door: SparkLake, stored: Table, view_id: str, number: int) -> Event | None:
+    """The commit of a refresh; None where finding it would cost a statement."""
+    if stored.root is None:
+        return None
+    for event in door.events(stored):
+        stamp = Stamp.from_json(event.user_metadata)
+        if stamp is not None and (stamp.view_id, stamp.refresh) == (view_id, number):
+            return event
+    return None
 
 
 def _made(name: str, query_sql: str, stamp: Stamp, properties: Mapping[str, str] | None) -> str:

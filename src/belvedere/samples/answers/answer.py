@@ -1,4 +1,4 @@
-"""Answers: what was estimated, with intervals, where it came from, and what to make of it."""
+"""Answers of estimates: values with intervals, where they come from, and when not to trust them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Column:
+class EstimatedColumn:
     """One estimated column: per group a value, an interval, a method, and the stale value."""
 
     name: str
@@ -32,9 +32,9 @@ class Column:
     variances: Mapping[str, Array] = field(default_factory=dict, repr=False)
     keys: Mapping[str, Array] = field(default_factory=dict, repr=False)
 
-    def taken(self, order: np.ndarray) -> Column:
-        """Some groups, in an order."""
-        return Column(
+    def take(self, order: np.ndarray) -> EstimatedColumn:
+        """The groups at these positions."""
+        return EstimatedColumn(
             self.name,
             self.value[order],
             self.low[order],
@@ -48,14 +48,14 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Answer:
+class EstimatedAnswer:
     """Groups with estimated columns; prints as a table."""
 
     question: str
     keys: pa.Table
-    columns: tuple[Column, ...]
+    columns: tuple[EstimatedColumn, ...]
     notes: tuple[str, ...]
-    """Per group, what else is to be said of it."""
+    """One note per group."""
     facts: tuple[tuple[str, str], ...]
     confidence: float
     shown: tuple[str, ...]
@@ -64,26 +64,28 @@ class Answer:
 
     def arrow(self) -> pa.Table:
         """Each estimated column with its interval and its method; notes come last."""
-        own = {c.name: c for c in self.columns}
-        found: dict[str, Any] = {}
+        estimated = {c.name: c for c in self.columns}
+        columns: dict[str, Any] = {}
         for name in self.shown:
-            if name not in own:
-                found[name] = self.keys[name]
+            if name not in estimated:
+                columns[name] = self.keys[name]
                 continue
-            column = own[name]
-            found[name] = _nullable(column.value)
-            found[f"{name}_low"] = _nullable(column.low)
-            found[f"{name}_high"] = _nullable(column.high)
-            found[f"{name}_method"] = pa.array(column.method, pa.string())
-        found["note"] = pa.array(self._every_note(), pa.string())
-        return pa.table(found)
+            column = estimated[name]
+            columns[name] = _nullable(column.value)
+            columns[f"{name}_low"] = _nullable(column.low)
+            columns[f"{name}_high"] = _nullable(column.high)
+            columns[f"{name}_method"] = pa.array(column.method, pa.string())
+        columns["note"] = pa.array(self._every_note(), pa.string())
+        return pa.table(columns)
 
     def df(self) -> DataFrame:
-        """The same as a DataFrame."""
+        """The answer as a DataFrame."""
         return self.frame(self.arrow())
 
     def explain(self) -> str:
-        """Stale answer, correction, method and why, rows used, versions, where η went."""
+        """Versions, rows used and how far η was pushed down; per group the stale answer, the correction
+        and the error of each method.
+        """
         parts = [f"{title}\n{_indented(text)}" for title, text in self.facts]
         parts += [f"{c.name}\n{_indented(self._why(c))}" for c in self.columns]
         return "\n\n".join(parts)
@@ -114,15 +116,15 @@ class Answer:
         return figure
 
     def __str__(self) -> str:
-        found = self.arrow()
-        names = [n for n in found.column_names if n != "note" or any(self._every_note())]
-        rows = zip(*(_rounded(found[n].to_pylist()) for n in names), strict=True)
+        data = self.arrow()
+        names = [n for n in data.column_names if n != "note" or any(self._every_note())]
+        rows = zip(*(_rounded(data[n].to_pylist()) for n in names), strict=True)
         return table(names, rows)
 
     def _repr_html_(self) -> str:
-        found = self.arrow()
-        head = "".join(f"<th>{html.escape(n)}</th>" for n in found.column_names)
-        lines = zip(*(_rounded(found[n].to_pylist()) for n in found.column_names), strict=True)
+        data = self.arrow()
+        head = "".join(f"<th>{html.escape(n)}</th>" for n in data.column_names)
+        lines = zip(*(_rounded(data[n].to_pylist()) for n in data.column_names), strict=True)
         body = "".join(
             "<tr>"
             + "".join(f"<td>{html.escape('' if v is None else str(v))}</td>" for v in row)
@@ -140,13 +142,13 @@ class Answer:
         return len(self.columns[0].value) if self.columns else self.keys.num_rows
 
     def _every_note(self) -> list[str]:
-        found = []
+        notes = []
         for i in range(self._count()):
             own = [f"{c.name}: {c.notes[i]}" for c in self.columns if c.notes[i]]
-            found.append("; ".join(filter(None, [self.notes[i], *own])))
-        return found
+            notes.append("; ".join(filter(None, [self.notes[i], *own])))
+        return notes
 
-    def _why(self, column: Column) -> str:
+    def _why(self, column: EstimatedColumn) -> str:
         methods = list(column.variances)
         headers = ["group", "stale", "correction", "answer", "method"]
         headers += [f"{what} {m}" for m in methods for what in ("error", "keys")]

@@ -1,4 +1,4 @@
-"""Estimate: a question asked of a lake, answered from its samples as they are."""
+"""Answer an aggregate query or a SELECT on a sampled view from the sample, without a refresh."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from belvedere.execution.sources import Versions
 from belvedere.lake.pins import Pins
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.writes import commits
-from belvedere.samples.answers.answer import Answer, Column
-from belvedere.samples.answers.evaluate import answered
-from belvedere.samples.answers.questions import Question, ask
-from belvedere.samples.answers.select_rows import KINDS, Selected, selected
+from belvedere.samples.answers.answer import EstimatedAnswer, EstimatedColumn
+from belvedere.samples.answers.evaluate import evaluate
+from belvedere.samples.answers.questions import Question, parse_question
+from belvedere.samples.answers.select_rows import ROW_CHANGES, CorrectedRows, correct_rows
 from belvedere.samples.estimators.smooth import Method
 from belvedere.sql.render import render
 from belvedere.views.catalog import shown_name
@@ -34,40 +34,39 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def estimate(
+def estimate_query(
     door: SparkLake,
     clean: Callable[[str], object],
     query: str,
     confidence: float,
     method: str,
     at: Mapping[str, int],
-) -> Answer | Selected:
-    """The answer to a query, from samples that are cleaned first, at the versions asked for."""
-    checked_confidence(confidence)
-    wanted = checked_method(method)
-    clean(ask(door, query).view.name)
-    question = ask(door, query)
+) -> EstimatedAnswer | CorrectedRows:
+    """The answer to a query from its cleaned sample, which must be at the requested versions."""
+    refuse_bad_confidence(confidence)
+    chosen_method = parse_method(method)
+    clean(parse_question(door, query).view.name)
+    question = parse_question(door, query)
     refuse_other_versions(door, question, at)
     with Pins(door) as pins:
-        found = estimated(door, pins, question, confidence, wanted)
-        if isinstance(found, Selected):
-            return replace(found, counted=counts_answer(door, question, found, confidence))
-        return found
+        answer = answer_from_samples(door, pins, question, confidence, chosen_method)
+        if isinstance(answer, CorrectedRows):
+            return replace(answer, counted=counts_answer(door, question, answer, confidence))
+        return answer
 
 
-def checked_confidence(confidence: float) -> float:
-    """The confidence, if there can be an interval of it."""
+def refuse_bad_confidence(confidence: float) -> None:
+    """Invalid unless the confidence lies between 0 and 1."""
     if not 0 < confidence < 1:
         raise Invalid(
             f"a confidence of {confidence:g}",
             hint="a confidence lies between 0 and 1, both excluded, as in 0.95",
             reason="BAD_VALUE",
         )
-    return confidence
 
 
-def checked_method(method: str) -> Method:
-    """The method of that name."""
+def parse_method(method: str) -> Method:
+    """The method with this name."""
     try:
         return Method(method.upper())
     except ValueError as error:
@@ -76,10 +75,10 @@ def checked_method(method: str) -> Method:
         ) from error
 
 
-def estimated(
+def answer_from_samples(
     door: SparkLake, pins: Pins, question: Question, confidence: float, method: Method
-) -> Answer | Selected:
-    """The answer to a question from the samples as they are."""
+) -> EstimatedAnswer | CorrectedRows:
+    """The answer to a question from the samples at their present versions."""
     settings = question.view.definition.settings
     work = pins.work(settings)
 
@@ -89,27 +88,27 @@ def estimated(
         return work.query(text).toArrow()
 
     if question.aggregate is None:
-        return selected(question, collect, confidence)
+        return correct_rows(question, collect, confidence)
     _refuse_other_types(door, question, settings)
-    found = answered(question, collect, confidence, method)
+    evaluated = evaluate(question, collect, confidence, method)
     keys = (
-        found.sheet.keys.take(pa.array(found.order))
-        if found.sheet.keys.num_columns
-        else found.sheet.keys
+        evaluated.data.keys.take(pa.array(evaluated.order))
+        if evaluated.data.keys.num_columns
+        else evaluated.data.keys
     )
     outputs = {n: v.column for n, v in question.outputs.items() if v.column in keys.column_names}
-    shown = pa.table({name: keys[plan] for name, plan in outputs.items()})
-    return Answer(
+    key_columns = pa.table({name: keys[plan] for name, plan in outputs.items()})
+    return EstimatedAnswer(
         question.text,
-        shown,
-        found.columns,
-        found.notes,
-        facts(
+        key_columns,
+        evaluated.columns,
+        evaluated.notes,
+        answer_facts(
             door,
             question,
-            len(found.sheet.fresh.unit),
-            len(found.sheet.stale.unit),
-            found.sheet.size_deviation,
+            len(evaluated.data.fresh.unit),
+            len(evaluated.data.stale.unit),
+            evaluated.data.size_deviation,
         ),
         confidence,
         tuple(question.outputs),
@@ -118,30 +117,30 @@ def estimated(
 
 
 def counts_answer(
-    door: SparkLake, question: Question, found: Selected, confidence: float
-) -> Answer:
-    """The three counts of a SELECT as an answer."""
+    door: SparkLake, question: Question, selected: CorrectedRows, confidence: float
+) -> EstimatedAnswer:
+    """The estimated numbers of rows that a SELECT adds, updates and removes, as an answer."""
     columns = [
-        Column(k, e.value, e.low, e.high, e.method, e.notes, np.zeros(1))
-        for k, e in ((k, found.counts[k]) for k in KINDS)
+        EstimatedColumn(k, e.value, e.low, e.high, e.method, e.notes, np.zeros(1))
+        for k, e in ((k, selected.counts[k]) for k in ROW_CHANGES)
     ]
-    what = facts(door, question, *found.used)
-    return Answer(
+    what = answer_facts(door, question, *selected.used)
+    return EstimatedAnswer(
         question.text,
         pa.table({}),
         tuple(columns),
         ("",),
         what,
         confidence,
-        KINDS,
+        ROW_CHANGES,
         lambda rows: _frame(door, rows),
     )
 
 
-def facts(
+def answer_facts(
     door: SparkLake, question: Question, fresh: int, stale: int, deviation: float | None = None
 ) -> tuple[tuple[str, str], ...]:
-    """What an answer rests on."""
+    """The versions, the sample and the number of rows that an answer comes from."""
     states = [("stale view", question.view), ("sample", question.sample)]
     states += [("outliers", question.outliers)] if question.outliers else []
     versions = "\n".join(f"{what}: {_at(door, view)}" for what, view in states if view)
@@ -154,21 +153,21 @@ def facts(
 
 
 def vector_of(door: SparkLake, view: View) -> Vector:
-    """Where a view is."""
+    """The vector of a view."""
     stamp = commits.read_stamp(door, view.stored).stamp
     return {t: p for t, p in stamp.vector.items() if t in view.inputs} if stamp else {}
 
 
 def refuse_other_versions(door: SparkLake, question: Question, at: Mapping[str, int]) -> None:
-    """Invalid if the sample is not at the versions that were asked for."""
-    there = {shown_name(door, t): p.version for t, p in vector_of(door, question.sample).items()}
-    wrong = {t: v for t, v in at.items() if there.get(t) != v}
-    if wrong:
-        asked = ", ".join(f"{t} at {v}" for t, v in wrong.items())
+    """Invalid unless the sample is at the requested versions."""
+    current = {shown_name(door, t): p.version for t, p in vector_of(door, question.sample).items()}
+    differing = {t: v for t, v in at.items() if current.get(t) != v}
+    if differing:
+        requested = ", ".join(f"{t} at {v}" for t, v in differing.items())
         raise Invalid(
-            f"the sample of {question.view.name!r} is not at the versions asked for: {asked}",
-            detail=f"it is at {', '.join(f'{t} {v}' for t, v in there.items())}",
-            hint="a sample goes forward only: lake.clean(view) brings it to the newest versions",
+            f"the sample of {question.view.name!r} is not at the requested versions: {requested}",
+            detail=f"it is at {', '.join(f'{t} {v}' for t, v in current.items())}",
+            hint="ask for these versions, or call lake.clean(view) for the newest: a sample never goes back",
             reason="OTHER_VERSION",
         )
 
@@ -179,14 +178,14 @@ def _at(door: SparkLake, view: View) -> str:
 
 
 def _refuse_other_types(door: SparkLake, question: Question, settings: Mapping[str, str]) -> None:
-    """Sums and the like are of numbers."""
-    known = types_of(question.bound.plan, lambda asked, have: door.types(asked, have, settings))
+    """Unsupported if an aggregate other than count is of a type that is no number."""
+    types = types_of(question.bound.plan, lambda asked, have: door.types(asked, have, settings))
     assert question.aggregate is not None
     for a in question.aggregate.aggregates:
-        if a.args and a.function != "count" and family(known[argument(a)]) != "number":
+        if a.args and a.function != "count" and family(types[argument(a)]) != "number":
             raise Unsupported(
-                f"an estimate of {str(a.call).replace('`', '').lower()} of type {known[argument(a)]}",
-                hint="estimates are of numbers",
+                f"an estimate of {str(a.call).replace('`', '').lower()} of type {types[argument(a)]}",
+                hint="aggregate numbers, or cast the column to a number",
                 reason="ESTIMATE_TYPE",
             )
 

@@ -1,4 +1,4 @@
-"""From a question's rows to its answer: every column of the SELECT by its own estimator."""
+"""Estimate the answer to a question from its rows: each column of the SELECT by its own estimator."""
 
 from __future__ import annotations
 
@@ -14,55 +14,81 @@ from belvedere.algebra.scalars import Scalar, col
 from belvedere.errors import Unsupported
 from belvedere.estimation.diagnosis import FEWEST, UNSEEN, doubt
 from belvedere.estimation.linearization import Array, Dual
-from belvedere.samples.answers.answer import Column
-from belvedere.samples.answers.questions import ENDS, RANKS, SMOOTH, UNIT, Question
-from belvedere.samples.answers.reading import Collect, Sheet, Side, has_clusters, read
-from belvedere.samples.estimators.expressions import condition, number
-from belvedere.samples.estimators.extremes import extreme
-from belvedere.samples.estimators.quantiles import Quantile, Values, better, inverted
-from belvedere.samples.estimators.smooth import Estimates, Method, estimate
-from belvedere.samples.estimators.totals import Total, What, answer, needed
+from belvedere.samples.answers.answer import EstimatedColumn
+from belvedere.samples.answers.plans import has_clusters
+from belvedere.samples.answers.questions import EXTREMA, QUANTILES, SMOOTH, UNIT, Question
+from belvedere.samples.answers.reading import (
+    Collect,
+    QuestionData,
+    SampledState,
+    read_data,
+)
+from belvedere.samples.estimators.expressions import evaluate_condition, evaluate_number
+from belvedere.samples.estimators.extremes import estimate_extremum
+from belvedere.samples.estimators.quantiles import (
+    GroupValues,
+    Quantile,
+    better_method,
+    estimate_quantile,
+)
+from belvedere.samples.estimators.smooth import Method, SmoothEstimates, estimate_smooth
+from belvedere.samples.estimators.totals import Contribution, Total, from_totals, totals_of
 
 
 @dataclass(frozen=True)
-class Estimated:
-    """The groups that answer, in order, and their estimated columns."""
+class EvaluatedQuestion:
+    """The groups of the answer, in order, and their estimated columns."""
 
-    sheet: Sheet
+    data: QuestionData
     order: np.ndarray
-    columns: tuple[Column, ...]
+    columns: tuple[EstimatedColumn, ...]
     notes: tuple[str, ...]
 
 
-def answered(question: Question, collect: Collect, confidence: float, method: Method) -> Estimated:
+def evaluate(
+    question: Question, collect: Collect, confidence: float, method: Method
+) -> EvaluatedQuestion:
     """Estimate every column of a question with an aggregate."""
-    asked = _Asked(question, confidence, method)
-    ends = asked.of(ENDS)
-    stale = method is not Method.AQP or bool(ends)
-    known = bool(asked.of(SMOOTH)) or (bool(asked.of(RANKS)) and has_clusters(question))
-    sheet = read(
-        question, asked.totals, asked.of(RANKS), ends, collect, stale=stale, extremes=known
+    evaluation = _QuestionEvaluation(question, confidence, method)
+    extrema = evaluation.aggregates_of(EXTREMA)
+    reads_stale = method is not Method.AQP or bool(extrema)
+    needs_extremes = bool(evaluation.aggregates_of(SMOOTH)) or (
+        bool(evaluation.aggregates_of(QUANTILES)) and has_clusters(question)
+    )
+    data = read_data(
+        question,
+        evaluation.totals,
+        evaluation.aggregates_of(QUANTILES),
+        extrema,
+        collect,
+        stale=reads_stale,
+        extremes=needs_extremes,
     )
     columns = [
-        asked.column(sheet, name, value)
+        evaluation.column(data, name, value)
         for name, value in question.outputs.items()
-        if value.column not in asked.keys
+        if value.column not in evaluation.keys
     ]
-    order = asked.order(sheet, columns)
-    unsure = asked.having(sheet)[1]
+    order = evaluation.order(data, columns)
+    uncertain = evaluation.having(data)[1]
     notes = [
         "; ".join(
-            filter(None, [note, "HAVING holds for the estimate, not for all of its interval" * u])
+            filter(
+                None,
+                [note, "HAVING holds for the estimate, not for all of its interval" * is_uncertain],
+            )
         )
-        for note, u in zip(_presence(sheet, stale), unsure.tolist(), strict=True)
+        for note, is_uncertain in zip(
+            _presence_notes(data, reads_stale), uncertain.tolist(), strict=True
+        )
     ]
-    return Estimated(
-        sheet, order, tuple(c.taken(order) for c in columns), tuple(notes[i] for i in order)
+    return EvaluatedQuestion(
+        data, order, tuple(c.take(order) for c in columns), tuple(notes[i] for i in order)
     )
 
 
-class _Asked:
-    """A question's aggregates, with the totals that they are functions of."""
+class _QuestionEvaluation:
+    """The aggregates of a question, and the totals that they are functions of."""
 
     def __init__(self, question: Question, confidence: float, method: Method) -> None:
         assert question.aggregate is not None
@@ -70,35 +96,35 @@ class _Asked:
         self.confidence, self.method = confidence, method
         self.keys = question.aggregate.keys
         self.aggregates = {a.name: a for a in question.aggregate.aggregates}
-        self.places: dict[str, list[int]] = {}
-        self.totals: list[Total] = [Total(What.ONE)]
-        for a in self.of(SMOOTH):
-            self.places[a.name] = [self._place(t) for t in needed(a, col(UNIT))]
+        self.total_positions: dict[str, list[int]] = {}
+        self.totals: list[Total] = [Total(Contribution.ONE)]
+        for a in self.aggregates_of(SMOOTH):
+            self.total_positions[a.name] = [self._position(t) for t in totals_of(a, col(UNIT))]
 
-    def of(self, functions: frozenset[str]) -> list[Agg]:
-        """The aggregates by some functions."""
+    def aggregates_of(self, functions: frozenset[str]) -> list[Agg]:
+        """The aggregates with one of these functions."""
         return [a for a in self.aggregates.values() if a.function in functions]
 
-    def _place(self, total: Total) -> int:
+    def _position(self, total: Total) -> int:
         if total not in self.totals:
             self.totals.append(total)
         return self.totals.index(total)
 
-    def known(self, found: list[Dual]) -> dict[str, Dual]:
-        """Every smooth aggregate as a function of totals."""
+    def smooth_values(self, totals: list[Dual]) -> dict[str, Dual]:
+        """Every smooth aggregate as a function of estimated totals."""
         return {
-            name: answer(self.aggregates[name], [found[j] for j in places])
-            for name, places in self.places.items()
+            name: from_totals(self.aggregates[name], [totals[j] for j in positions])
+            for name, positions in self.total_positions.items()
         }
 
-    def column(self, sheet: Sheet, name: str, value: Scalar) -> Column:
+    def column(self, data: QuestionData, name: str, value: Scalar) -> EstimatedColumn:
         """A column of the answer."""
         bare = self.aggregates.get(value.column or "")
-        if bare is not None and bare.function in RANKS:
-            return _rank(sheet, name, bare, self.confidence, self.method)
-        if bare is not None and bare.function in ENDS:
-            return _end(sheet, name, bare)
-        mixed = [c for c in value.columns if c not in self.places]
+        if bare is not None and bare.function in QUANTILES:
+            return _quantile_column(data, name, bare, self.confidence, self.method)
+        if bare is not None and bare.function in EXTREMA:
+            return _extremum_column(data, name, bare)
+        mixed = [c for c in value.columns if c not in self.total_positions]
         if mixed:
             raise Unsupported(
                 f"an estimate of {value.sql().replace('`', '')}",
@@ -106,43 +132,43 @@ class _Asked:
                 hint="select columns of the GROUP BY, and medians, minima and maxima, by themselves",
                 reason="ESTIMATE_EXPRESSION",
             )
-        return _smooth(name, self._estimate(sheet, value.expr))
+        return _smooth_column(name, self._estimate(data, value.expr))
 
-    def _estimate(self, sheet: Sheet, e: exp.Expr) -> Estimates:
-        return estimate(
-            lambda found: number(e, self.known(found), found[0]),
-            sheet.cells,
-            None if self.method is Method.AQP else sheet.stale_totals,
+    def _estimate(self, data: QuestionData, e: exp.Expr) -> SmoothEstimates:
+        return estimate_smooth(
+            lambda totals: evaluate_number(e, self.smooth_values(totals), totals[0]),
+            data.cells,
+            None if self.method is Method.AQP else data.stale_totals,
             self.confidence,
             self.method,
-            sheet.extremes,
+            data.extremes,
         )
 
-    def having(self, sheet: Sheet) -> tuple[np.ndarray, np.ndarray]:
-        """The groups that pass HAVING, and those that would not at some end of the intervals."""
-        keep, unsure = np.ones(sheet.groups, bool), np.zeros(sheet.groups, bool)
+    def having(self, data: QuestionData) -> tuple[np.ndarray, np.ndarray]:
+        """The groups that pass HAVING, and those where an end of an interval decides otherwise."""
+        keep, uncertain = np.ones(data.groups, bool), np.zeros(data.groups, bool)
         if not self.question.having:
-            return keep, unsure
-        none = np.zeros((sheet.groups, 0))
-        found = {n: self._estimate(sheet, col(n).expr) for n in self.places}
-        ends = [
-            {n: Dual(getattr(e, end), none) for n, e in found.items()}
-            for end in ("value", "low", "high")
+            return keep, uncertain
+        none = np.zeros((data.groups, 0))
+        estimates = {n: self._estimate(data, col(n).expr) for n in self.total_positions}
+        bounds = [
+            {n: Dual(getattr(estimate, bound), none) for n, estimate in estimates.items()}
+            for bound in ("value", "low", "high")
         ]
         for predicate in self.question.having:
             holds, low, high = (
-                condition(predicate.expr, known, Dual(np.zeros(sheet.groups), none))
-                for known in ends
+                evaluate_condition(predicate.expr, values, Dual(np.zeros(data.groups), none))
+                for values in bounds
             )
             keep &= holds
-            unsure |= (low != holds) | (high != holds)
-        return keep, unsure
+            uncertain |= (low != holds) | (high != holds)
+        return keep, uncertain
 
-    def order(self, sheet: Sheet, columns: Sequence[Column]) -> np.ndarray:
+    def order(self, data: QuestionData, columns: Sequence[EstimatedColumn]) -> np.ndarray:
         """The groups that pass HAVING, in the order asked for."""
-        keep, _ = self.having(sheet)
+        keep, _ = self.having(data)
         if self.method is Method.AQP and self.keys:
-            keep &= np.isin(np.arange(sheet.groups), sheet.fresh.group)
+            keep &= np.isin(np.arange(data.groups), data.fresh.group)
         order = np.flatnonzero(keep)
         top = next((n for n in self.question.above if isinstance(n, TopK)), None)
         if top is None:
@@ -161,65 +187,71 @@ class _Asked:
         return order[top.offset : top.offset + top.limit]
 
 
-def _smooth(name: str, found: Estimates) -> Column:
-    return Column(
+def _smooth_column(name: str, estimates: SmoothEstimates) -> EstimatedColumn:
+    return EstimatedColumn(
         name,
-        found.value,
-        found.low,
-        found.high,
-        found.method,
-        found.notes,
-        found.stale,
-        {m.value: s.variance for m, s in found.sides.items()},
-        {m.value: s.keys for m, s in found.sides.items()},
+        estimates.value,
+        estimates.low,
+        estimates.high,
+        estimates.method,
+        estimates.notes,
+        estimates.stale,
+        {m.value: s.variance for m, s in estimates.sides.items()},
+        {m.value: s.keys for m, s in estimates.sides.items()},
     )
 
 
-def _rank(sheet: Sheet, name: str, a: Agg, confidence: float, method: Method) -> Column:
+def _quantile_column(
+    data: QuestionData, name: str, a: Agg, confidence: float, method: Method
+) -> EstimatedColumn:
     """A median or percentile, group by group."""
-    p, rule = _share(a), "inverted_cdf" if a.function in DISCRETE else "linear"
-    value, low, high, before = (np.full(sheet.groups, np.nan) for _ in range(4))
-    result = Column(name, value, low, high, [], [], before)
-    whole = sheet.whole[a.name]
-    for g in range(sheet.groups):
-        fresh, stale = (_values(s, a.name, g) for s in (sheet.fresh, sheet.stale))
-        column = _values(whole, a.name, g).value
-        sides = {Method.AQP: inverted(p, fresh, stale, None, sheet.ratio, confidence)}
+    p, rule = _percentile_share(a), "inverted_cdf" if a.function in DISCRETE else "linear"
+    value, low, high, before = (np.full(data.groups, np.nan) for _ in range(4))
+    result = EstimatedColumn(name, value, low, high, [], [], before)
+    whole = data.stale_columns[a.name]
+    for g in range(data.groups):
+        fresh, stale = (_group_values(s, a.name, g) for s in (data.fresh, data.stale))
+        column = _group_values(whole, a.name, g).value
+        sides = {Method.AQP: estimate_quantile(p, fresh, stale, None, data.ratio, confidence)}
         if method is not Method.AQP and len(column):
-            sides[Method.CORR] = inverted(p, fresh, stale, column, sheet.ratio, confidence)
-        chosen = better(sides) if method is Method.AUTO else method
+            sides[Method.CORR] = estimate_quantile(p, fresh, stale, column, data.ratio, confidence)
+        chosen = better_method(sides) if method is Method.AUTO else method
         q = sides.get(chosen, sides[Method.AQP])
-        if sheet.ratio == 1:
-            q = Quantile.exact(_quantile(fresh.value, p, rule))
+        if data.ratio == 1:
+            q = Quantile.exact(_quantile_of(fresh.value, p, rule))
         result.value[g], result.low[g], result.high[g] = q.value, q.low, q.high
-        result.stale[g] = _quantile(column, p, rule)
+        result.stale[g] = _quantile_of(column, p, rule)
         result.method.append(chosen.value)
-        note = rank_doubt(q, _heaviest(sheet, g), changed=chosen is Method.CORR)
-        result.notes.append("" if sheet.ratio == 1 else note)
+        note = quantile_doubt(q, _largest_key_share(data, g), changed=chosen is Method.CORR)
+        result.notes.append("" if data.ratio == 1 else note)
     return result
 
 
 DISCRETE = ("percentile_disc", "percentile_approx", "approx_percentile")
-"""Functions whose answer is one of the values; that of the others may lie between two."""
+"""Functions whose answer is one of the values; other quantiles may lie between two values."""
 
 
-def _quantile(values: Array, p: float, rule: Any) -> float:
+def _quantile_of(values: Array, p: float, rule: Any) -> float:
     return float(np.quantile(values, p, method=rule)) if len(values) else float("nan")
 
 
-def _heaviest(sheet: Sheet, group: int) -> float:
-    """The largest hashed key's rows, squared, over those of all that may be sampled on average."""
-    known = sheet.extremes
-    return 0.0 if known is None or known.unit is None else float(known.unit[group, 0]) / sheet.ratio
+def _largest_key_share(data: QuestionData, group: int) -> float:
+    """The squared row count of the largest hashed key over the expected sampled sum of squares."""
+    extremes = data.extremes
+    return (
+        0.0
+        if extremes is None or extremes.unit is None
+        else float(extremes.unit[group, 0]) / data.ratio
+    )
 
 
-def rank_doubt(q: Quantile, heaviest: float, *, changed: bool) -> str:
-    """What keeps a quantile's interval from covering at its rate."""
+def quantile_doubt(q: Quantile, heaviest: float, *, changed: bool) -> str:
+    """Why the interval of a quantile may not cover at its rate; empty if it does."""
     keys = min(q.keys, FEWEST - 1) if np.isnan(q.low) else q.keys
     return doubt(keys, UNSEEN * heaviest, 0.0, heavy=False, changed=changed)
 
 
-def _share(a: Agg) -> float:
+def _percentile_share(a: Agg) -> float:
     if a.function == "median":
         return 0.5
     share = a.args[1].expr if len(a.args) > 1 else None
@@ -232,43 +264,45 @@ def _share(a: Agg) -> float:
     return float(share.this)
 
 
-def _values(side: Side, name: str, group: int) -> Values:
+def _group_values(side: SampledState, name: str, group: int) -> GroupValues:
     own = side.rows(group)
     own = own[~np.isnan(side.values[name][own])]
-    return Values(side.values[name][own], side.unit[own], side.exact[own])
+    return GroupValues(side.values[name][own], side.unit[own], side.exact[own])
 
 
-def _end(sheet: Sheet, name: str, a: Agg) -> Column:
+def _extremum_column(data: QuestionData, name: str, a: Agg) -> EstimatedColumn:
     """A minimum or maximum, group by group."""
-    stale, largest = sheet.ends[a.name], a.function == "max"
-    value, seen = np.full(sheet.groups, np.nan), np.full(sheet.groups, np.nan)
+    stale, largest = data.extrema[a.name], a.function == "max"
+    value, certain = np.full(data.groups, np.nan), np.full(data.groups, np.nan)
     notes = []
-    for g in range(sheet.groups):
-        fresh, old = (_values(s, a.name, g) for s in (sheet.fresh, sheet.stale))
-        found = extreme(float(stale[g]), fresh.value, *_gains(fresh, old), largest=largest)
-        value[g], seen[g] = found.value, found.seen
-        notes.append(found.note)
-    none = np.full(sheet.groups, np.nan)
-    low, high = (seen, none) if largest else (none, seen)
-    return Column(name, value, low, high, ["CORR"] * sheet.groups, notes, stale)
+    for g in range(data.groups):
+        fresh, before = (_group_values(s, a.name, g) for s in (data.fresh, data.stale))
+        extremum = estimate_extremum(
+            float(stale[g]), fresh.value, *_matched_gains(fresh, before), largest=largest
+        )
+        value[g], certain[g] = extremum.value, extremum.certain
+        notes.append(extremum.note)
+    nothing = np.full(data.groups, np.nan)
+    low, high = (certain, nothing) if largest else (nothing, certain)
+    return EstimatedColumn(name, value, low, high, ["CORR"] * data.groups, notes, stale)
 
 
-def _gains(fresh: Values, stale: Values) -> tuple[Array, Array]:
-    """The rows of keys on both sides as they were, and what they gained."""
-    _, here, there = np.intersect1d(fresh.unit, stale.unit, return_indices=True)
-    return stale.value[there], fresh.value[here] - stale.value[there]
+def _matched_gains(fresh: GroupValues, stale: GroupValues) -> tuple[Array, Array]:
+    """The stale values of keys that both states have, and what these keys gained."""
+    _, fresh_rows, stale_rows = np.intersect1d(fresh.unit, stale.unit, return_indices=True)
+    return stale.value[stale_rows], fresh.value[fresh_rows] - stale.value[stale_rows]
 
 
-def _presence(sheet: Sheet, stale: bool) -> list[str]:
-    """Groups that are only in the stale view, or only among sampled fresh rows."""
-    if not stale:
-        return [""] * sheet.groups
-    fresh = np.isin(np.arange(sheet.groups), sheet.fresh.group)
+def _presence_notes(data: QuestionData, reads_stale: bool) -> list[str]:
+    """Notes on groups that only the stale view has, or only the sampled fresh rows."""
+    if not reads_stale:
+        return [""] * data.groups
+    fresh = np.isin(np.arange(data.groups), data.fresh.group)
     notes = []
-    for old, new in zip(sheet.in_stale, fresh, strict=True):
-        if old and not new:
+    for in_stale, in_sample in zip(data.in_stale, fresh, strict=True):
+        if in_stale and not in_sample:
             notes.append("only in the stale view: no sampled row is left, it may be gone")
-        elif new and not old:
+        elif in_sample and not in_stale:
             notes.append("new: not in the stale view")
         else:
             notes.append("")

@@ -1,4 +1,4 @@
-"""A question to a view: its aggregates, and what they are asked of.
+"""A question: a query on one sampled view, taken apart into its aggregate and the rows below it.
 
 The query is bound like any other, with the view standing for its stored rows. Between the scan
 of these and the aggregate there may be filters, projections and joins with other tables: each
@@ -60,7 +60,7 @@ class Question:
     outliers: View | None
     scan: Scan
     above: tuple[Filter | Project | TopK, ...]
-    """What stands over the aggregate, or of rows over everything, outermost first."""
+    """The operators above the aggregate, outermost first; none without an aggregate."""
     aggregate: Aggregate | None
     below: Rel
 
@@ -72,12 +72,12 @@ class Question:
         return found
 
     def rows(self, of: Rel) -> Rel:
-        """What is below the aggregate, over other rows of the view: `of` has a column of units."""
-        return _carry(self.below, self.scan, of)
+        """The plan below the aggregate over other rows of the view, which have a column UNIT."""
+        return _replace_scan(self.below, self.scan, of)
 
     @property
     def outputs(self) -> dict[str, Scalar]:
-        """Each column shown, over the aggregates and the group."""
+        """Each column of the SELECT, as an expression over aggregates and grouping columns."""
         values = {c: col(c) for c in (self.aggregate or self.below).columns}
         for node in reversed(self.above):
             if isinstance(node, Project):
@@ -86,37 +86,39 @@ class Question:
 
     @property
     def having(self) -> tuple[Scalar, ...]:
-        """The conditions on groups, over the aggregates."""
-        found = []
+        """The conditions on groups, as expressions over aggregates."""
+        conditions = []
         values = {c: col(c) for c in (self.aggregate or self.below).columns}
         for node in reversed(self.above):
             if isinstance(node, Project):
                 values = {o.name: o.value.substitute(values) for o in node.outputs}
             elif isinstance(node, Filter):
-                found.append(node.predicate.substitute(values))
-        return tuple(found)
+                conditions.append(node.predicate.substitute(values))
+        return tuple(conditions)
 
 
-def ask(lake: ReadableLake, text: str) -> Question:
-    """The question that a text asks; refused where its answer cannot be estimated."""
+def parse_question(lake: ReadableLake, text: str) -> Question:
+    """The question of a query; Unsupported where its answer cannot be estimated."""
     with as_not_read(lake, text):
         bound = bind(text, Names(lake))
-    view, scan, samples = _sampled(lake, bound)
+    view, scan, samples = _sampled_view(lake, bound)
     chain: list[Filter | Project | TopK] = []
     node = bound.plan
     while isinstance(node, Filter | Project | TopK):
         chain.append(node)
         node = node.child
     outliers = samples[1] if len(samples) > 1 else None
-    made = Question(text, bound, view, samples[0], outliers, scan, tuple(chain), None, bound.plan)
+    question = Question(
+        text, bound, view, samples[0], outliers, scan, tuple(chain), None, bound.plan
+    )
     if isinstance(node, Aggregate):
-        made = replace(made, aggregate=node, below=node.child)
+        question = replace(question, aggregate=node, below=node.child)
         for a in node.aggregates:
-            _refuse_unknown(a, made)
+            _refuse_unknown(a, question)
     else:
-        made = replace(made, above=())
-    made.rows(_with_units(scan))  # refuses what mixes rows
-    return made
+        question = replace(question, above=())
+    question.rows(_with_units(scan))  # raises if rows of different keys are mixed
+    return question
 
 
 SMOOTH = frozenset(
@@ -134,7 +136,7 @@ SMOOTH = frozenset(
         "std",
     )
 )
-RANKS = frozenset(
+QUANTILES = frozenset(
     (
         "median",
         "percentile",
@@ -144,14 +146,14 @@ RANKS = frozenset(
         "approx_percentile",
     )
 )
-ENDS = frozenset(("min", "max"))
+EXTREMA = frozenset(("min", "max"))
 
 
 def _refuse_unknown(a: Agg, question: Question) -> None:
     if a.distinct and a.function == "count":
         _refuse_unless_hashed(a, question)
         return
-    if a.distinct or a.function not in SMOOTH | RANKS | ENDS:
+    if a.distinct or a.function not in SMOOTH | QUANTILES | EXTREMA:
         raise Unsupported(
             f"an estimate of {str(a.call).replace('`', '').lower()}",
             hint="sum, count, avg, variance, stddev, median, percentile, min and max are estimated",
@@ -162,48 +164,48 @@ def _refuse_unknown(a: Agg, question: Question) -> None:
 def _refuse_unless_hashed(a: Agg, question: Question) -> None:
     """count(DISTINCT …) scales with the sample only over the key that was hashed."""
     fields = {f.name: f.source for f in question.scan.fields}
-    asked = {arg.column for arg in a.args}
-    own = {fields.get(c or "") for c in asked}
-    wanted = set(hashed_columns(question))
-    if own != wanted:
+    arguments = {arg.column for arg in a.args}
+    counted = {fields.get(c or "") for c in arguments}
+    hashed = set(hashed_columns(question))
+    if counted != hashed:
         raise Unsupported(
             f"an estimate of {str(a.call).replace('`', '').lower()}",
             detail="values of other columns are in the sample as often as their rows are",
-            hint=f"count(DISTINCT {', '.join(sorted(wanted))}) is estimated: it is what is hashed",
+            hint=f"count(DISTINCT {', '.join(sorted(hashed))}) is estimated: the sample hashes these columns",
             reason="ESTIMATE_DISTINCT",
         )
 
 
 def hashed_columns(question: Question) -> tuple[str, ...]:
-    """The stored columns that are hashed."""
+    """The stored columns that the sample hashes."""
     names = physical(question.view.state)
     return tuple(names[k] for k in question.sampling.key)
 
 
-def _sampled(lake: ReadableLake, bound: Bound) -> tuple[View, Scan, list[View]]:
+def _sampled_view(lake: ReadableLake, bound: Bound) -> tuple[View, Scan, list[View]]:
     """The one view of the query that has a sample, and its scan."""
     scans = [n for n in nodes(bound.plan) if isinstance(n, Scan)]
-    read = {s.table for s in scans}
-    views = {v.stored: v for v in all_views(lake) if v.stored in read}
-    found = [(v, samples) for v in views.values() if (samples := samples_of(lake, v.name))]
+    scanned = {s.table for s in scans}
+    views = {v.stored: v for v in all_views(lake) if v.stored in scanned}
+    sampled = [(v, samples) for v in views.values() if (samples := samples_of(lake, v.name))]
     if not views:
         raise Invalid(
             "the query reads no materialized view",
-            hint="estimates are of views: CREATE MATERIALIZED VIEW … first",
+            hint="CREATE MATERIALIZED VIEW … first: estimates are of views",
             reason="NO_VIEW",
         )
-    if not found:
+    if not sampled:
         raise no_sample(next(iter(views.values())).name)
-    view, samples = found[0]
-    own = [s for s in scans if s.table == view.stored]
-    if len(found) > 1 or len(own) > 1:
+    view, samples = sampled[0]
+    view_scans = [s for s in scans if s.table == view.stored]
+    if len(sampled) > 1 or len(view_scans) > 1:
         raise Unsupported(
             "an estimate over two samples",
             detail="pairs of sampled rows are sampled less often than either",
-            hint="ask a view that joins them",
+            hint="create a view of the join and sample it",
             reason="ESTIMATE_TWO_SAMPLES",
         )
-    return view, own[0], samples
+    return view, view_scans[0], samples
 
 
 def _with_units(scan: Scan) -> Rel:
@@ -212,43 +214,43 @@ def _with_units(scan: Scan) -> Rel:
     )
 
 
-def _carry(q: Rel, scan: Scan, of: Rel) -> Rel:
-    """The plan with `of` in the scan's place, its units carried up."""
+def _replace_scan(q: Rel, scan: Scan, of: Rel) -> Rel:
+    """The plan with `of` in place of the scan; every projection passes the column UNIT on."""
     if q is scan or q == scan:
         return of
     match q:
         case Filter():
-            return replace(q, child=_carry(q.child, scan, of))
+            return replace(q, child=_replace_scan(q.child, scan, of))
         case Project():
-            return Project(_carry(q.child, scan, of), (*q.outputs, Output(UNIT, col(UNIT))))
-        case Join() if _holds(q.left, scan) and q.kind is not Kind.FULL:
-            return replace(q, left=_carry(q.left, scan, of))
+            return Project(_replace_scan(q.child, scan, of), (*q.outputs, Output(UNIT, col(UNIT))))
+        case Join() if _contains(q.left, scan) and q.kind is not Kind.FULL:
+            return replace(q, left=_replace_scan(q.left, scan, of))
         case Join(kind=Kind.INNER):
-            return replace(q, right=_carry(q.right, scan, of))
+            return replace(q, right=_replace_scan(q.right, scan, of))
         case Join():
-            raise _mixes(f"a {q.kind.value} join with the view on its right side")
+            raise _mixed_rows(f"a {q.kind.value} join with the view on its right side")
         case Aggregate() | Distinct() | Window() | TopK():
-            raise _mixes(
+            raise _mixed_rows(
                 {"TopK": "LIMIT", "Aggregate": "GROUP BY"}.get(
                     type(q).__name__, type(q).__name__.upper()
                 )
             )
         case Union() | Except() | Intersect():
-            raise _mixes(type(q).__name__.upper())
+            raise _mixed_rows(type(q).__name__.upper())
         case Scan() | Change() | Restrict() | Negate() | Net() | Support() | Unsigned() | Empty():
-            raise _mixes(type(q).__name__)
+            raise _mixed_rows(type(q).__name__)
         case _:
             assert_never(q)
 
 
-def _holds(q: Rel, scan: Scan) -> bool:
+def _contains(q: Rel, scan: Scan) -> bool:
     return any(n == scan for n in nodes(q))
 
 
-def _mixes(what: str) -> Unsupported:
+def _mixed_rows(what: str) -> Unsupported:
     return Unsupported(
         f"an estimate over {what} of the view's rows",
         detail="below the aggregate each row of the view must stand by itself",
-        hint="ask for one aggregate over the view, or create a view of the inner query and sample it",
+        hint="aggregate the view once, or create a view of the inner query and sample that",
         reason="ESTIMATE_NESTED",
     )

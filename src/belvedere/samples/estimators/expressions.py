@@ -1,4 +1,4 @@
-"""Expressions over aggregates, as functions of estimated totals: for SELECT, HAVING and CASE."""
+"""Evaluate expressions over estimated aggregates, with slopes: for SELECT, HAVING and CASE."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ARITHMETIC: dict[type[exp.Expr], Callable[[Dual, Dual], Dual]] = {
     exp.Mul: operator.mul,
     exp.Div: operator.truediv,
 }
-_COMPARED: dict[type[exp.Expr], Callable[..., Any]] = {
+_COMPARISONS: dict[type[exp.Expr], Callable[..., Any]] = {
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
     exp.LT: operator.lt,
@@ -30,69 +30,85 @@ _COMPARED: dict[type[exp.Expr], Callable[..., Any]] = {
 }
 
 
-def number(e: exp.Expr, known: Mapping[str, Dual], like: Dual) -> Dual:
-    """The value of an expression over aggregates that are known by name."""
+def evaluate_number(e: exp.Expr, aggregates: Mapping[str, Dual], like: Dual) -> Dual:
+    """The value of an expression over aggregates, which are given by name."""
     match e:
-        case exp.Column() if e.name in known:
-            return known[e.name]
+        case exp.Column() if e.name in aggregates:
+            return aggregates[e.name]
         case exp.Literal() if not e.is_string:
             return constant(float(e.this), like)
         case exp.Null():
             return constant(float("nan"), like)
         case exp.Paren() | exp.Cast():
-            return number(e.this, known, like)
+            return evaluate_number(e.this, aggregates, like)
         case exp.Neg():
-            return constant(0.0, like) - number(e.this, known, like)
+            return constant(0.0, like) - evaluate_number(e.this, aggregates, like)
         case exp.Round():
-            return number(e.this, known, like)
+            return evaluate_number(e.this, aggregates, like)
         case exp.Case():
             default = e.args.get("default")
-            result = number(default if default is not None else exp.null(), known, like)
+            result = evaluate_number(
+                default if default is not None else exp.null(), aggregates, like
+            )
             for branch in reversed(e.args["ifs"]):
-                holds = condition(branch.this, known, like)
-                result = number(branch.args["true"], known, like).where(holds, result)
+                holds = evaluate_condition(branch.this, aggregates, like)
+                result = evaluate_number(branch.args["true"], aggregates, like).where(holds, result)
             return result
         case exp.Coalesce():
-            parts = [number(p, known, like) for p in (e.this, *e.expressions)]
+            parts = [evaluate_number(p, aggregates, like) for p in (e.this, *e.expressions)]
             result = parts[-1]
             for part in reversed(parts[:-1]):
                 result = part.where(~np.isnan(part.value), result)
             return result
         case exp.Nullif():
-            value, other = number(e.this, known, like), number(e.expression, known, like)
+            value, other = (
+                evaluate_number(e.this, aggregates, like),
+                evaluate_number(e.expression, aggregates, like),
+            )
             return value.where(value.value != other.value, constant(float("nan"), like))
         case exp.Binary() if type(e) in _ARITHMETIC:
-            sides = number(e.this, known, like), number(e.expression, known, like)
+            sides = (
+                evaluate_number(e.this, aggregates, like),
+                evaluate_number(e.expression, aggregates, like),
+            )
             return _ARITHMETIC[type(e)](*sides)
         case _:
-            raise _unknown(e)
+            raise _refused(e)
 
 
-def condition(e: exp.Expr, known: Mapping[str, Dual], like: Dual) -> NDArray[np.bool_]:
-    """Where a condition on estimates holds."""
+def evaluate_condition(
+    e: exp.Expr, aggregates: Mapping[str, Dual], like: Dual
+) -> NDArray[np.bool_]:
+    """The groups where a condition on estimates holds."""
     match e:
         case exp.Paren():
-            return condition(e.this, known, like)
+            return evaluate_condition(e.this, aggregates, like)
         case exp.Not():
-            return ~condition(e.this, known, like)
+            return ~evaluate_condition(e.this, aggregates, like)
         case exp.And():
-            return condition(e.this, known, like) & condition(e.expression, known, like)
+            return evaluate_condition(e.this, aggregates, like) & evaluate_condition(
+                e.expression, aggregates, like
+            )
         case exp.Or():
-            return condition(e.this, known, like) | condition(e.expression, known, like)
+            return evaluate_condition(e.this, aggregates, like) | evaluate_condition(
+                e.expression, aggregates, like
+            )
         case exp.Is(expression=exp.Null()):
-            return np.isnan(number(e.this, known, like).value)
+            return np.isnan(evaluate_number(e.this, aggregates, like).value)
         case exp.Between():
-            value = number(e.this, known, like).value
-            low, high = (number(e.args[k], known, like).value for k in ("low", "high"))
+            value = evaluate_number(e.this, aggregates, like).value
+            low, high = (
+                evaluate_number(e.args[k], aggregates, like).value for k in ("low", "high")
+            )
             return np.asarray((low <= value) & (value <= high))
-        case exp.Binary() if type(e) in _COMPARED:
-            sides = (number(s, known, like).value for s in (e.this, e.expression))
-            return np.asarray(_COMPARED[type(e)](*sides), bool)
+        case exp.Binary() if type(e) in _COMPARISONS:
+            sides = (evaluate_number(s, aggregates, like).value for s in (e.this, e.expression))
+            return np.asarray(_COMPARISONS[type(e)](*sides), bool)
         case _:
-            raise _unknown(e)
+            raise _refused(e)
 
 
-def _unknown(e: exp.Expr) -> Unsupported:
+def _refused(e: exp.Expr) -> Unsupported:
     return Unsupported(
         f"an estimate of {Scalar(e).sql().replace('`', '')}",
         hint="over aggregates: + - * /, CASE, COALESCE, NULLIF and comparisons",

@@ -21,51 +21,51 @@ from scipy.special import stdtrit
 
 from belvedere.estimation.diagnosis import ENOUGH, ENOUGH_CHANGED, FEWEST
 from belvedere.estimation.linearization import Array
-from belvedere.samples.estimators.bootstrap import resampled
+from belvedere.samples.estimators.bootstrap import resampling_weights
 from belvedere.samples.estimators.per_key_sums import Ids
 from belvedere.samples.estimators.smooth import Method
 
 _FAR = 5.0
-"""Deviations from which on a value is certainly below or above."""
+"""The number of deviations from which on a value certainly lies below or above."""
 
 
 @dataclass(frozen=True)
-class Values:
-    """Rows of one side of one group: values, the hashed keys they belong to, and their weight."""
+class GroupValues:
+    """The values of one group in one state, with their hashed keys; `exact` marks outlier keys."""
 
     value: Array
     unit: Ids
     exact: np.ndarray
 
     def weights(self, ratio: float) -> Array:
-        """One over the chance of being in the sample."""
+        """The inverse of the probability of being in the sample."""
         return np.where(self.exact, 1.0, 1.0 / ratio)
 
 
 @dataclass(frozen=True)
 class Quantile:
-    """An estimated quantile of one group, with its interval and the keys it rests on."""
+    """An estimated quantile of one group, its interval and the number of sampled keys."""
 
     value: float
     low: float
     high: float
     variance: float
-    """Of the distribution function at the value."""
+    """The variance of the distribution function at the value."""
     keys: int
 
     @staticmethod
     def exact(value: float) -> Quantile:
-        """A quantile of all rows."""
+        """A quantile that was computed from all rows."""
         return Quantile(value, value, value, 0.0, 0)
 
     def sound(self, *, changed: bool) -> bool:
-        """Whether the interval rests on enough keys, or enough changed ones."""
+        """Whether the interval comes from enough keys, or enough changed keys."""
         return not np.isnan(self.low) and self.keys >= (ENOUGH_CHANGED if changed else ENOUGH)
 
 
 @dataclass(frozen=True)
-class _Curve:
-    """Per distinct value the running weight, and the sums of squares and cubes of what keys add to T."""
+class _Distribution:
+    """Per distinct value the cumulative weight, and the sums of squares and cubes of keys' parts of T."""
 
     value: Array
     mass: Array
@@ -78,92 +78,101 @@ class _Curve:
             return float("nan")
         end = self.mass[-1]
         reached = np.minimum(np.maximum.accumulate(self.mass), end)
-        kept = np.minimum.accumulate(self.mass[::-1])[::-1]
-        place = int(np.searchsorted((reached + kept) / 2, share * end - 1e-9 * abs(end)))
-        return float(self.value[min(place, len(self.value) - 1)])
+        reachable = np.minimum.accumulate(self.mass[::-1])[::-1]
+        position = int(np.searchsorted((reached + reachable) / 2, share * end - 1e-9 * abs(end)))
+        return float(self.value[min(position, len(self.value) - 1)])
 
 
-def _curve(p: float, sides: Sequence[tuple[Values, float]], whole: Array, ratio: float) -> _Curve:
-    """The distribution, and how sure it is at each of its values that a share p is below."""
+def _distribution(
+    p: float, sides: Sequence[tuple[GroupValues, float]], whole: Array, ratio: float
+) -> _Distribution:
+    """The distribution of the values, and the moments of T at each of them."""
     value = np.concatenate([*(s.value for s, _ in sides), whole])
     weight = np.concatenate([*(sign * s.weights(ratio) for s, sign in sides), np.ones(len(whole))])
-    values, place = np.unique(value, return_inverse=True)
-    mass = np.cumsum(np.bincount(place, weight, len(values)))
+    values, position = np.unique(value, return_inverse=True)
+    mass = np.cumsum(np.bincount(position, weight, len(values)))
     sampled = np.concatenate([~s.exact for s, _ in sides])
     sign = np.concatenate([np.full(len(s.value), sign) for s, sign in sides])[sampled]
     unit = np.concatenate([s.unit for s, _ in sides])[sampled]
-    at = place[: len(sampled)][sampled]
-    # Each key's residual begins at −p per row, and gains one at the value of each of its rows.
-    order = np.lexsort((at, unit))
-    unit, at, sign = unit[order], at[order], sign[order]
-    first = np.flatnonzero(np.diff(unit, prepend=-1) != 0)
-    length = np.diff(np.append(first, len(unit)))
-    begins = -p * np.add.reduceat(sign, first) if len(first) else np.zeros(0)
+    positions = position[: len(sampled)][sampled]
+    # The residual of a key starts at −p per row and rises by one at the value of each of its rows.
+    order = np.lexsort((positions, unit))
+    unit, positions, sign = unit[order], positions[order], sign[order]
+    starts = np.flatnonzero(np.diff(unit, prepend=-1) != 0)
+    length = np.diff(np.append(starts, len(unit)))
+    initial = -p * np.add.reduceat(sign, starts) if len(starts) else np.zeros(0)
     running = np.cumsum(sign)
-    base = np.repeat(running[first] - sign[first], length)
-    after = np.repeat(begins, length) + running - base
-    before = after - sign
+    base = np.repeat(running[starts] - sign[starts], length)
+    residual_after = np.repeat(initial, length) + running - base
+    residual_before = residual_after - sign
     squares, cubes = (
         np.asarray(
-            (begins**k).sum() + np.cumsum(np.bincount(at, after**k - before**k, len(values))),
+            (initial**k).sum()
+            + np.cumsum(
+                np.bincount(positions, residual_after**k - residual_before**k, len(values))
+            ),
             np.float64,
         )
         for k in (2, 3)
     )
-    return _Curve(values, np.asarray(mass, np.float64), np.maximum(squares, 0.0), cubes)
+    return _Distribution(values, np.asarray(mass, np.float64), np.maximum(squares, 0.0), cubes)
 
 
-def inverted(
+def estimate_quantile(
     p: float,
-    fresh: Values,
-    stale: Values,
+    fresh: GroupValues,
+    stale: GroupValues,
     whole: Array | None,
     ratio: float,
     confidence: float,
 ) -> Quantile:
-    """A quantile by the inverted distribution; corrected if the whole stale column is given."""
+    """A quantile by the inverted distribution; by CORR if the whole stale column is given."""
     sides = [(fresh, 1.0)] + ([(stale, -1.0)] if whole is not None else [])
-    curve = _curve(p, sides, np.zeros(0) if whole is None else whole, ratio)
-    q = curve.at(p)
-    # The linearised distribution function at q, per hashed key.
-    units = np.concatenate([s.unit[~s.exact] for s, _ in sides])
-    each = np.concatenate([sign * ((s.value <= q) - p)[~s.exact] for s, sign in sides])
-    _, place = np.unique(units, return_inverse=True)
-    residual = np.bincount(place, each) if len(place) else np.zeros(0)
-    total = max(float(curve.mass[-1]) if len(curve.mass) else 0.0, 1e-300)
+    distribution = _distribution(p, sides, np.zeros(0) if whole is None else whole, ratio)
+    q = distribution.at(p)
+    # The residual of each hashed key: its part of the linearised distribution function at q.
+    keys_of_rows = np.concatenate([s.unit[~s.exact] for s, _ in sides])
+    residual_per_row = np.concatenate([sign * ((s.value <= q) - p)[~s.exact] for s, sign in sides])
+    _, position = np.unique(keys_of_rows, return_inverse=True)
+    residual = np.bincount(position, residual_per_row) if len(position) else np.zeros(0)
+    total = max(float(distribution.mass[-1]) if len(distribution.mass) else 0.0, 1e-300)
     variance = float((residual**2).sum() * (1 - ratio) / ratio**2 / total**2)
     keys = int(np.count_nonzero(np.abs(residual) > 1e-12))
     if ratio == 1:
         return Quantile.exact(q)
-    low, high = (np.nan, np.nan) if keys < FEWEST else _interval(curve, p, keys, ratio, confidence)
+    low, high = (
+        (np.nan, np.nan) if keys < FEWEST else _interval(distribution, p, keys, ratio, confidence)
+    )
     if np.isnan(low) or np.isnan(high):
         return Quantile(q, float("nan"), float("nan"), variance, keys)
     return Quantile(q, min(low, q), max(high, q), variance, keys)
 
 
 def _interval(
-    curve: _Curve, p: float, keys: int, ratio: float, confidence: float
+    distribution: _Distribution, p: float, keys: int, ratio: float, confidence: float
 ) -> tuple[float, float]:
-    """The values below which a share p may lie; NaN for an end that no sampled value bounds."""
-    # Below the least sampled value there is nothing: an end may lie there if that is no wonder.
-    excess = np.append(0.0, curve.mass) - p * curve.mass[-1]
-    squares, cubes = (_where_zero(excess[1:], of) for of in (curve.squares, curve.cubes))
+    """The interval of the p-quantile; NaN for an end that no sampled value bounds."""
+    # The first entry stands for values below the least sampled value.
+    excess = np.append(0.0, distribution.mass) - p * distribution.mass[-1]
+    squares, cubes = (
+        _at_zero_crossing(excess[1:], of) for of in (distribution.squares, distribution.cubes)
+    )
     if squares <= 0:
         return float("nan"), float("nan")
     z = np.clip(excess * ratio / np.sqrt(squares * (1 - ratio)), -_FAR, _FAR)
     # Edgeworth's first term, for a statistic whose variance is that under what is tested.
-    known = z - cubes / squares**1.5 * np.sqrt(1 - ratio) * (z * z - 1) / 6
-    known = np.where(np.abs(z) == _FAR, z, known)
+    corrected = z - cubes / squares**1.5 * np.sqrt(1 - ratio) * (z * z - 1) / 6
+    corrected = np.where(np.abs(z) == _FAR, z, corrected)
     limit = float(stdtrit(max(keys - 1, 1), (1 + confidence) / 2))
-    not_below, not_above = np.flatnonzero(known >= -limit), np.flatnonzero(known < limit)
-    ends = np.append(np.nan, np.append(curve.value, np.nan))
+    not_below, not_above = np.flatnonzero(corrected >= -limit), np.flatnonzero(corrected < limit)
+    ends = np.append(np.nan, np.append(distribution.value, np.nan))
     first = int(not_below[0]) if len(not_below) else len(z)
     last = int(not_above[-1]) + 1 if len(not_above) else 0
     return float(ends[first]), float(ends[last])
 
 
-def _where_zero(excess: Array, of: Array) -> float:
-    """What a running sum is where the excess crosses zero, between two values."""
+def _at_zero_crossing(excess: Array, of: Array) -> float:
+    """The value of a running sum where the excess crosses zero, interpolated between two values."""
     at = min(int(np.searchsorted(np.maximum.accumulate(excess), 0.0)), len(excess) - 1)
     if at == 0 or excess[at] <= excess[at - 1]:
         return float(of[at])
@@ -171,17 +180,17 @@ def _where_zero(excess: Array, of: Array) -> float:
     return float(of[at - 1] + min(max(share, 0.0), 1.0) * (of[at] - of[at - 1]))
 
 
-def better(sides: dict[Method, Quantile]) -> Method:
-    """The method with the smaller variance among those that can be trusted, or show an interval."""
-    sound = {m: q for m, q in sides.items() if q.sound(changed=m is Method.CORR)}
-    shown = sound or {m: q for m, q in sides.items() if not np.isnan(q.low)} or sides
-    return min(shown, key=lambda m: shown[m].variance)
+def better_method(sides: dict[Method, Quantile]) -> Method:
+    """The method with the smaller variance among those that can be trusted, or have an interval."""
+    trusted = {m: q for m, q in sides.items() if q.sound(changed=m is Method.CORR)}
+    candidates = trusted or {m: q for m, q in sides.items() if not np.isnan(q.low)} or sides
+    return min(candidates, key=lambda m: candidates[m].variance)
 
 
-def bootstrap(
+def bootstrap_quantile(
     p: float,
-    fresh: Values,
-    stale: Values,
+    fresh: GroupValues,
+    stale: GroupValues,
     whole: Array | None,
     ratio: float,
     confidence: float,
@@ -197,11 +206,13 @@ def bootstrap(
         exact += [stale.exact, np.ones(len(whole), bool)]
     values, weights, fixed = (np.concatenate(x) for x in (value, weight, exact))
     order = np.argsort(values, kind="stable")
-    _, place = np.unique(np.concatenate(unit), return_inverse=True)
-    drawn = resampled(place.max() + 1 if len(place) else 0, ratio, seed)
-    mass = np.cumsum(np.where(fixed[order], 1.0, drawn[:, place[order]]) * weights[order], axis=1)
+    _, position = np.unique(np.concatenate(unit), return_inverse=True)
+    resampling = resampling_weights(position.max() + 1 if len(position) else 0, ratio, seed)
+    mass = np.cumsum(
+        np.where(fixed[order], 1.0, resampling[:, position[order]]) * weights[order], axis=1
+    )
     reached = np.maximum.accumulate(mass, axis=1) >= p * mass[:, -1:] - 1e-9
-    found = values[order][np.argmax(reached, axis=1)]
+    resampled = values[order][np.argmax(reached, axis=1)]
     tail = (1 - confidence) / 2
-    low, high = np.quantile(found, [tail, 1 - tail])
+    low, high = np.quantile(resampled, [tail, 1 - tail])
     return float(low), float(high)

@@ -9,14 +9,14 @@ add; §6.3's (N−l)/N merge fits averages only. An answer is a function of tota
 variance of its linearisation; a ratio thus keeps what its numerator and denominator share.
 
 The method with the smaller estimated variance answers (§5.2.2), among those whose interval can
-be trusted: a correction from a handful of changed rows looks narrower than it is. Intervals are
-those of `intervals.py`, which know that errors of skewed values are lopsided.
+be trusted: a correction from a few changed rows looks narrower than it is. Intervals are those of
+`skewed_intervals.py`, which take the skewness of the estimate into account.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -34,15 +34,15 @@ from belvedere.estimation.diagnosis import (
 )
 from belvedere.estimation.linearization import Array, Dual, totals
 from belvedere.estimation.skewed_intervals import offsets
-from belvedere.samples.estimators.per_key_sums import Cells
+from belvedere.samples.estimators.per_key_sums import KeySums
 
-Answer = Callable[[list[Dual]], Dual]
+SmoothFunction = Callable[[list[Dual]], Dual]
 """An answer as a function of totals."""
 
 
 @dataclass(frozen=True)
-class Extremes:
-    """What the stale view, which is stored in full, says of the largest contributions."""
+class StaleExtremes:
+    """The largest contributions in the stale view, which is stored in full."""
 
     row: Callable[[Array], Array]
     """Per group the largest contribution that a stale row makes, given slopes; NaN if unknown."""
@@ -51,11 +51,11 @@ class Extremes:
 
 
 CURVATURES = 8
-"""Random errors by which an answer's curvature is measured."""
+"""The number of random errors that measure the curvature of an answer."""
 
 
 class Method(Enum):
-    """How an answer comes about."""
+    """How an answer is estimated: from the sample (AQP), or by a correction (CORR); AUTO chooses."""
 
     AUTO = "AUTO"
     AQP = "AQP"
@@ -63,185 +63,196 @@ class Method(Enum):
 
 
 @dataclass(frozen=True)
-class Side:
+class MethodEstimate:
     """One method's estimate of an answer, per group."""
 
     method: Method
     value: Array
     variance: Array
     keys: Array
-    """Sampled keys that the variance was estimated from: those that answer, or that changed."""
+    """The number of sampled keys that the variance comes from; of CORR the changed keys."""
     skew: Array
     """The largest contribution over the mean one."""
     unseen: Array
-    """The square of the largest contribution there may be over the sampled ones'; NaN if unknown."""
+    """The square of the largest possible contribution over the sampled sum of squares; NaN if unknown."""
     share: Array
-    """The same of the largest sampled contribution."""
+    """The same for the largest sampled contribution."""
     tail: Array
-    """The tail index of the contributions, where nothing is known beside them."""
+    """The tail index of the contributions, where the stale view says nothing of them."""
     lopsided: Array
     """The skewness of the estimate itself."""
     freedom: Array
     """Degrees of freedom of the estimated variance."""
 
     def reach(self, confidence: float) -> tuple[Array, Array]:
-        """How far below and above the estimate its interval reaches."""
+        """The distances from the estimate to the lower and the upper end of its interval."""
         return offsets(np.sqrt(self.variance), self.lopsided, self.freedom, confidence)
 
     def covers(self, truth: Array | float, confidence: float) -> NDArray[np.bool_]:
-        """Where the interval holds the truth."""
+        """Where the interval contains the truth."""
         below, above = self.reach(confidence)
         return np.asarray((self.value - below <= truth) & (truth <= self.value + above))
 
 
 @dataclass(frozen=True)
-class Estimates:
-    """An answer per group, with its interval, how it was found, and what is to be said of it."""
+class SmoothEstimates:
+    """An answer per group, with its interval, the method and a note."""
 
     value: Array
     low: Array
     high: Array
     method: list[str]
     notes: list[str]
-    sides: dict[Method, Side] = field(repr=False)
+    sides: dict[Method, MethodEstimate] = field(repr=False)
     stale: Array = field(repr=False)
 
 
-def estimate(
-    answer: Answer,
-    found: Cells,
+def estimate_smooth(
+    answer: SmoothFunction,
+    cells: KeySums,
     stale_totals: Array | None,
     confidence: float,
     method: Method = Method.AUTO,
-    extremes: Extremes | None = None,
-) -> Estimates:
-    """An answer by the method asked for, or by the one with the smaller variance.
+    extremes: StaleExtremes | None = None,
+) -> SmoothEstimates:
+    """An answer by the given method, or by the one with the smaller variance.
 
-    Without the stale view's `extremes` the sample alone says what can be trusted.
+    Without the `extremes` of the stale view, notes come from the sample alone.
     """
-    sides = {Method.AQP: _side(answer, found, None, Method.AQP, extremes)}
-    stale = np.full(found.groups, np.nan)
+    sides = {Method.AQP: _estimate_by(answer, cells, None, Method.AQP, extremes)}
+    stale = np.full(cells.groups, np.nan)
     if stale_totals is not None:
-        sides[Method.CORR] = _side(answer, found, stale_totals, Method.CORR, extremes)
+        sides[Method.CORR] = _estimate_by(answer, cells, stale_totals, Method.CORR, extremes)
         stale = answer(totals(stale_totals)).value
-    doubts = {m: _doubts(s, found.ratio) for m, s in sides.items()}
-    chosen = _chosen(sides, doubts, method)
+    doubts = {m: _find_doubts(s, cells.ratio) for m, s in sides.items()}
+    chosen = _choose_methods(sides, doubts, method)
     names = list(sides)
     pick = np.array([names.index(m) for m in chosen])
-    at = np.arange(found.groups)
+    groups = np.arange(cells.groups)
 
     def of(values: Sequence[Array]) -> Array:
-        return np.asarray(np.stack(list(values))[pick, at], np.float64)
+        return np.asarray(np.stack(list(values))[pick, groups], np.float64)
 
     value = of([s.value for s in sides.values()])
     ends = [of(e) for e in zip(*(s.reach(confidence) for s in sides.values()), strict=True)]
-    exact = found.ratio == 1
-    shown = exact | (of([s.keys for s in sides.values()]) >= FEWEST)
+    exact = cells.ratio == 1
+    has_interval = exact | (of([s.keys for s in sides.values()]) >= FEWEST)
     low, high = (
-        np.where(shown, value if exact else value + sign * end, np.nan)
+        np.where(has_interval, value if exact else value + sign * end, np.nan)
         for sign, end in zip((-1, 1), ends, strict=True)
     )
     notes = [doubts[m][g] for g, m in enumerate(chosen)]
-    return Estimates(value, low, high, [m.value for m in chosen], notes, sides, stale)
+    return SmoothEstimates(value, low, high, [m.value for m in chosen], notes, sides, stale)
 
 
-def _side(
-    answer: Answer, found: Cells, base: Array | None, method: Method, extremes: Extremes | None
-) -> Side:
-    what = found.fresh if base is None else found.change
-    at = found.estimate(what) + (0.0 if base is None else base)
-    result = answer(totals(at))
+def _estimate_by(
+    answer: SmoothFunction,
+    cells: KeySums,
+    base: Array | None,
+    method: Method,
+    extremes: StaleExtremes | None,
+) -> MethodEstimate:
+    values = cells.fresh if base is None else cells.change
+    estimated = cells.estimate(values) + (0.0 if base is None else base)
+    result = answer(totals(estimated))
     slope = np.nan_to_num(result.slope, posinf=0.0, neginf=0.0)
-    along = found.along(what, slope)
-    keys = found.count(along != 0)
-    skew, lopsided, freedom = _skewness(found, along, keys)
-    known = np.isfinite(result.slope).all(axis=1)
-    curved = _curvature(answer, found, what, at)
-    variance = np.where(known, found.variance(along) + curved, np.nan)
-    unseen = _unseen(found, slope, along, extremes, method)
-    alone = np.isnan(unseen).any()
-    return Side(
+    contribution = cells.contributions(values, slope)
+    keys = cells.count(contribution != 0)
+    skew, lopsided, freedom = _shape(cells, contribution, keys)
+    has_slope = np.isfinite(result.slope).all(axis=1)
+    curvature = _curvature(answer, cells, values, estimated)
+    variance = np.where(has_slope, cells.variance(contribution) + curvature, np.nan)
+    unseen = _unseen_share(cells, slope, contribution, extremes, method)
+    is_unknown = np.isnan(unseen).any()
+    return MethodEstimate(
         method,
         result.value,
         variance,
         keys,
         skew,
         unseen,
-        found.outweighs(along, found.largest(along)),
-        tail_index(found.group, along, found.groups) if alone else np.zeros(found.groups),
+        cells.relative_square(contribution, cells.largest(contribution)),
+        tail_index(cells.group, contribution, cells.groups)
+        if is_unknown
+        else np.zeros(cells.groups),
         lopsided,
         freedom,
     )
 
 
-def _skewness(found: Cells, along: Array, keys: Array) -> tuple[Array, Array, Array]:
-    """The largest contribution over the mean one, the estimate's skewness, degrees of freedom."""
-    top = found.largest(along)
-    # Powers of values over the largest, lest they overflow.
+def _shape(cells: KeySums, contribution: Array, keys: Array) -> tuple[Array, Array, Array]:
+    """The largest contribution over the mean, the skewness of the estimate, its degrees of freedom."""
+    largest = cells.largest(contribution)
+    # Divide by the largest before taking powers, so that these do not overflow.
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.nan_to_num(along / top[found.group])
-        square = part * part
+        relative = np.nan_to_num(contribution / largest[cells.group])
+        square = relative * relative
         one, two, three, four = (
-            np.bincount(found.group, p, found.groups)
-            for p in (np.abs(part), square, square * part, square * square)
+            np.bincount(cells.group, p, cells.groups)
+            for p in (np.abs(relative), square, square * relative, square * square)
         )
         skew = np.where(keys > 0, keys / one, 0.0)
-        lopsided = np.nan_to_num(three / two**1.5) * np.sqrt(1 - found.ratio)
+        lopsided = np.nan_to_num(three / two**1.5) * np.sqrt(1 - cells.ratio)
         freedom = np.clip(np.nan_to_num(2 * two**2 / four), 1, np.maximum(keys - 1, 1))
     return skew, lopsided, freedom
 
 
-def _curvature(answer: Answer, found: Cells, what: Array, at: Array) -> Array:
-    """What an answer's curvature adds to its variance: all of it where the slope vanishes.
+def _curvature(answer: SmoothFunction, cells: KeySums, values: Array, estimated: Array) -> Array:
+    """The variance that comes from the curvature of an answer: all of it where the slope is 0.
 
-    Measured with errors like those of the sample: each key's contribution under a random sign.
+    It is measured with errors like those of the sample: the contribution of each key with a random
+    sign.
     """
-    here = answer(totals(at))
-    slope = np.nan_to_num(here.slope, posinf=0.0, neginf=0.0)
-    if np.array_equal(here.slope, answer(totals(2 * at + 1)).slope):
-        return np.zeros(found.groups)  # A linear answer, as sums and counts are.
-    sampled = np.where(found.exact, 0.0, np.sqrt(1 - found.ratio))[:, None] * what
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (CURVATURES, len(found.group)))
-    rests = []
+    answer_here = answer(totals(estimated))
+    slope = np.nan_to_num(answer_here.slope, posinf=0.0, neginf=0.0)
+    if np.array_equal(answer_here.slope, answer(totals(2 * estimated + 1)).slope):
+        return np.zeros(cells.groups)  # The answer is linear, as sums and counts are.
+    sampled = np.where(cells.exact, 0.0, np.sqrt(1 - cells.ratio))[:, None] * values
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (CURVATURES, len(cells.group)))
+    remainders = []
     for sign in signs:
-        error = found.estimate(sampled * sign[:, None])
+        error = cells.estimate(sampled * sign[:, None])
         with np.errstate(over="ignore", invalid="ignore"):
-            moved = answer(totals(at + error)).value
-            rest = moved - here.value - (slope * error).sum(axis=1)
-        rests.append(np.where(np.isfinite(rest), rest, 0.0))
-    return np.asarray(np.var(rests, axis=0, ddof=1), np.float64)
+            perturbed = answer(totals(estimated + error)).value
+            remainder = perturbed - answer_here.value - (slope * error).sum(axis=1)
+        remainders.append(np.where(np.isfinite(remainder), remainder, 0.0))
+    return np.asarray(np.var(remainders, axis=0, ddof=1), np.float64)
 
 
-def _unseen(
-    found: Cells,
+def _unseen_share(
+    cells: KeySums,
     slope: Array,
-    along: Array,
-    extremes: Extremes | None,
+    contribution: Array,
+    extremes: StaleExtremes | None,
     method: Method,
 ) -> Array:
-    """How far a key that was not sampled may outweigh those that were; NaN if nothing is known."""
+    """How far a key outside the sample may outweigh the sampled keys; NaN if that is not known."""
     if extremes is None:
-        return np.full(found.groups, np.nan)
-    stale = found.along(found.stale, slope)
+        return np.full(cells.groups, np.nan)
+    stale_contribution = cells.contributions(cells.stale, slope)
     bound = extremes.row(slope)
     if method is Method.CORR:
-        # A key gains at most what it had, as far as the sampled ones show.
+        # Sampled keys bound the relative gain of the others; a relative gain is at most 1.
         with np.errstate(divide="ignore", invalid="ignore"):
-            gained = np.where(along == 0, 0.0, np.minimum(np.abs(along / stale), 1.0))
-        bound = bound * found.largest(np.where(np.isnan(gained), 1.0, gained))
-    ratio = found.outweighs(along, np.maximum(bound, found.largest(along)))
+            relative_gain = np.where(
+                contribution == 0, 0.0, np.minimum(np.abs(contribution / stale_contribution), 1.0)
+            )
+        bound = bound * cells.largest(np.where(np.isnan(relative_gain), 1.0, relative_gain))
+    ratio = cells.relative_square(contribution, np.maximum(bound, cells.largest(contribution)))
     if extremes.unit is not None:
-        heavy = np.where(slope == 0, 0.0, extremes.unit).max(axis=1) / found.ratio
+        heavy = np.where(slope == 0, 0.0, extremes.unit).max(axis=1) / cells.ratio
         ratio = np.maximum(ratio, UNSEEN * heavy)
     if method is Method.CORR:
         return ratio
-    some = along != 0
-    like = found.count((stale != 0) & some) >= LEAST_SHARED * found.count(some)
-    return np.where(like, ratio, np.nan)
+    contributes = contribution != 0
+    is_represented = cells.count(
+        (stale_contribution != 0) & contributes
+    ) >= LEAST_SHARED * cells.count(contributes)
+    return np.where(is_represented, ratio, np.nan)
 
 
-def _doubts(side: Side, ratio: float) -> list[str]:
-    """Per group what keeps an interval from covering at its rate."""
+def _find_doubts(side: MethodEstimate, ratio: float) -> list[str]:
+    """Per group the reason why an interval may not cover at its rate; empty if it does."""
     if ratio == 1:
         return [""] * len(side.keys)
     changed = side.method is Method.CORR
@@ -252,10 +263,10 @@ def _doubts(side: Side, ratio: float) -> list[str]:
     ]
 
 
-def _chosen(
-    sides: dict[Method, Side], doubts: dict[Method, list[str]], method: Method
+def _choose_methods(
+    sides: dict[Method, MethodEstimate], doubts: dict[Method, list[str]], method: Method
 ) -> list[Method]:
-    """Per group the method asked for; by itself the better of those that can be trusted."""
+    """Per group the given method; for AUTO the better of those that can be trusted."""
     aqp, corr = sides[Method.AQP], sides.get(Method.CORR)
     groups = len(aqp.value)
     if corr is None or method is not Method.AUTO:
@@ -266,17 +277,6 @@ def _chosen(
         m: (s.keys >= FEWEST).astype(int) + np.array([not d for d in doubts[m]])
         for m, s in sides.items()
     }
-    trusted, other = trust[Method.CORR], trust[Method.AQP]
-    takes = np.where(trusted == other, smaller, trusted > other)
-    return [Method.CORR if t else Method.AQP for t in takes]
-
-
-def with_extra_note(found: Estimates, notes: Sequence[str]) -> Estimates:
-    """The same, with something more to say per group."""
-    joined = ["; ".join(filter(None, pair)) for pair in zip(found.notes, notes, strict=True)]
-    return replace(found, notes=joined)
-
-
-def shown_everywhere(found: Estimates) -> NDArray[np.bool_]:
-    """Where an interval is shown."""
-    return ~np.isnan(found.low)
+    corr_trust, aqp_trust = trust[Method.CORR], trust[Method.AQP]
+    takes_corr = np.where(corr_trust == aqp_trust, smaller, corr_trust > aqp_trust)
+    return [Method.CORR if corr else Method.AQP for corr in takes_corr]

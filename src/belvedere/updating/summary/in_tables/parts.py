@@ -126,7 +126,7 @@ def is_part_of(view: str, name: str) -> bool:
 
 def drop_parts(door: SparkLake, name: str, pieces: Collection[str] = ()) -> None:
     """Take the views of a summary away; among `pieces` also broken ones, and candidates."""
-    from belvedere.views.create import drop_view
+    from belvedere.views.drop import drop_view
 
     broken = [view.name for view in sound_and_broken(door)[1] if view.name in pieces]
     for view in [*(v.name for v in reversed(_views(door, name))), *reversed(broken)]:

@@ -162,7 +162,7 @@ class StoredSummary:
             rows = Memory(leaf, MOST_ROWS_READ).rows(view.read).table
             selected = rows.select([plan for _, plan in view.bound.columns]).rename_columns(names)
         except Declined:
-            from belvedere.views.create import read_sql
+            from belvedere.views.catalog_views import read_sql
 
             return self._by_spark(read_sql(self.door, view), dict(view.definition.columns), equal)
         return _rows_with_values(selected, equal)

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import argparse
 
-from belvedere.cli.invocation import OK, Adder, lake, print_found, print_json, shelf
+from belvedere.cli.command import OK, AddCommand, offline_lake, open_lake, print_json, print_result
 from belvedere.cli.progress import working
 
 
-def add(command: Adder) -> None:
+def add_commands(command: AddCommand) -> None:
     """Add the commands."""
-    made = command(
-        "estimate", _estimate, "answer a query on a sampled view as of now, with intervals"
+    estimate = command(
+        "estimate", _estimate, "estimate the fresh answer to a query on a sampled view"
     )
-    made.add_argument("query", metavar="SELECT", help="a query on a view that has a sample")
-    made.add_argument("--confidence", type=float, default=95, metavar="PERCENT", help="default: 95")
-    made.add_argument("--method", default="AUTO", metavar="AUTO|AQP|CORR", help="default: AUTO")
-    made.add_argument("--no-clean", action="store_true", help="answer as of the sample's versions")
-    made.add_argument("--explain", action="store_true", help="say where the answer comes from")
-    made.add_argument("--plot", metavar="FILE", help="draw estimates beside the stale answers")
-    made = command("clean", _clean, "bring a view's sample, not the view, to the newest versions")
-    made.add_argument("view", metavar="VIEW")
+    estimate.add_argument("query", metavar="SELECT", help="a query on a view that has a sample")
+    estimate.add_argument(
+        "--confidence", type=float, default=95, metavar="PERCENT", help="default: 95"
+    )
+    estimate.add_argument("--method", default="AUTO", metavar="AUTO|AQP|CORR", help="default: AUTO")
+    estimate.add_argument("--no-clean", action="store_true", help="do not clean the sample first")
+    estimate.add_argument("--explain", action="store_true", help="show where the answer comes from")
+    estimate.add_argument("--plot", metavar="FILE", help="plot the estimates and the stale answers")
+    clean = command("clean", _clean, "refresh the sample of a view, not the view")
+    clean.add_argument("view", metavar="VIEW")
     _add_sampling_plan(command)
 
 
-def _add_sampling_plan(command: Adder) -> None:
+def _add_sampling_plan(command: AddCommand) -> None:
     plan = command(
         "sampling-plan",
         _sampling_plan,
@@ -76,28 +78,28 @@ def _cost(text: str) -> tuple[float, float]:
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
-    with lake(arguments) as opened, working("estimating"):
-        found = opened.estimate(
+    with open_lake(arguments) as lake, working("estimating"):
+        answer = lake.estimate(
             arguments.query,
             confidence=arguments.confidence / 100,
             method=arguments.method,
             clean=not arguments.no_clean,
         )
     if arguments.json:
-        print_json(found.arrow().to_pylist())
+        print_json(answer.arrow().to_pylist())
     else:
-        print(found)
+        print(answer)
         if arguments.explain:
-            print(f"\n{found.explain()}")
+            print(f"\n{answer.explain()}")
     if arguments.plot:
-        found.plot(arguments.plot)
+        answer.plot(arguments.plot)
     return OK
 
 
 def _clean(arguments: argparse.Namespace) -> int:
-    with lake(arguments) as opened, working(f"cleaning the sample of {arguments.view}"):
-        done = opened.clean(arguments.view)
-    print_json(done.refreshes) if arguments.json else print(done)
+    with open_lake(arguments) as lake, working(f"cleaning the sample of {arguments.view}"):
+        outcome = lake.clean(arguments.view)
+    print_json(outcome.refreshes) if arguments.json else print(outcome)
     return OK
 
 
@@ -105,17 +107,17 @@ def _sampling_plan(arguments: argparse.Namespace) -> int:
     from belvedere.samples.sampling_plan import sampling_plan
 
     plan = sampling_plan(
-        shelf(arguments),
+        offline_lake(arguments),
         arguments.view,
         rate=arguments.rate,
         refresh_cost=arguments.refresh_cost,
         clean_cost=arguments.clean_cost,
         spread=arguments.spread,
     )
-    print_found(arguments, plan)
+    print_result(arguments, plan)
     if arguments.run_seconds is not None:
-        with lake(arguments) as opened, working(f"refreshing and cleaning {plan.view}"):
-            jobs = plan.run(opened, arguments.run_seconds)
+        with open_lake(arguments) as lake, working(f"refreshing and cleaning {plan.view}"):
+            jobs = plan.run(lake, arguments.run_seconds)
         if not arguments.json:
             refreshes = sum(job.what == "refresh" for job in jobs)
             print(f"ran {refreshes} refreshes and {len(jobs) - refreshes} cleanings")

@@ -1,4 +1,4 @@
-"""The demo: a lake, a view, changes, refreshes, and the proof that nothing was missed."""
+"""The demonstration: a lake, a view, changes, refreshes, and a comparison with recomputation."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from belvedere.api import Lake, connect
 from belvedere.cli.progress import working
+from belvedere.derivations.outcome import Outcome
 from belvedere.errors import Internal, Invalid
 from belvedere.listing import table
-from belvedere.views.refresh import Refreshed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,22 +45,22 @@ MORE_CHANGES = (
 )
 
 
-def demo(say: Say, keep: Path | None = None) -> None:
-    """Show what Belvedere does, in a directory of its own; `keep` names one that stays."""
+def demonstrate(say: Say, keep: Path | None = None) -> None:
+    """Demonstrate Belvedere in a temporary directory, or in the directory `keep`, which stays."""
     if keep is not None:
         if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
             raise Invalid(
                 f"{keep} is not an empty directory", hint="name a new one", reason="UNREADABLE_FILE"
             )
-        _Demo(say, keep).run()
+        _Demonstration(say, keep).run()
         say(f"\nThe lake stays in {keep}. Look at it: belvedere status --lake {keep}")
         return
     with tempfile.TemporaryDirectory(prefix="belvedere-demo-") as directory:
-        _Demo(say, Path(directory) / "lake").run()
+        _Demonstration(say, Path(directory) / "lake").run()
     say("\nKeep the lake next time: belvedere demo --keep DIR")
 
 
-class _Demo:
+class _Demonstration:
     def __init__(self, say: Say, directory: Path) -> None:
         self.say = say
         self.directory = directory
@@ -100,35 +100,35 @@ class _Demo:
         self._change(lake, BOTH_CHANGE)
         self.say(f"\n{lake.status()}\n\nREFRESH MATERIALIZED VIEW visits")
         with working("refreshing"):
-            done = _one(lake.refresh("visits"))
-        self._report(done)
+            outcome = _one(lake.refresh("visits"))
+        self._report(outcome)
         self._show(lake.sql(SAMPLE))
 
-    def _advance(self, lake: Lake) -> Refreshed:
+    def _advance(self, lake: Lake) -> Outcome:
         self._title("One table at a time: advance visits by log only")
         self._change(lake, MORE_CHANGES)
         with working("advancing"):
-            done = lake.advance("visits", "log")
-        self._report(done)
-        self.say(f"{lake.status()}\n\nA refresh then takes what was left:")
+            outcome = lake.advance("visits", "log")
+        self._report(outcome)
+        self.say(f"{lake.status()}\n\nA refresh then applies the rest:")
         with working("refreshing"):
-            done = _one(lake.refresh("visits"))
-        self._report(done)
-        return done
+            outcome = _one(lake.refresh("visits"))
+        self._report(outcome)
+        return outcome
 
     def _explain(self, lake: Lake) -> None:
-        self._title("How a change passes each operator (belvedere explain visits says more)")
+        self._title("How a change passes each operator (more: belvedere explain visits)")
         explanation = lake.explain("visits")
         self.say(explanation.part("Plan, and how a change passes each operator"))
         self.say("\nIncremental?\n" + explanation.part("Incremental"))
 
-    def _verify(self, lake: Lake, last: Refreshed) -> None:
+    def _verify(self, lake: Lake, last: Outcome) -> None:
         self._title("Is it right, and what did it cost?")
         with working("comparing"):
             missing, extra = differences(lake, "visits", QUERY)
         if missing or extra:
             raise Internal(f"the view lacks {missing} rows and has {extra} too many")
-        self.say("The view equals its query run anew: EXCEPT ALL is empty both ways.")
+        self.say("The view equals its query run again: EXCEPT ALL is empty in both directions.")
         with working("recomputing"):
             full = _one(lake.refresh("visits", full=True))
         self.say(
@@ -142,9 +142,9 @@ class _Demo:
             with working("changing data"):
                 lake.sql(statement)
 
-    def _report(self, done: Refreshed) -> None:
-        before, after = _vector(done.vector_before), _vector(done.vector_after)
-        self.say(f"{done}\nvector {before} -> {after}\n")
+    def _report(self, outcome: Outcome) -> None:
+        before, after = _vector(outcome.vector_before), _vector(outcome.vector_after)
+        self.say(f"{outcome}\nvector {before} -> {after}\n")
 
     def _show(self, frame: DataFrame) -> None:
         self.say(table(frame.columns, [tuple(row) for row in frame.collect()], null="NULL"))
@@ -155,7 +155,7 @@ class _Demo:
 
 @contextmanager
 def timed(step: str) -> Iterator[Callable[[], str]]:
-    """A step with a progress line; what it gives tells, afterwards, how long it took."""
+    """Run a step with a progress line; the value is a function that returns the time it took."""
     started = time.monotonic()
     seconds = 0.0
     with working(step):
@@ -164,7 +164,7 @@ def timed(step: str) -> Iterator[Callable[[], str]]:
 
 
 def differences(lake: Lake, view: str, query: str) -> tuple[int, int]:
-    """How many rows a view lacks, and has too many, against its query run anew."""
+    """The numbers of rows that a view lacks, and has too many, compared with its query run again."""
     counts = [
         f"(SELECT count(*) FROM ({a} EXCEPT ALL {b}))"
         for a, b in ((query, f"TABLE {view}"), (f"TABLE {view}", query))
@@ -173,9 +173,9 @@ def differences(lake: Lake, view: str, query: str) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-def _one(done: Refreshed | list[Refreshed]) -> Refreshed:
-    assert isinstance(done, Refreshed)
-    return done
+def _one(outcome: Outcome | list[Outcome]) -> Outcome:
+    assert isinstance(outcome, Outcome)
+    return outcome
 
 
 def _vector(vector: Mapping[str, int]) -> str:
