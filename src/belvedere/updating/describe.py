@@ -1,4 +1,4 @@
-"""How the summary of an updatable view looks, as text."""
+"""The summary of an updatable view, as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CYCLIC_NOTE = "  cyclic: the estimate leaves out a join, the exact check does no
 
 
 def describe_in_memory(state: Held, update_filter: UpdateFilter) -> str:
-    """A view whose rows are in memory."""
+    """The summary of a view whose rows are held in memory."""
     tree, summary, graph = state.tree, update_filter.summary, update_filter.graph
     lines = [_headline(state), "Join tree:"]
     for p in tree.down:
@@ -32,7 +32,7 @@ def describe_in_memory(state: Held, update_filter: UpdateFilter) -> str:
 
 
 def describe_in_tables(state: Held, summary: BuiltSummary) -> str:
-    """A view whose rows stay in the tables."""
+    """The summary of a view whose rows stay in the tables."""
     suffix = ", as is the summary" if state.tabled is not None else ""
     text = describe_summary(state.tree, summary)
     return f"{_headline(state)}\n{text}\nRows stay in the tables and are looked up there{suffix}"
@@ -43,7 +43,7 @@ def _headline(state: Held) -> str:
 
 
 def describe_summary(tree: EquijoinTree, summary: BuiltSummary) -> str:
-    """What a summary would be, as text."""
+    """A summary as text: rows, classes and candidates of each table."""
     lines = ["Join tree:"]
     for p in tree.down:
         counts = [
@@ -68,7 +68,7 @@ def describe_summary(tree: EquijoinTree, summary: BuiltSummary) -> str:
 
 
 def describe_root_choice(chosen: Mapping[str, Any] | None) -> list[str]:
-    """How a root was chosen, as text; nothing if it was given or the only one."""
+    """How the root was chosen, as text; nothing if it was given or is the only one."""
     if chosen is None:
         return []
     errors = ", ".join(f"{table} {error:.1%}" for table, error in chosen["errors"])

@@ -1,4 +1,4 @@
-"""Base tables read for a filter: versions whole, changes between versions, rows by value."""
+"""Read base tables for an update filter: whole versions, changes between versions, rows by value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_ROWS = 100_000_000
 def read_version(
     lake: ReadableLake, table: Table, version: int, columns: Sequence[str]
 ) -> pa.Table:
-    """Some columns of a version, without Spark where the files can be read as they are."""
+    """Some columns of a version; without Spark if the data files can be read directly."""
     read_rows = read_whole(table, version, columns, MOST_ROWS)
     if read_rows is not None:
         return read_rows
@@ -46,7 +46,7 @@ def read_version(
 
 
 def workspace_of(lake: ReadableLake, table: Table) -> AbstractContextManager[Workspace]:
-    """Spark, for a table that cannot be read without."""
+    """A Spark workspace, for a table that cannot be read directly."""
     work = getattr(lake, "work", None)
     if work is None:
         raise Unsupported(
@@ -59,7 +59,7 @@ def workspace_of(lake: ReadableLake, table: Table) -> AbstractContextManager[Wor
 
 
 def net_changes(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table | None:
-    """The net changes of some columns between versions, with signs; None if they are not small."""
+    """The signed net changes of some columns between two versions; None if they are not small."""
     root = table.root
     if root is None or not table.change_feed:
         return None
@@ -80,20 +80,20 @@ def change_signs(net: pa.Table) -> list[int]:
 
 
 def row_count(table: Table) -> int | None:
-    """How many rows a table has, as its log says; None if it does not."""
+    """The number of rows according to the log; None if the log does not say."""
     data_files = files(table.root, table.version) if table.root is not None else None
     return None if data_files is None else count(data_files)
 
 
 class LakeRowFinder:
-    """Rows of a view's tables by value, at the versions of a vector: in their files, or by Spark."""
+    """Finds rows of a view's tables by value, at the versions of a vector: in data files, or by Spark."""
 
     def __init__(self, lake: ReadableLake, shape: JoinBlock, vector: Vector) -> None:
         self._lake, self._used, self._vector = lake, shape.used, vector
         self._tables = {t: lake.table(t) for t in shape.tables}
 
     def find(self, table: str, values: pa.Table, most: int) -> pa.Table | None:
-        """As `RowFinder.find`."""
+        """See `RowFinder.find`."""
         source, version = self._tables[table], self._vector[table].version
         columns = list(self._used[table])
         column = _lookup_column(source, values.column_names)
@@ -111,7 +111,7 @@ class LakeRowFinder:
         return rows.filter(pa.array(agreeing_rows(rows, values)))
 
     def _joined(self, table: Table, version: int, values: pa.Table, most: int) -> pa.Table:
-        """The same by Spark, which sends no more than are wanted."""
+        """The same by a semi-join on Spark, which returns at most one row more than wanted."""
         types = self._used[table.name]
         with workspace_of(self._lake, table) as w:
             values_table = w.hold("asked", values, {c: types[c] for c in values.column_names})
@@ -125,14 +125,14 @@ class LakeRowFinder:
 
 
 def _lookup_column(table: Table, columns: Sequence[str]) -> str | None:
-    """The column by which rows are looked up: the first of the table's key if possible."""
+    """The column for the look-up: the first key column that can be looked up, else any that can."""
     by_lower_name = {c.lower(): c for c in columns if can_look_up(table, c)}
     key = [by_lower_name[c.lower()] for c in key_of(table) or () if c.lower() in by_lower_name]
     return next(iter([*key, *by_lower_name.values()]), None)
 
 
 class LakeRowSource:
-    """Rows of a lake's tables by value, each table at the version at which it was asked first."""
+    """Reads rows of a lake's tables by value; each table stays at the version first read."""
 
     def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
@@ -140,9 +140,9 @@ class LakeRowSource:
         self._known: dict[tuple[str, tuple[tuple[str, Any], ...]], list[BaseRow]] = {}
 
     def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
-        """The rows of any table whose columns have these values, all columns of them.
+        """The rows of any table whose columns have these values, with all columns.
 
-        Where they have those of its key, rows of that key are looked up, once for whatever else is asked.
+        Given a whole key, rows are looked up by the key alone and kept for later calls.
         """
         source = self._table(table)
         key = {c.lower() for c in key_of(source) or ()}
@@ -158,7 +158,7 @@ class LakeRowSource:
         return [r for r in self._known[lookup] if all(r[c] == v for c, v in rest.items())]
 
     def largest(self, table: str, column: str) -> int:
-        """As `RowSource.largest`: by the log, or by a look at the column."""
+        """See `RowSource.largest`: from the statistics in the log, or by reading the column."""
         source = self._table(table)
         data_files = (
             files(source.root, source.version) if source.root is not None and source.plain else None
@@ -172,7 +172,7 @@ class LakeRowSource:
         )
 
     def first(self, table: str, column: str, most: int) -> list[Any]:
-        """As `RowSource.first`, of the first files that have so many."""
+        """See `RowSource.first`: reads data files until there are enough values."""
         source = self._table(table)
         batches = stream_whole(source, source.version, [column])
         if batches is None:

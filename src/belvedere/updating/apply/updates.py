@@ -1,4 +1,4 @@
-"""Updates through a view, applied to its tables; refused with their side effects named."""
+"""Apply updates of a view to its base tables, or refuse them with their side effects."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class AppliedUpdate:
-    """What an update did: rows deleted and inserted in each table, and view rows besides."""
+    """The result of an update: rows deleted and inserted in each table, and its side effects."""
 
     tables: tuple[tuple[str, int, int], ...]
     extra: int
     at_least: bool = False
-    """Whether there may be more of the latter."""
+    """Whether there may be more side effects than `extra`."""
     rows: tuple[Mapping[str, Any], ...] = ()
-    """Some of the latter."""
+    """Some of the side effects."""
 
 
 def apply_update(
@@ -47,9 +47,9 @@ def apply_update(
     *,
     allowed: bool,
 ) -> AppliedUpdate:
-    """Do an update, all or nothing; refused if it would do more than was asked, unless allowed.
+    """Apply an update, all or nothing; refuse it if it has side effects, unless they are allowed.
 
-    Its intent stays: the caller moves the view's vector, then forgets it.
+    The intent stays: the caller moves the view's vector, then removes the intent.
     """
     for attempt in range(1, ATTEMPTS + 1):
         state = fresh()
@@ -74,7 +74,7 @@ def apply_update(
 
 
 def _count_side_effects(checker: UpdateChecker, check: UpdateCheck) -> tuple[int, bool]:
-    """How many side effects an update has, and whether there may be more."""
+    """The number of side effects, and whether it is a lower bound."""
     if check.translation is None or not check.at_least:
         return int(check.extra_rows), False
     counted = checker.extra(check.translation, check.asked)
@@ -82,7 +82,7 @@ def _count_side_effects(checker: UpdateChecker, check: UpdateCheck) -> tuple[int
 
 
 def refusal_error(check: UpdateCheck) -> Invalid:
-    """The error of an update that would do more than was asked, or break a constraint."""
+    """The error for an update that has side effects or breaks a constraint."""
     if check.reason and not check.rows:
         unknown = check.possible == "unknown"
         summary = "no way to make the update was found" if unknown else "the update cannot be made"
@@ -109,7 +109,7 @@ def refusal_error(check: UpdateCheck) -> Invalid:
 def _table_commits(
     lake: ReadableLake, state: Held, base: BaseTables, check: UpdateCheck
 ) -> tuple[TableCommit, ...]:
-    """What a translation does to each table: whole base rows, each copy."""
+    """The commit of each table that a translation touches: whole base rows, every copy."""
     assert check.translation is not None
     source = LakeRowSource(lake)
     translation = check.translation

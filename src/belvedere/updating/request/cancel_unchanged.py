@@ -1,4 +1,4 @@
-"""What is left of a request once view rows that it deletes and inserts again stay where they are."""
+"""Reduce a request: view rows that it both deletes and inserts stay as they are."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class RequestedRows:
     delete: Sequence[ViewRow]
     insert: Sequence[ViewRow]
     replaces: Mapping[int, int] = field(default_factory=dict)
-    """For rows to insert that replace one: which of those to delete."""
+    """For inserted rows that replace one: the index of the deleted row."""
 
 
 def cancel_unchanged(coder: Coder, old: TableState, requested: RequestedRows) -> RequestedRows:
-    """A request without the view rows that stay, and that deletes no row twice."""
+    """The request without unchanged view rows; it deletes no row twice."""
     deleted = [coder.signature(r) for r in requested.delete]
     inserted = {coder.signature(r): i for i, r in enumerate(requested.insert)}
     unchanged = {s for s in deleted if s in inserted and old.embedding_of(s) is not None}
@@ -32,7 +32,7 @@ def cancel_unchanged(coder: Coder, old: TableState, requested: RequestedRows) ->
         if coder.signature(row) in unchanged:
             continue
         j, seen = requested.replaces.get(i), {i}
-        # A row that stays is where the row went that it replaces: that one's place is taken.
+        # An unchanged row takes the place of the row that it replaces: follow the chain to a deleted row.
         while j is not None and deleted[j] in unchanged and inserted[deleted[j]] not in seen:
             seen.add(inserted[deleted[j]])
             j = requested.replaces.get(inserted[deleted[j]])

@@ -1,4 +1,4 @@
-"""Whether an update of a view can be done as asked, on a lake: rows, rules and engine brought together."""
+"""Check an update of a view on a lake: find its rows, the rules of its tables, and an engine for large joins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from belvedere.updating.summary.filter import RowLookups
 
 
 def check_in_mode(lake: ReadableLake, state: Held, update: ViewUpdate, mode: str) -> UpdateCheck:
-    """Whether an update can be done as asked."""
+    """Whether an update can be done as asked, in a mode given by name."""
     try:
         chosen = CheckMode(str(mode).upper())
     except ValueError:
@@ -34,7 +34,7 @@ def check_in_mode(lake: ReadableLake, state: Held, update: ViewUpdate, mode: str
 def check_update(
     lake: ReadableLake, state: Held, update: ViewUpdate, mode: CheckMode
 ) -> tuple[UpdateCheck, UpdateChecker | None]:
-    """Whether an update can be done as asked, and who found out; nobody if rows are too many."""
+    """Whether an update can be done as asked, with the checker; None if there are too many rows to check."""
     delete, insert = (typed_rows(state.shape, rows) for rows in (update.delete, update.insert))
     if mode is CheckMode.FAST and state.tabled is not None and len(insert) == 1 and not delete:
         return check_by_summary(lake, state, state.tabled, insert[0]), None
@@ -53,7 +53,7 @@ def check_update(
 def neighbouring_rows(
     lake: ReadableLake, state: Held, delete: Sequence[ViewRow], insert: Sequence[ViewRow]
 ) -> RowLookups:
-    """What a view whose rows stay in the tables needs of them for some view rows."""
+    """The rows that a request needs of a view whose rows stay in the tables."""
     finder = LakeRowFinder(lake, state.shape, state.vector)
     columns = held_columns(state.shape, state.keys)
     return load_neighbours(state.tree, columns, state.keys, finder, delete, insert)

@@ -1,9 +1,9 @@
 """Whether an update through a view can be done as asked: FAST, EXACT, or AUTO.
 
-FAST answers from the summary: an estimate; where there is none, exactly. EXACT searches for a
-translation on the rows. AUTO lets the schema decide where it can, takes the estimate for a hint
-where it is cheaper, and then answers exactly: an update is possible only once its translation was
-tried out, and impossible only with a side effect to show, or a constraint to name.
+FAST estimates from the summary; where there is no estimate, it answers as EXACT. EXACT searches for a
+translation. AUTO tries the schema first, uses the estimate as a hint where it is cheaper, and then
+answers as EXACT: it says yes only after trying a translation out, and no only with a side effect to
+show or a constraint to name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from belvedere.updating.translate.trial import MOST_SHOWN, Translation
 
 MOST_FILLINGS = 10
 MOST_NEIGHBOURS = 2_000
-"""Rows beside new segments up to which the exact check is taken to be cheaper than the estimate."""
+"""Up to so many rows beside new segments, the exact check counts as cheaper than the estimate."""
 
 
 class CheckMode(Enum):
@@ -53,26 +53,26 @@ class CheckMode(Enum):
 
 @dataclass(frozen=True)
 class UpdateCheck:
-    """Whether an update can be done as asked, what it would do besides, and why."""
+    """Whether an update can be done as asked, its side effects otherwise, and why."""
 
     possible: str
     """yes, no or unknown"""
     extra_rows: float
-    """View rows that would come or go besides: an estimate, exact, or `at_least` so many."""
+    """The number of side effects: estimated, exact, or a lower bound if `at_least`."""
     rows: tuple[Mapping[str, Any], ...] = ()
-    """Some of them."""
+    """Some of the side effects."""
     which: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     """The base rows that cause them."""
     how: str = ""
     reason: str = ""
     translation: Translation | None = field(default=None, repr=False)
-    """Base changes: those that do it, or of a refused update those that do it and the least besides."""
+    """Base changes that do it; for a refused update, those that do it with the fewest side effects."""
     gone: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    """Base rows that the translation takes away."""
+    """Base rows that the translation deletes."""
     at_least: bool = False
-    """Whether there may be more extra rows than that."""
+    """Whether there may be more side effects than `extra_rows`."""
     asked: int = field(default=0, repr=False)
-    """View rows that change as asked."""
+    """The number of view rows that change as asked."""
 
     def __str__(self) -> str:
         suffix = " or more" if self.at_least else ""
@@ -111,7 +111,7 @@ class UpdateChecker:
     fillings: int = MOST_FILLINGS
     order: FillingOrder = FillingOrder.GREEDY
     engine: JoinEngine | None = None
-    """Who joins what is too much for memory."""
+    """Joins what is too large for memory."""
     steps: int = MOST_STEPS
 
     def check(
@@ -121,9 +121,9 @@ class UpdateChecker:
         mode: CheckMode = CheckMode.AUTO,
         replaces: Mapping[int, int] | None = None,
     ) -> UpdateCheck:
-        """Whether some rows can be deleted and some inserted, all together.
+        """Whether some rows can be deleted and some inserted, as one update.
 
-        Of a row to insert that replaces one, `instead` tells which of those to delete it is.
+        For inserted rows that replace one, `instead` gives the index of the deleted row.
         """
         self._refuse_duplicates(delete, insert, replaces or {})
         estimates = isinstance(self.filter, UpdateFilter) and self.filter.identifies_rows
@@ -138,7 +138,7 @@ class UpdateChecker:
         return self._exact(remaining, hint)
 
     def _left(self, requested: RequestedRows) -> RequestedRows:
-        """What is left of a request without the rows that stay."""
+        """The request without view rows that stay unchanged."""
         if not requested.delete:
             return requested
         coder = Coder(self.filter.base, self.source)
@@ -151,10 +151,10 @@ class UpdateChecker:
     def _refuse_duplicates(
         self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], instead: Mapping[int, int]
     ) -> None:
-        """A view is a set: a row that is there cannot be inserted again, nor one row twice."""
+        """Refuse rows that the view has already, and rows named twice: a view is a set."""
         state = TableState(self.filter.base, BaseChanges())
         if len(insert) == 1 and not delete:
-            # What is held of it tells most rows that are new, without a look at the tables.
+            # The columns held in memory rule most duplicates out without reading the tables.
             known_signature = Coder(self.filter.base).signature(insert[0])
             if state.embedding_of(known_signature) is None:
                 return
@@ -174,7 +174,7 @@ class UpdateChecker:
                 raise _becomes_existing_row_error(row) if i in instead else already_there_error(row)
 
     def _fast(self, row: ViewRow) -> UpdateCheck:
-        """What the rules of the tables, and then the estimate, say of an insertion."""
+        """The answer of the tables' rules, then of the estimate, for one insertion."""
         assert isinstance(self.filter, UpdateFilter)
         request = TranslationRequest(self.filter.base, self.rules, self.source, (), (row,))
         quick = FastCheck(self.filter, request, self.theta, self.fillings, self.order)
@@ -184,7 +184,7 @@ class UpdateChecker:
         return check_from_estimate(answer, self.theta)
 
     def _hint(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> str:
-        """What the schema, or else the estimate, says of one insertion."""
+        """The answer of the schema, or else of the estimate, for one insertion."""
         if delete or len(insert) != 1 or not self.filter.identifies_rows:
             return ""
         if has_hidden_values(Coder(self.filter.base)):
@@ -228,7 +228,7 @@ class UpdateChecker:
         return self._impossible(request, result, how)
 
     def extra(self, update: Translation, asked: int) -> int | None:
-        """How many view rows base changes change besides those asked for; None if that is too much."""
+        """The number of side effects of base changes; None if counting them takes too many steps."""
         changes, base = update.changes, self.filter.base
         if base.truncated & {*changes.gone, *changes.new}:
             return None
@@ -276,7 +276,7 @@ class UpdateChecker:
     def _causes(
         self, added: Mapping[Any, Any], removed: Mapping[Any, Any]
     ) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-        """Base rows in side effects that are no segments of what was asked for."""
+        """Base rows in side effects that are no segments of the request."""
         causes: dict[tuple[str, int], None] = {}
         for embedding in (*added.values(), *removed.values()):
             for p, number in enumerate(embedding):
@@ -304,19 +304,19 @@ class UpdateChecker:
 
 
 def check_from_estimate(estimate: InsertionEstimate, theta: float = THETA) -> UpdateCheck:
-    """What an estimate says of an insertion."""
+    """The answer of an estimate."""
     declared = estimate.declares(theta)
     return UpdateCheck("no" if declared else "yes", max(estimate.rows - 1, 0.0), how="estimate")
 
 
 def check_from_constraint(broken: BrokenConstraint) -> UpdateCheck:
-    """That what the tables declare forbids an insertion, for sure or as far as was tried."""
+    """The answer of a broken constraint."""
     possible = "no" if broken.certain else "unknown"
     return UpdateCheck(possible, 0, how="rules of the tables", reason=broken.message)
 
 
 def already_there_error(row: ViewRow) -> Invalid:
-    """The error for a row that the view has."""
+    """The error for inserting a row that the view has."""
     return Invalid(
         f"the view has the row {row.text()} already",
         hint="a view is a set of rows: there is nothing to insert",
@@ -345,7 +345,7 @@ def _rows_become_one_error(row: ViewRow) -> Invalid:
 
 
 def _becomes_existing_row_error(row: ViewRow) -> Invalid:
-    """The error for an update that gives a view row the values of one that stays."""
+    """The error for an update that gives a view row the values of another that stays."""
     return Invalid(
         f"two rows would become one: the view has the row {row.text()} already",
         detail="a view is a set of rows: it has a row once or not at all",
@@ -355,10 +355,10 @@ def _becomes_existing_row_error(row: ViewRow) -> Invalid:
 
 
 def is_decided_by_schema(tree: EquijoinTree, keys: Keys, new: Sequence[int]) -> bool:
-    """Whether new rows only refer to existing ones by key: then they make one view row.
+    """Whether new rows refer to existing rows by key only: then they make exactly one view row.
 
-    From every position with a new row, every join leads to a key, so that each choice is the only
-    one. A table that is listed twice would have its new row in two places.
+    From every position with a new row, every join leads to a key, so that the partner is unique. A table
+    that the view lists twice is excluded: its new row would stand at two positions.
     """
     shape = tree.block
     for p in new:

@@ -1,4 +1,4 @@
-"""FAST: what the tables' own rules, and then the summary, say of one view row to insert."""
+"""FAST: one insertion checked by the rules of the tables, then estimated from the summary."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from belvedere.updating.translate.options import segment_options
 from belvedere.updating.translate.translation_request import TranslationRequest
 
 SegmentValues = Sequence[Mapping[str, NormalValue]]
-"""What is known of each segment of a view row."""
+"""The values of each segment of a view row."""
 MOST_TRIED = 5_000
-"""Fillings of what is hidden that are looked at, the impossible ones among them."""
+"""How many fillings of hidden values are considered, feasible or not."""
 
 
 @dataclass
 class FastCheck:
-    """Estimates of insertions that the tables allow."""
+    """Estimates one insertion if the tables allow it."""
 
     filter: UpdateFilter
     request: TranslationRequest
     theta: float
     most: int
-    """How many feasible fillings of what is hidden are estimated."""
+    """How many feasible fillings are estimated."""
     order: FillingOrder
     broken: BrokenConstraint = field(init=False)
-    """What forbade the filling that was forbidden last."""
+    """The constraint that the last refused filling breaks."""
 
     def answer(self, row: ViewRow) -> InsertionEstimate | BrokenConstraint:
-        """The estimate of an insertion, of several fillings the best; or what forbids them all."""
+        """The lowest estimate over the feasible fillings, or the constraint that excludes them."""
         best: InsertionEstimate | None = None
         self.broken = BrokenConstraint("no base rows make it so", [], "NO_ROWS", certain=False)
         most = None if self.order is FillingOrder.ALL else self.most
@@ -60,7 +60,7 @@ class FastCheck:
         return self.broken
 
     def _feasible(self, row: ViewRow) -> Iterator[SegmentValues]:
-        """The fillings that the tables' rules allow."""
+        """The fillings that the rules of the tables allow."""
         rules = SegmentRules(self.request)
         for segments in self._known(row):
             broken = rules.refused(segments)
@@ -81,19 +81,19 @@ class FastCheck:
 
 
 def has_hidden_values(coder: Coder) -> bool:
-    """Whether a view uses columns that it does not show."""
+    """Whether the view uses columns that it does not show."""
     return any(coder.hidden_values(p) for p in range(len(coder.shape.positions)))
 
 
 class SegmentRules:
-    """What the tables declare, asked of the segments of one view row with what it hides filled in."""
+    """Checks the segments of one view row, hidden values filled in, against the rules of their tables."""
 
     def __init__(self, request: TranslationRequest) -> None:
         self._request = request
         self._alone: dict[tuple[Any, ...], NewBaseRow | BrokenConstraint | None] = {}
 
     def refused(self, segments: SegmentValues) -> BrokenConstraint | None:
-        """Why the segments of a view row cannot all be base rows; None if they can."""
+        """The constraint that keeps the segments from being base rows; None if there is none."""
         new_rows = []
         for p, values in enumerate(segments):
             row = self._put(p, values)
@@ -106,7 +106,7 @@ class SegmentRules:
     def _put(
         self, p: int, values: Mapping[str, NormalValue]
     ) -> NewBaseRow | BrokenConstraint | None:
-        """The row to put in at a position, what forbids it whatever comes with it, or None if it is there."""
+        """The new row at a position; None if it exists; the constraint if it is broken in any case."""
         key = p, *values.values()
         if key not in self._alone:
             self._alone[key] = self._looked_at(p, values)
@@ -126,13 +126,13 @@ class SegmentRules:
         new_row = NewBaseRow(position.table, base_row, [], {p: []})
         if len(request.base.shape.at(position.table)) == 1:
             broken = self._broken([new_row])
-            # A foreign key may refer to a row that comes with it.
+            # A foreign key may refer to another new row.
             if broken is not None and broken.reason != "FOREIGN_KEY":
                 return broken
         return new_row
 
     def _broken(self, new_rows: Sequence[NewBaseRow]) -> BrokenConstraint | None:
-        """What rows to put in break together."""
+        """The constraint that new rows break together."""
         request = self._request
         by_table = merge_rows(new_rows, request.rules)
         choice = SolverChoice(frozenset(), {}, by_table, (), request.coder)

@@ -1,13 +1,13 @@
-"""What base changes do to a view, exactly: no summary, no estimate.
+"""The effect of base changes on a view, computed exactly in memory.
 
-A *state* is the tables in memory with some rows taken away and some put in. Rows of a table that
-are put in have numbers below zero. An *embedding* is a row for every position such that all join;
-a view row is what embeddings show, told apart by the numbers of the held columns among its own.
-Where a declared key stands for the rest of a row, a *tag* tells a row put in from the stored one of
-the same key: 0 is the stored row. Only embeddings through changed rows are gone through:
+A *state* is the tables in memory with some rows deleted and some inserted; inserted rows have numbers
+below zero. An *embedding* is a row for every position such that all join; it shows a view row. View
+rows differ by the numbers of the shown columns that are held in memory. Where a declared key stands
+for the rest of a row, a *tag* separates an inserted row from the stored row of the same key, whose tag
+is 0. Only embeddings through changed rows are enumerated:
 
-    added     = shown by an embedding of the new state through a row put in, and not shown before
-    removed   = shown by an embedding of the old state through a row taken away, and not shown after
+    added     = shown by an embedding of the new state through an inserted row, and not shown before
+    removed   = shown by an embedding of the old state through a deleted row, and not shown after
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from belvedere.updating.summary.domains import NULL
 Embedding = tuple[int, ...]
 """The number of a row for each position."""
 Signature = tuple[int, ...]
-"""The numbers of a view row's held columns, then the tags of rows of which more is shown."""
+"""The numbers of a view row's columns held in memory, then the tags of its rows."""
 
 MOST_STEPS = 2_000_000
 
 
 class TooManyJoins(BelvedereError):
-    """More embeddings than are gone through in memory."""
+    """The update involves more joins than are enumerated in memory."""
 
 
 @dataclass(frozen=True)
 class NewRow:
-    """A row put in: its numbers, and the positions whose selection it meets."""
+    """An inserted row: its numbers, and the positions whose selection it satisfies."""
 
     row: RowCodes
     members: frozenset[int]
     tags: tuple[tuple[int, int], ...] = ()
-    """For a position that shows more of the row than is held, which of its contents it is."""
+    """For a position that shows more than is held in memory, the tag of the row's contents."""
 
 
 @dataclass
 class BaseChanges:
-    """What is done to the tables: rows taken away by number, rows put in."""
+    """Deleted rows by number and inserted rows, for each table."""
 
     gone: Mapping[str, frozenset[int]] = field(default_factory=dict)
     new: Mapping[str, tuple[NewRow, ...]] = field(default_factory=dict)
@@ -55,16 +55,16 @@ class BaseChanges:
 
 @dataclass
 class ViewEffect:
-    """What changes do to the view: embeddings that show what is added, and what is removed."""
+    """The view rows that base changes add and remove, each with an embedding."""
 
     added: dict[Signature, Embedding] = field(default_factory=dict)
     removed: dict[Signature, Embedding] = field(default_factory=dict)
     complete: bool = True
-    """Whether this is all, not only the first few."""
+    """False if only the first few were enumerated."""
 
 
 class TableState:
-    """The tables with changes applied, for going through embeddings."""
+    """The tables in memory with changes applied; enumerates embeddings."""
 
     def __init__(
         self, base: BaseTables, changes: BaseChanges, budget: list[int] | None = None
@@ -78,18 +78,18 @@ class TableState:
 
     @cached_property
     def checks(self) -> list[list[ColumnRef]]:
-        """Join classes that the tree does not imply: checked on whole embeddings."""
+        """Join classes that the join tree does not imply; checked on whole embeddings."""
         return [list(self.shape.classes[k]) for k in self.tree.dropped]
 
     def row(self, p: int, number: int) -> RowCodes:
-        """A row of a position."""
+        """The numbers of a row of a position."""
         table = self.shape.positions[p].table
         return (
             self.new[table][-1 - number].row if number < 0 else self.base.tables[table].row(number)
         )
 
     def code(self, p: int, number: int, column: str) -> int:
-        """One number of a row."""
+        """The number of one column of a row."""
         table = self.shape.positions[p].table
         place = self.base.held[table].index(column)
         if number < 0:
@@ -97,7 +97,7 @@ class TableState:
         return int(self.base.tables[table].codes[place][number])
 
     def has(self, p: int, number: int) -> bool:
-        """Whether a row is there and meets the position's selection."""
+        """Whether a row exists and satisfies the selection of a position."""
         table = self.shape.positions[p].table
         if number < 0:
             return p in self.new[table][-1 - number].members
@@ -141,7 +141,7 @@ class TableState:
         ]
 
     def completes(self, p: int, number: int, came: int) -> bool:
-        """Whether a row has partners, and they theirs, everywhere but where we came from."""
+        """Whether a row has partners, and they have theirs, on every edge but the one it was reached by."""
         key = p, number, came
         complete = self._completes.get(key)
         if complete is None:
@@ -159,7 +159,7 @@ class TableState:
     def embeddings_through(
         self, p: int, number: int, fits: Callable[[int, int], bool] | None = None
     ) -> Iterator[Embedding]:
-        """The embeddings with a row at a position, of rows that fit."""
+        """The embeddings with a given row at a position, of rows that fit."""
         if not self.has(p, number) or (fits is not None and not fits(p, number)):
             return
         blank = [0] * len(self.shape.positions)
@@ -176,7 +176,7 @@ class TableState:
         fits: Callable[[int, int], bool] | None,
         into: list[int],
     ) -> Iterator[None]:
-        """Fill in a row and, in every way there is, what lies behind it."""
+        """Fill in a row and, in every possible way, the rows beyond it."""
         if not self.completes(p, number, came):
             return
         into[p] = number
@@ -214,19 +214,19 @@ class TableState:
         return True
 
     def signature(self, embedding: Embedding) -> Signature:
-        """What tells the view row of an embedding from others."""
+        """The signature of the view row that an embedding shows."""
         codes = [self.code(p, embedding[p], c) for p, c in shown_held_columns(self.base)]
         return (*codes, *(self.tag(p, embedding[p]) for p in tagged_positions(self.base)))
 
     def tag(self, p: int, number: int) -> int:
-        """Which contents a row has beyond what is held."""
+        """The tag of a row: which contents it has beyond the columns held in memory."""
         if number >= 0:
             return 0
         new = self.new[self.shape.positions[p].table][-1 - number]
         return dict(new.tags).get(p, 0)
 
     def embedding_of(self, signature: Signature) -> Embedding | None:
-        """An embedding that shows a view row; None if it is not in the view."""
+        """An embedding that shows a view row; None if the view does not have it."""
         return next(self.embeddings_of(signature), None)
 
     def embeddings_of(self, signature: Signature) -> Iterator[Embedding]:
@@ -248,7 +248,7 @@ class TableState:
             yield from self.embeddings_through(start, number, fits)
 
     def _start(self, codes_by_position: Mapping[int, Mapping[str, int]]) -> tuple[int, list[int]]:
-        """A position to begin with and its rows that may fit: found by key if possible."""
+        """A position to begin with and its rows that may fit, found by key if possible."""
         by_class = {
             self.shape.class_of[p, c]: code
             for p, codes in codes_by_position.items()
@@ -289,7 +289,7 @@ class TableState:
 
 
 def shown_held_columns(base: BaseTables) -> tuple[ColumnRef, ...]:
-    """The held columns that the view shows, in its order."""
+    """The columns that the view shows and memory holds, in the order of the view."""
     held = {
         (p, c) for p, position in enumerate(base.shape.positions) for c in base.held[position.table]
     }
@@ -298,13 +298,13 @@ def shown_held_columns(base: BaseTables) -> tuple[ColumnRef, ...]:
 
 
 def tagged_positions(base: BaseTables) -> tuple[int, ...]:
-    """The positions of which the view shows more than is held."""
+    """The positions of which the view shows more than memory holds."""
     shape = base.shape
     return tuple(p for p in range(len(shape.positions)) if shown_unheld_columns(base, p))
 
 
 def shown_unheld_columns(base: BaseTables, p: int) -> tuple[str, ...]:
-    """The columns of a position that the view shows and that are not held."""
+    """The columns of a position that the view shows and memory does not hold."""
     held = base.held[base.shape.positions[p].table]
     columns = dict.fromkeys(c for c, _ in base.shape.positions[p].columns)
     return tuple(c for c in columns if c not in held and (p, c) in base.shape.output_of)
@@ -318,7 +318,7 @@ def view_effect(
     most: int | None = None,
     steps: int = MOST_STEPS,
 ) -> ViewEffect:
-    """What changes do to the view; at most so many rows that were not asked for."""
+    """The effect of base changes on the view, with at most `most` rows that are not expected."""
     budget = [steps]
     old, new = TableState(base, BaseChanges(), budget), TableState(base, changes, budget)
     effect, expected_set = ViewEffect(), frozenset(expected)
@@ -337,7 +337,7 @@ def view_effect(
 def _embeddings_through_changes(
     state: TableState, changes: BaseChanges, *, put_in: bool
 ) -> Iterator[Embedding]:
-    """The embeddings of a state through rows that were put in, or taken away."""
+    """The embeddings of a state through inserted rows, or through deleted ones."""
     for p, position in enumerate(state.shape.positions):
         table = position.table
         if put_in:

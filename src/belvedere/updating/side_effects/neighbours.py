@@ -1,17 +1,18 @@
-"""The rows beside a request, found in the tables: for a view whose rows are not held in memory.
+"""Load the rows beside a request from the tables, for a view whose rows are not held in memory.
 
-Where a view shows all that would be held, a view row that is asked for tells what its segments are
-and which keys they have on every edge of the join tree. Segments that may come or go are *origins*:
-of an insertion those that no table has, of anything else all. From each origin joins lead outwards,
-all keys of an edge at once:
+The view shows every column that would be held in memory, so that a view row gives its segments and
+their keys on every edge of the join tree. Segments that may be inserted or deleted are *origins*: for
+an insertion those that no table has, otherwise all. From each origin the joins are followed outwards,
+all keys of an edge in one look-up:
 
-    keys(p → q)  =  of the origin's rows at p, or of the rows that were found at p
+    keys(p → q)  =  keys of the rows at p, which are the origin's or were loaded before
 
-An embedding through an origin has nothing but segments and rows that were found from it, and a view
-row is shown by one embedding alone. So whatever the search asks of these rows, all rows would answer.
-Where too many are beside an origin (every order of a country, if its country were to go), the first
-of them are taken and the origin is *open*: a side effect that they show is one, but that they show
-none says nothing.
+An embedding through an origin consists of segments and rows loaded from it, and one view row has one
+embedding. So the exact check answers from these rows as it would from all rows.
+
+If an origin has too many rows beside it (every order of a country, if the country were deleted), the
+first of them are loaded and the table of the origin is *truncated*: a side effect that these rows show
+is one, but that they show none proves nothing.
 """
 
 from __future__ import annotations
@@ -33,25 +34,25 @@ from belvedere.updating.summary.filter import RowLookups
 from belvedere.updating.summary.loading import encode_rows, load_base, selected_rows
 
 MOST_NEIGHBOURS = 100_000
-"""Rows that are found from one origin."""
+"""Rows that are loaded from one origin."""
 MOST_KEYS = 10_000
-"""Keys that are looked for at once."""
+"""Keys that are looked up at once."""
 MOST_FOLLOWED = 1_000
-"""Of more keys, or rows, than that: how many are gone on with."""
+"""How many keys, or rows, are followed if there are more than that."""
 
 
 class RowFinder(Protocol):
-    """Who finds rows of the tables by value."""
+    """Finds rows of the tables by value."""
 
     def find(self, table: str, values: pa.Table, most: int) -> pa.Table | None:
-        """The used columns of all rows that agree with one of some on their columns, NULL with NULL.
+        """The used columns of all rows that equal one of `values` on its columns; NULL equals NULL.
 
-        Of more than `most` one row more than that, or None if there is no telling which.
+        Returns `most` + 1 rows if there are more, or None if those rows cannot be determined.
         """
 
 
 def hidden_held_columns(shape: JoinBlock, held: Mapping[str, Sequence[str]]) -> list[str]:
-    """What a view would have to show for its rows to be found by its own: columns, with tables."""
+    """The columns, with their tables, that the view would have to show for its rows to be looked up."""
     return [
         f"{position.table}.{c}"
         for p, position in enumerate(shape.positions)
@@ -68,7 +69,7 @@ def load_neighbours(
     delete: Sequence[ViewRow],
     insert: Sequence[ViewRow],
 ) -> RowLookups:
-    """The rows beside some view rows to delete and to insert; `TooManyJoins` if a row has too many copies."""
+    """The rows beside view rows to delete and insert; `TooManyJoins` if a row has too many copies."""
     search = _NeighbourSearch(tree, held, finder, delete, insert)
     rows_by_table = search.found()
     tables = {t: pa.concat_tables(rows) for t, rows in rows_by_table.items()}
@@ -86,7 +87,7 @@ def segment_exists(
     finder: RowFinder,
     values: Mapping[str, Any],
 ) -> bool:
-    """Whether the table of a position has the segment that a view row tells, and the view takes it."""
+    """Whether the table of a position has a segment, and the segment satisfies the selection."""
     table = shape.positions[p].table
     rows = finder.find(table, _segment_table(shape, table, held[table], [values]), MOST_NEIGHBOURS)
     return rows is None or bool(selected_rows(shape, p, rows).any())
@@ -102,7 +103,7 @@ def _segment_table(
 
 
 def _count_copies(base: BaseTables, table: str, finds: Iterable[pa.Table]) -> None:
-    """How often rows are there: whoever found one found all its copies."""
+    """Count the copies of rows: every look-up that finds a row finds all its copies."""
     stored_rows = base.tables[table]
     counts = np.zeros(stored_rows.size, dtype=np.int64)
     for rows in finds:
@@ -127,7 +128,7 @@ class _NeighbourSearch:
         self.truncated: set[str] = set()
 
     def found(self) -> dict[str, list[pa.Table]]:
-        """What was found of each table, by whom it was found."""
+        """The loaded rows of each table, one batch for each look-up."""
         origins = {t: self._stored(t, segments) for t, segments in self.segments.items()}
         for table, rows in origins.items():
             for p in self.shape.at(table):
@@ -135,12 +136,12 @@ class _NeighbourSearch:
         return self.by_table
 
     def _segments(self, table: str, view_rows: Sequence[ViewRow]) -> pa.Table:
-        """What view rows say of a table's rows, at any of its positions."""
+        """The segments of view rows in a table, over all its positions."""
         segments = [row.values_at(self.shape, p) for p in self.shape.at(table) for row in view_rows]
         return _distinct(_segment_table(self.shape, table, self.held[table], segments))
 
     def _stored(self, table: str, segments: pa.Table) -> pa.Table:
-        """Find the segments that a table has; which of them are origins."""
+        """Load the segments that a table has; return the origins among them."""
         rows = self.finder.find(table, segments, MOST_NEIGHBOURS)
         if rows is None or rows.num_rows > MOST_NEIGHBOURS:
             raise TooManyJoins(
@@ -157,7 +158,7 @@ class _NeighbourSearch:
         )
 
     def _outwards(self, origin: int, rows: pa.Table) -> None:
-        """Follow the joins from some rows of a position, each edge away from it."""
+        """Follow the joins from rows of a position, each edge away from it."""
         rows_left, todo = MOST_NEIGHBOURS, [(origin, -1, rows)]
         while todo:
             p, came, rows_here = todo.pop()
@@ -194,7 +195,7 @@ def _distinct(rows: pa.Table) -> pa.Table:
 
 
 def agreeing_rows(rows: pa.Table, values: pa.Table) -> Mask:
-    """Which rows agree with one of some on all their columns, NULL with NULL."""
+    """Which rows equal one of `values` on all its columns; NULL equals NULL."""
     from belvedere.kernels.hashes.interning import Interner
 
     codes = []

@@ -1,12 +1,12 @@
-"""What base changes do to a view, by joins that begin at the changed rows: for what memory does not do.
+"""The effect of base changes on a view by SQL joins that begin at the changed rows.
 
-`exact.py` follows joins in memory, and gives up where they are too many. Here an engine that has the
-tables (Spark, or DuckDB in tests) joins the few changed rows with the tables, position by position:
+`in_memory.py` enumerates joins in memory and gives up if there are too many. Here an engine that has
+the tables (Spark, or DuckDB in tests) joins the few changed rows with the tables, for each position:
 
-    added     = ∪ over positions p   new rows at p ⋈ tables after the changes elsewhere
-    removed   = ∪ over positions p   gone rows at p ⋈ tables before the changes elsewhere
+    added     = ∪ over positions p   inserted rows at p ⋈ tables after the changes elsewhere
+    removed   = ∪ over positions p   deleted rows at p ⋈ tables before the changes elsewhere
 
-and only the first few embeddings come back.
+Only the first few embeddings are fetched.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from belvedere.updating.translate.constraints import BaseRow
 
 MOST_FETCHED = 1_000
 HeldValues = tuple[Any, ...]
-"""What is held of a row, in Python's values."""
+"""The values of a row's columns held in memory, as Python values."""
 
 
 @dataclass(frozen=True)
 class JoinEngine:
-    """Who has the tables: how SQL names one, and the rows of a query."""
+    """An engine that has the tables: how SQL names a table, and the rows of a query."""
 
     table: Callable[[str], exp.Table]
     fetch: Callable[[exp.Query], Sequence[Sequence[Any]]]
@@ -47,7 +47,7 @@ class JoinEngine:
 
 @dataclass(frozen=True)
 class CompleteChanges:
-    """Base changes with the whole rows that are put in, in the order of the changes."""
+    """Base changes with all columns of the inserted rows, in the order of the changes."""
 
     changes: BaseChanges
     new: Mapping[str, Sequence[BaseRow]]
@@ -60,7 +60,7 @@ def view_effect_by(
     expected: Iterable[Signature],
     most: int,
 ) -> ViewEffect:
-    """As `exact.effect`, by an engine; `TooManyJoins` if what it finds first does not tell."""
+    """As `in_memory.view_effect`, by an engine; `TooManyJoins` if the fetched rows do not decide."""
     return _JoinedEffect(engine, base, changes).effect(frozenset(expected), most)
 
 
@@ -102,7 +102,7 @@ class _JoinedEffect:
         return embeddings
 
     def _query(self, p: int, begin: Sequence[HeldValues], put_in: bool) -> exp.Select:
-        """Changed rows at a position joined with the rows elsewhere, from edge to edge."""
+        """Changed rows at a position joined with the rows of the other positions, edge by edge."""
         columns = [
             exp.column(f"c{i}", f"x{q}")
             for q, position in enumerate(self.shape.positions)
@@ -124,7 +124,7 @@ class _JoinedEffect:
         return query.limit(MOST_FETCHED)
 
     def _outwards(self, p: int) -> list[tuple[int, int, int]]:
-        """Every other position after one it joins with: that one, it, their edge."""
+        """The other positions in join order: the position before each, the position, their edge."""
         steps, reached = [], [p]
         for here in reached:
             for e in self.tree.around[here]:
@@ -139,7 +139,7 @@ class _JoinedEffect:
         return exp.column(f"c{held.index(column)}", f"x{p}")
 
     def _rows(self, p: int, put_in: bool) -> exp.Query:
-        """The rows of a position that meet its selection, before the changes or after them."""
+        """The rows of a position that satisfy its selection, before the changes or after them."""
         position = self.shape.positions[p]
         held = self.base.held[position.table]
         shown = [exp.alias_(col(c).expr.copy(), f"c{i}") for i, c in enumerate(held)]
@@ -161,7 +161,7 @@ class _JoinedEffect:
         return query
 
     def _among(self, table: str, rows: Sequence[HeldValues]) -> exp.Exists:
-        """Whether a row is one of some, NULL the same as NULL."""
+        """Whether a row is one of some rows; NULL equals NULL."""
         same = [
             exp.NullSafeEQ(this=exp.column(f"c{i}", "t"), expression=exp.column(f"c{i}", "g"))
             for i in range(len(self.base.held[table]))
@@ -169,7 +169,7 @@ class _JoinedEffect:
         return exp.Exists(this=exp.select("1").from_(self._listed(table, rows, "g")).where(*same))
 
     def _listed(self, table: str, rows: Sequence[HeldValues], alias: str) -> exp.Subquery:
-        """Rows written out, each value of its type."""
+        """Rows as constants, each value cast to its type."""
         selects = [
             exp.select(*(self._constant(table, i, v) for i, v in enumerate(row))) for row in rows
         ]
@@ -186,13 +186,13 @@ class _JoinedEffect:
         return exp.alias_(exp.cast(text, exp.DataType.build(kind, dialect="spark")), f"c{i}")
 
     def _members(self, p: int) -> list[HeldValues]:
-        """The rows put in that meet a position's selection."""
+        """The inserted rows that satisfy a position's selection."""
         table = self.shape.positions[p].table
         rows: Sequence[NewRow] = self.made.changes.new.get(table, ())
         return [v for r, v in zip(rows, self.new.get(table, ()), strict=True) if p in r.members]
 
     def _leaving(self, p: int) -> list[HeldValues]:
-        """The rows taken away that met a position's selection."""
+        """The deleted rows that satisfied a position's selection."""
         table = self.shape.positions[p].table
         numbers = sorted(self.made.changes.gone.get(table, ()))
         return [self._stored(table, n) for n in numbers if self.base.is_present(p, n)]
@@ -206,7 +206,7 @@ class _JoinedEffect:
         return tuple(denormalize(v, types[c]) for c, v in values.items())
 
     def _numbered(self, row: Sequence[Any], put_in: bool) -> Embedding:
-        """The numbers of the rows of an embedding, given one after the other."""
+        """The embedding of a fetched row, which lists the values of all positions."""
         numbers, start = [], 0
         for p, position in enumerate(self.shape.positions):
             width = len(self.base.held[position.table])
@@ -232,7 +232,7 @@ class _JoinedEffect:
         raise TooManyJoins(f"{table!r} was changed meanwhile", reason="CONCURRENT_CHANGE")
 
     def _taken_in(self, p: int, values: Sequence[int | str | None]) -> int:
-        """The number of a stored row of a position that was not among those in memory."""
+        """Add a stored row of a position to the rows in memory; return its number."""
         table = self.shape.positions[p].table
         columns = self.base.held[table]
         pairs = zip(columns, values, strict=True)

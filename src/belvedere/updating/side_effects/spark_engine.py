@@ -1,4 +1,4 @@
-"""Spark as the engine of what memory does not do: the summary's aggregations, restricted joins."""
+"""Spark for what memory does not do: joins of changed rows, CHECKs, and the summary's aggregations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def table_at_version(table: Table, version: int) -> exp.Table:
-    """A version of a table, as SQL reads it."""
+    """A version of a table, in SQL."""
     table_expression = exp.to_table(table.reference, dialect="spark")
     number = exp.Literal.number(version)
     table_expression.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
@@ -32,7 +32,7 @@ def table_at_version(table: Table, version: int) -> exp.Table:
 
 
 def join_engine(lake: ReadableLake, vector: Vector) -> JoinEngine | None:
-    """The tables of a lake at some versions, joined by Spark; None of a lake that has no Spark."""
+    """Spark as an engine over some versions of a lake's tables; None if the lake has no Spark."""
     work = getattr(lake, "work", None)
     if work is None:
         return None
@@ -45,7 +45,7 @@ def join_engine(lake: ReadableLake, vector: Vector) -> JoinEngine | None:
 
 
 def check_evaluator(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow], bool] | None:
-    """Spark, asked whether a row breaks a CHECK of a table; None of a lake that has no Spark."""
+    """A function that evaluates a CHECK of a table on Spark; None if the lake has no Spark."""
     work = getattr(lake, "work", None)
     if work is None:
         return None
@@ -78,7 +78,7 @@ def check_evaluator(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow]
 def summarize_on_spark(
     lake: ReadableLake, tree: EquijoinTree, keys: Keys, vector: Vector
 ) -> BuiltSummary:
-    """The summary of a view at some versions of its tables, by jobs of Spark; no rows come here."""
+    """The summary of a view at some versions of its tables, computed on Spark; no base rows are fetched."""
     tables = {t: lake.table(t) for t in tree.block.tables}
     with lake.work() as w:  # type: ignore[attr-defined]
 

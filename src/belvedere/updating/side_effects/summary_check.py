@@ -1,4 +1,4 @@
-"""Whether a view row can be inserted, as the rules of the tables and then a summary in tables say."""
+"""One insertion checked by the rules of the tables, then estimated from a summary in tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from belvedere.updating.translate.translation_request import TranslationRequest
 def check_by_summary(
     lake: ReadableLake, state: Held, tabled: StoredSummary, row: ViewRow
 ) -> UpdateCheck:
-    """What the rules of the tables, and then a summary in tables, say of an insertion."""
+    """The answer of the tables' rules, then of a summary in tables, for one insertion."""
     rules = {t: table_rules(lake, t) for t in state.shape.tables}
     request = TranslationRequest(_empty_base(state), rules, LakeRowSource(lake), (), (row,))
     existing = existing_segments(lake, state, row)
@@ -46,7 +46,7 @@ def check_by_summary(
 
 
 def existing_segments(lake: ReadableLake, state: Held, row: ViewRow) -> list[bool]:
-    """Which segments of a view row the tables have, as far as a summary knows them."""
+    """For each segment of a view row, whether its table has it."""
     shape, columns = state.shape, held_columns(state.shape, state.keys)
     finder = LakeRowFinder(lake, shape, state.vector)
     positions = range(len(shape.positions))
@@ -56,7 +56,7 @@ def existing_segments(lake: ReadableLake, state: Held, row: ViewRow) -> list[boo
 def estimate_by_summary(
     state: Held, tabled: StoredSummary, row: ViewRow, existing: Sequence[bool]
 ) -> InsertionEstimate:
-    """What a summary in tables says of an insertion."""
+    """The estimate of a summary in tables for one insertion."""
     tree, columns = state.tree, held_columns(state.shape, state.keys)
     segments = [row.values_at(state.shape, p) for p in range(len(existing))]
     keys = {
@@ -72,7 +72,7 @@ def estimate_by_summary(
 
 
 def _empty_base(state: Held) -> BaseTables:
-    """The tables of a view as if they had no rows."""
+    """The base of a view with empty tables."""
     types = {
         t: {c: kinds.arrow(k) for c, k in used.items()} for t, used in state.shape.used.items()
     }
@@ -81,5 +81,5 @@ def _empty_base(state: Held) -> BaseTables:
 
 
 def _shows_stored_contents(request: TranslationRequest, row: ViewRow) -> bool:
-    """Whether a view row shows the contents that stored rows of its keys have."""
+    """Whether the view row agrees with the stored rows of its keys in every shown column."""
     return not any(request.coder.signature(row)[len(shown_held_columns(request.base)) :])

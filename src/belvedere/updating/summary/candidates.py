@@ -1,8 +1,8 @@
-"""Candidate rows: those that are most likely to become part of a view row by random insertions.
+"""Candidates: the rows that random insertions are most likely to complete to a view row.
 
-A partial embedding is ranked by the segments it misses, then by how likely they are to come with
-the right keys, each key as likely as any other. One pass up and one down the join tree finds, for
-every row, the best partial embedding it is in:
+A partial embedding is ranked by the number of segments that it misses, then by the probability that
+these have the right keys, with all keys equally likely. One pass up and one down the join tree find
+the best partial embedding of every row:
 
     cost = 1000 · missing + Σ log(keys) over the joins where something is missing
 """
@@ -22,12 +22,12 @@ MISSING_COST = 1000.0
 
 
 def best_candidates(base: BaseTables, graph: DatabaseGraph, share: float) -> CandidateRows:
-    """A share of the extended rows of all positions: the ones of best rank."""
+    """The best-ranked share of the extended rows of all positions."""
     costs = embedding_costs(base, graph)
     rows = [np.flatnonzero(e) for e in graph.extended]
     all_costs = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
     count = round(share * len(all_costs))
-    # Equal costs are taken in the order of rows, so that the same data gives the same candidates.
+    # Ties are broken by row number, so that the same data gives the same candidates.
     order = np.argsort(all_costs, kind="stable")[:count]
     chosen = np.zeros(len(all_costs), dtype=bool)
     chosen[order] = True
@@ -36,7 +36,7 @@ def best_candidates(base: BaseTables, graph: DatabaseGraph, share: float) -> Can
 
 
 def counted_candidates(base: BaseTables, graph: DatabaseGraph, count: int) -> CandidateRows:
-    """The rows of so many partial embeddings, best first, each begun from a row not taken yet."""
+    """The rows of the best partial embeddings, each begun from a row not chosen before."""
     costs = embedding_costs(base, graph)
     rows = [np.flatnonzero(x & ~w) for x, w in zip(graph.extended, graph.whole, strict=True)]
     all_costs = np.concatenate([c[r] for c, r in zip(costs, rows, strict=True)])
@@ -57,7 +57,7 @@ def counted_candidates(base: BaseTables, graph: DatabaseGraph, count: int) -> Ca
 def partial_embedding(
     base: BaseTables, graph: DatabaseGraph, costs: list[Counts], p: int, number: int
 ) -> list[tuple[int, int]]:
-    """A partial embedding from a row outwards, the best partner at each step."""
+    """A partial embedding from a row outwards, with the best partner at each step."""
     embedding, todo = [(p, number)], [(p, number, -1)]
     while todo:
         position, row, arrived_by = todo.pop()
@@ -76,7 +76,7 @@ def partial_embedding(
 
 
 def embedding_costs(base: BaseTables, graph: DatabaseGraph) -> list[Counts]:
-    """The cost of the best partial embedding of every extended row; of others, infinite."""
+    """For every extended row the cost of its best partial embedding; infinite for other rows."""
     tree = base.tree
     n = len(graph.extended)
     below: list[dict[int, Counts]] = [{} for _ in range(n)]
@@ -99,7 +99,7 @@ def embedding_costs(base: BaseTables, graph: DatabaseGraph) -> list[Counts]:
 def _cost_across(
     base: BaseTables, graph: DatabaseGraph, p: int, e: int, costs: Counts, missing: int
 ) -> Counts:
-    """What each row at the other end pays for a side: its best partner's cost, or all of it."""
+    """For each row at the other end of an edge, the cost of this side: of the best partner, or of all missing."""
     q = base.tree.edges[e].across(p)
     nothing = missing_cost(missing, base.width(e))
     return np.where(
@@ -110,14 +110,14 @@ def _cost_across(
 
 
 def missing_cost(segments: int, keys: int) -> float:
-    """What it costs to miss some segments beyond a join of so many keys."""
+    """The cost of missing some segments beyond a join with so many keys."""
     return segments * MISSING_COST + math.log(max(keys, 1))
 
 
 def _least_cost_by_key(
     base: BaseTables, p: int, e: int, costs: Counts, mask: npt.NDArray[np.bool_]
 ) -> Counts:
-    """The least cost of some rows of a position for each key; last, for NULL, none."""
+    """For each key the least cost among some rows of a position; the last entry, for NULL, is infinite."""
     keys = base.keys(p, e)
     least = np.full(base.width(e) + 1, np.inf)
     rows = np.flatnonzero(mask & (keys >= 0))
@@ -128,7 +128,7 @@ def _least_cost_by_key(
 def _costs_of_whole_rows(
     base: BaseTables, graph: DatabaseGraph, costs: list[Counts]
 ) -> list[Counts]:
-    """A row that is in view rows ranks as the dangling rows it joins with do."""
+    """Costs with those of whole rows: the least cost of the dangling rows that they join with."""
     tree = base.tree
     costs = [
         np.where(e & ~w, c, np.inf)

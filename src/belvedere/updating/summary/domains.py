@@ -1,8 +1,7 @@
-"""Values as numbers: what is joined or compared is numbered once, and compared as numbers.
+"""Domains: values as numbers, so that joins and comparisons work on integers.
 
-Values of columns that are ever equated share a domain. The values known when it was made are
-sorted, so that they can be saved and mapped as they are; later ones follow in the order they came.
-Numbers are never taken back. NULL is -1, which equals nothing in a join.
+Columns that are ever equated share a domain. The values known at first are sorted; later values follow
+in the order in which they appear. A number is never reassigned. NULL is -1, which joins with nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 
 Codes = npt.NDArray[np.int64]
 NormalValue = int | str | None
-"""A value as its domain knows it: an integer or a text."""
+"""A normalized value: an integer or a text."""
 ColumnValue = int | str | bytes | Decimal | bool | datetime.date | datetime.datetime | None
 
 NULL = -1
@@ -57,7 +56,7 @@ class Domain:
         return len(self.base) + len(self.later)
 
     def code(self, value: int | str | None) -> int | None:
-        """The number of a value; None if it is not known."""
+        """The number of a value; None if the value is unknown."""
         if value is None:
             return NULL
         place = int(np.searchsorted(self.base, value))
@@ -66,7 +65,7 @@ class Domain:
         return self._codes.get(value)
 
     def added(self, value: int | str | None) -> int:
-        """The number of a value, given now if it has none."""
+        """The number of a value; an unknown value is added."""
         code = self.code(value)
         return self._later(value) if code is None else code
 
@@ -86,7 +85,7 @@ class Domain:
         return int(value) if self.numeric else value
 
     def codes_of(self, values: npt.NDArray[Any]) -> Codes:
-        """The numbers of values, given now to those that have none."""
+        """The numbers of values; unknown values are added."""
         place = np.searchsorted(self.base, values)
         codes = np.minimum(place, max(len(self.base) - 1, 0)).astype(np.int64)
         unknown = (
@@ -101,12 +100,12 @@ class Domain:
 
 
 def is_numeric(kind: str) -> bool:
-    """Whether values of a type are numbered as integers."""
+    """Whether values of a type are normalized to integers."""
     return kind in ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
 
 
 def normalize(value: ColumnValue, kind: str) -> int | str | None:
-    """A value as its domain knows it: an integer or a text.
+    """A value as its domain stores it: an integer or a text.
 
     >>> normalize(datetime.date(1970, 1, 3), "date"), normalize(Decimal("1.5"), "decimal(5,2)")
     (2, '1.50')
@@ -132,7 +131,7 @@ def normalize(value: ColumnValue, kind: str) -> int | str | None:
 
 
 def denormalize(value: int | str | None, kind: str) -> ColumnValue:
-    """The value of a type that a domain knows as an integer or a text.
+    """The value of a type for a normalized value.
 
     >>> denormalize(2, "date"), denormalize("1.50", "decimal(5,2)")
     (datetime.date(1970, 1, 3), Decimal('1.50'))
@@ -159,7 +158,7 @@ def denormalize(value: int | str | None, kind: str) -> ColumnValue:
 def normalize_column(
     column: pa.ChunkedArray, kind: str
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """A column's values as their domain knows them, and which of them are NULL."""
+    """The normalized values of a column, and which of them are NULL."""
     nulls = column.is_null().to_numpy(zero_copy_only=False).astype(bool)
     if is_numeric(kind):
         whole = column.cast(pa.int32()) if kind == "date" else column

@@ -1,9 +1,9 @@
-"""Insertions to try join trees on: view rows that would be completed by rows not there yet.
+"""Sampled insertions for the choice of a root: view rows that some missing rows would complete.
 
-Every insertion that matters takes its values from the active domains (Def. 4.3). Drawn here are those
-that complete something: from a random dangling row along the joins, to a random partner or, where
-there is none or by chance, to a new row with the key of its neighbour and random known values
-otherwise. Whether one has side effects is found exactly.
+An effective insertion takes its values from the active domains (Def. 4.3). The sample contains those
+that complete something: from a random dangling row along the joins, to a random partner or, by chance
+or without a partner, to a new row with its neighbour's key and otherwise random known values. The side
+effects of each are computed exactly.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _FIRST_UNKNOWN_CODE = -2
 
 @dataclass(frozen=True)
 class SampledInsertion:
-    """The rows of an insertion at each position, and the numbers of those that are there."""
+    """The rows of an insertion at each position, and the numbers of those that exist."""
 
     rows: tuple[RowCodes, ...]
     numbers: tuple[int | None, ...]
     members: tuple[frozenset[int], ...]
-    """The positions whose selection each row meets."""
+    """For each row, the positions whose selection it satisfies."""
 
 
 class InsertionSampler:
-    """Random insertions into a view."""
+    """Draws random insertions into a view."""
 
     def __init__(self, made: UpdateFilter, seed: int = 1) -> None:
         self.made, self.base, self.tree = made, made.base, made.base.tree
@@ -62,7 +62,7 @@ class InsertionSampler:
         self.strange = _FIRST_UNKNOWN_CODE
 
     def sample(self, size: int) -> list[tuple[list[Segment], bool]]:
-        """So many insertions and whether they have side effects; fewer if too few can be drawn."""
+        """`size` insertions, each with whether it has side effects; fewer if too few can be drawn."""
         insertions: list[tuple[list[Segment], bool]] = []
         for drawn in self._draws(TRIES * size):
             try:
@@ -86,7 +86,7 @@ class InsertionSampler:
                 yield drawn
 
     def _around(self, p: int, number: int) -> SampledInsertion | None:
-        """A view row around a row; None if a NULL or another join keeps it from being one."""
+        """A view row that contains a given row; None if a NULL or another join prevents it."""
         rows: dict[int, RowCodes] = {p: self.base.rows_at(p).row(number)}
         numbers: dict[int, int | None] = {p: number}
         by_class = self._classes({}, p, rows[p])
@@ -112,7 +112,7 @@ class InsertionSampler:
         )
 
     def _members(self, p: int, row: RowCodes, number: int | None) -> frozenset[int]:
-        """The positions whose selection a row meets, as far as what is held tells."""
+        """The positions whose selection a row satisfies, as far as held columns decide it."""
         shape, table = self.base.shape, self.base.shape.positions[p].table
         if number is not None:
             return frozenset(q for q in shape.at(table) if self.base.is_present(q, number))
@@ -135,7 +135,7 @@ class InsertionSampler:
         )
 
     def _classes(self, known: dict[int, int], p: int, row: RowCodes) -> dict[int, int] | None:
-        """The numbers of join classes with those of a row; None if they differ or are NULL."""
+        """The numbers of join classes together with those of a row; None if they differ or are NULL."""
         codes = dict(known)
         for c, code in zip(self.base.rows_at(p).columns, row, strict=True):
             k = self.base.shape.class_of.get((p, c))
@@ -144,7 +144,7 @@ class InsertionSampler:
         return codes
 
     def _partner(self, p: int, e: int, key: int | None, by_class: dict[int, int]) -> int | None:
-        """A row with a key that agrees with all joins, by chance none."""
+        """A random row with a key that agrees with all joins, or None."""
         if self.dice.random() < NEW_ROW_RATE:
             return None
         rows = self.base.rows_at(p)
@@ -156,7 +156,7 @@ class InsertionSampler:
         return self.dice.choice(partners) if partners else None
 
     def _row(self, p: int, number: int | None, by_class: dict[int, int]) -> RowCodes:
-        """A row that is there, or a new one: joined as it must be, otherwise of known values."""
+        """An existing row, or a new one: joined as required, otherwise with known values."""
         rows = self.base.rows_at(p)
         if number is not None:
             return rows.row(number)
@@ -176,7 +176,7 @@ class InsertionSampler:
 
 
 def has_side_effects(base: BaseTables, drawn: SampledInsertion) -> bool:
-    """Whether an insertion makes view rows besides itself; `TooManyJoins` if that is too much to tell."""
+    """Whether an insertion has side effects; `TooManyJoins` if that takes too many steps."""
     new: dict[str, list[NewRow]] = {}
     embedding: list[int] = []
     for p, (row, number) in enumerate(zip(drawn.rows, drawn.numbers, strict=True)):
@@ -196,9 +196,9 @@ def has_side_effects(base: BaseTables, drawn: SampledInsertion) -> bool:
 def choose_root_by_sample(
     first_filter: UpdateFilter, share: float, first: int
 ) -> tuple[UpdateFilter, RootChoice | None]:
-    """The filter from the root that errs least; `first` among those that a sample cannot tell apart.
+    """The filter with the root of least error; `first` if a sample does not separate it from the best.
 
-    Where roots differ and the sample does not tell the best from the next, it is doubled, up to a limit.
+    If roots differ and the sample does not separate the best from the next, it is doubled, up to a limit.
     """
     insertions, positions = InsertionSampler(first_filter), range(len(first_filter.shape.positions))
     sample = insertions.sample(FIRST_SAMPLE) if len(positions) > 1 else []

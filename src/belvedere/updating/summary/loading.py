@@ -1,4 +1,4 @@
-"""Base tables brought into memory: values numbered, equal rows counted, selections looked up."""
+"""Load base tables into memory: number values, count equal rows, evaluate selections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def load_base(
     tree: EquijoinTree, held: Mapping[str, tuple[str, ...]], tables: Mapping[str, pa.Table]
 ) -> BaseTables:
-    """The base in memory of the used columns of all tables."""
+    """The base of a view, from the used columns of all tables."""
     shape = tree.block
     groups = _domain_groups(shape, held)
     normals = {
@@ -49,14 +49,14 @@ def load_base(
 
 
 def _encode(domain: Domain, values: npt.NDArray[Any], nulls: Mask) -> Codes:
-    """The numbers of values; NULL's where there is none."""
+    """The numbers of values, with NULL as -1."""
     codes = np.full(len(values), NULL, dtype=np.int64)
     codes[~nulls] = domain.codes_of(values[~nulls])
     return codes
 
 
 def encode_rows(base: BaseTables, table: str, rows: pa.Table) -> Codes:
-    """Rows of a table as numbers, an array of rows."""
+    """Rows of a table as an array of numbers."""
     types = base.shape.used[table]
     columns = [
         _encode(base.domains[table, c], *normalize_column(rows[c], types[c]))
@@ -68,12 +68,12 @@ def encode_rows(base: BaseTables, table: str, rows: pa.Table) -> Codes:
 def _distinct_rows(
     shape: JoinBlock, table: str, rows: pa.Table, held: tuple[str, ...], codes: list[Codes]
 ) -> TableRows:
-    """Rows that agree on the held columns made one, with a count."""
+    """Rows that agree on the held columns as one row with a count."""
     from belvedere.kernels.hashes.interning import Interner
 
     interner = Interner(len(held))
     numbers = interner.ids(np.stack(codes, axis=1))
-    # Of rows that agree the first stands for all: written last, it stays.
+    # The first of equal rows represents them: assigned last, it stays.
     first_places = np.zeros(interner.size, dtype=np.int64)
     first_places[numbers[::-1]] = np.arange(rows.num_rows - 1, -1, -1)
     counts = np.bincount(numbers, minlength=interner.size).astype(np.int64)
@@ -88,7 +88,7 @@ def table_rows(
     members: Mapping[int, Mask],
     interner: Interner | None = None,
 ) -> TableRows:
-    """Rows of a table, with room for some that follow."""
+    """Rows of a table, with spare room."""
     size = len(counts)
     roomy_members = {p: resized(member, size + 1) for p, member in members.items()}
     roomy_codes = [resized(c, size + 1) for c in codes]
@@ -96,7 +96,7 @@ def table_rows(
 
 
 def selected_rows(shape: JoinBlock, position: int, rows: pa.Table) -> Mask:
-    """Which of a table's rows meet the selection of a position."""
+    """Which rows of a table satisfy the selection of a position."""
     place = shape.positions[position]
     if not place.selection.conjuncts:
         return np.ones(rows.num_rows, dtype=bool)
@@ -112,7 +112,7 @@ def selected_rows(shape: JoinBlock, position: int, rows: pa.Table) -> Mask:
 def _domain_groups(
     shape: JoinBlock, held: Mapping[str, tuple[str, ...]]
 ) -> list[set[tuple[str, str]]]:
-    """Columns of tables whose values are numbered together."""
+    """Groups of columns whose values share a domain."""
     groups: list[set[tuple[str, str]]] = [{(t, c)} for t in held for c in held[t]]
     for members in shape.classes:
         together = {(shape.positions[p].table, c) for p, c in members}

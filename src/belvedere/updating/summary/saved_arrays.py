@@ -1,4 +1,4 @@
-"""A filter as arrays to be saved, and back: rows, counts, values, candidates; the rest is computed."""
+"""A filter as arrays to save, and back: rows, counts, values, candidates. The rest is computed again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def filter_to_arrays(update_filter: UpdateFilter) -> dict[str, npt.NDArray[Any]]:
-    """What a filter needs to be made again without its tables."""
+    """The arrays from which a filter can be rebuilt without its tables."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     for t, table in enumerate(update_filter.base.held):
         rows = update_filter.base.tables[table]

@@ -1,4 +1,4 @@
-"""What the rows of a position show, as one number: where a view projects, classes tell it apart (Sec. 8.2)."""
+"""What the rows of a position show, as one number: classes distinguish it if a view projects (Sec. 8.2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHIFT = 32
 
 
 class ShownContents:
-    """Numbers for what rows show: the same for rows that show the same, also those that come later."""
+    """Numbers for the values that rows show; equal for rows that show the same, also for later rows."""
 
     def __init__(self, base: BaseTables, position: int) -> None:
         self.rows = base.rows_at(position)
@@ -29,7 +29,7 @@ class ShownContents:
         return before << _SHIFT | self.rows.column(column)[rows] + 1
 
     def of(self, rows: Codes) -> Codes:
-        """What some rows show."""
+        """The numbers of some rows."""
         codes = np.zeros(len(rows), dtype=np.int64)
         for column, domain in zip(self.columns, self.domains, strict=True):
             codes = domain.codes_of(self._both(codes, column, rows))

@@ -1,7 +1,7 @@
-"""Base rows complete and allowed: what nobody tells is filled in, constraints are checked.
+"""Complete new base rows with all their columns, and check the constraints of their tables.
 
-What breaks a constraint is told as choices: those because of which it does, and those that would
-heal it, as a key that another row has is free once that row goes.
+A broken constraint is reported as literals of the solver: the choices that cause it, and those that
+would resolve it. For example, a key that another row has is free once that row is deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RowsByTable = Mapping[str, Sequence[BaseRow]]
 
 
 class BrokenConstraint(Invalid):
-    """A choice that breaks a constraint, because of what, and what would heal it."""
+    """A choice breaks a constraint: the literals that cause it, and those that would resolve it."""
 
     def __init__(
         self,
@@ -35,13 +35,13 @@ class BrokenConstraint(Invalid):
         super().__init__(message, reason=reason)
         self.because = list(because)
         self.unless = unless
-        """Of each of these, one choice at least has to be made."""
+        """From each of these lists, at least one literal has to hold."""
         self.certain = certain
-        """Whether it is broken whatever is filled in."""
+        """Whether the constraint is broken however unspecified columns are filled."""
 
 
 def complete_rows(request: TranslationRequest, choice: SolverChoice) -> dict[str, list[BaseRow]]:
-    """New rows with all their columns."""
+    """The new rows with all their columns."""
     full: dict[str, list[BaseRow]] = {}
     for table, new_rows in choice.new_rows.items():
         rows = full.setdefault(table, [])
@@ -53,7 +53,7 @@ def complete_rows(request: TranslationRequest, choice: SolverChoice) -> dict[str
 def check_constraints(
     request: TranslationRequest, changes: BaseChanges, choice: SolverChoice, full: RowsByTable
 ) -> None:
-    """`BrokenConstraint` if a new row is not allowed, or one that goes is referred to by one that stays."""
+    """Raise `BrokenConstraint` if a new row is invalid, or a deleted row is still referred to."""
     for table, new_rows in choice.new_rows.items():
         by_key: dict[tuple[Any, ...], NewBaseRow] = {}
         for i, new_row in enumerate(new_rows):
@@ -81,13 +81,13 @@ def _complete_row(
             f" {none.column!r} of {new_row.table!r}",
             [*new_row.causes, *(c for other in other_rows for c in other.causes)],
             "NO_NEW_KEY",
-            # The value of a row that goes is free.
+            # Deleting a row frees its key.
             certain=none.certain and not choice.gone.get(new_row.table),
         ) from none
 
 
 def _check_selection(changes: BaseChanges, new_row: NewBaseRow, i: int) -> None:
-    """A row that is put in for a position meets its selection."""
+    """A new row satisfies the selection of every position that it is made for."""
     for p, why in new_row.causes_by_position.items():
         if p not in changes.new[new_row.table][i].members:
             raise BrokenConstraint(
@@ -102,7 +102,7 @@ def _check_key(
     row: BaseRow,
     by_key: dict[tuple[Any, ...], NewBaseRow],
 ) -> None:
-    """A declared key is told, and no other row has it."""
+    """A declared key is not NULL, and no other row has it."""
     key = request.rules[new_row.table].key
     if key is None:
         return
@@ -131,7 +131,7 @@ def _check_conditions(request: TranslationRequest, new_row: NewBaseRow, row: Bas
     if broken:
         certain = is_certainly_broken(rules, request.source, new_row, row)
         message = f"a row of {new_row.table!r} would break {broken}"
-        # What is kept of a row that goes is kept only if it does.
+        # Columns kept from a replaced row are kept only while that row is deleted.
         unless = [("gone", new_row.table, n) for n in new_row.replaces]
         raise BrokenConstraint(message, new_row.causes, "CHECK", [unless], certain=certain)
 
@@ -144,7 +144,7 @@ def _check_parent(
     key: ForeignKey,
     full: RowsByTable,
 ) -> None:
-    """A foreign key of a new row has its parent."""
+    """The parent of a foreign key exists."""
     parent_values = dict(zip(key.parent_columns, (row[c] for c in key.columns), strict=True))
     if None in parent_values.values():
         return
@@ -165,9 +165,9 @@ def _check_parent(
 
 
 def _has_no_other_parent(request: TranslationRequest, new_row: NewBaseRow, key: ForeignKey) -> bool:
-    """Whether no other value, and no parent that could be put in besides, would heal a foreign key.
+    """Whether neither another value nor a further new parent could resolve a broken foreign key.
 
-    Values are looked for among the parents where one position tells of all columns of the key.
+    Other values are searched among the parents if one position knows all columns of the key.
     """
     shape = request.coder.shape
     if key.parent in shape.tables or not new_row.given_columns >= set(key.columns):
@@ -178,7 +178,7 @@ def _has_no_other_parent(request: TranslationRequest, new_row: NewBaseRow, key: 
 
 
 def _check_children(request: TranslationRequest, choice: SolverChoice, full: RowsByTable) -> None:
-    """`BrokenConstraint` if a row that goes is referred to by one that stays."""
+    """Raise `BrokenConstraint` if a deleted row is still referred to."""
     for child, rules in request.rules.items():
         for key in rules.foreign:
             for number in choice.gone.get(key.parent, ()):
@@ -213,7 +213,7 @@ def _check_children_of(
             [("gone", key.parent, number), *gone, *because],
             "FOREIGN_KEY",
             [[*choice.deletion_of(child, r), *unless] for r in children_left],
-            # A row that no view row shows could be put in as the parent.
+            # A row outside the request could be inserted as the parent.
             certain=not request.insert,
         )
 

@@ -1,14 +1,15 @@
-"""Values that a hidden one may take: those of rows, those that conditions and foreign keys leave, new ones.
+"""Candidate values of hidden columns: values of existing rows, values that conditions and foreign keys
+allow, and fresh values.
 
-A list is *complete* if no value that is left out could do what none in it does:
+A list is *complete* if no omitted value could do what none of the listed values does:
 
-    listed      a condition leaves a finite number of values
-    parents     a foreign key to a table outside the view leaves those of its rows
-    free        of values that meet all conditions and that no row has, there are as many as may be
-                needed; which of them it is makes no difference to what joins
+    listed      the conditions allow a finite number of values
+    parents     a foreign key to a table outside the view allows the values of its rows
+    free        the list has as many values as may be needed that meet all conditions and that no row
+                has; any other such value joins with the same rows, that is with none
 
-Where it is neither of these, or a condition cannot be decided of one value alone, a search that
-finds nothing has not shown that there is nothing.
+Otherwise, or if a condition cannot be decided from one value alone, a search without result does not
+prove that there is none.
 """
 
 from __future__ import annotations
@@ -39,31 +40,31 @@ MOST_EXISTING = 200
 
 @dataclass(frozen=True)
 class HiddenColumn:
-    """A position with a hidden value: the columns that have it, what is known of the others."""
+    """A hidden value at one position: the columns that hold it, and the known values of the others."""
 
     table: str
     columns: tuple[str, ...]
     types: Mapping[str, str]
     known: Mapping[str, NormalValue]
     selected: tuple[Scalar, ...]
-    """What must be true of the columns."""
+    """Conditions that must be true."""
     checked: tuple[Scalar, ...]
-    """What must not be false of them."""
+    """Conditions that must not be false."""
     hidden_elsewhere: frozenset[str] = frozenset()
-    """Columns with other hidden values."""
+    """Columns of the position that hold other hidden values."""
 
     @property
     def kind(self) -> str:
-        """The type of the hidden value here."""
+        """The type of the hidden value at this position."""
         return self.types[self.columns[0]]
 
     @property
     def conditions(self) -> tuple[Scalar, ...]:
-        """All that speaks of the columns."""
+        """All conditions on the columns."""
         return self.selected + self.checked
 
     def mentioned(self) -> Iterator[NormalValue]:
-        """The values that conditions speak of, or compare with."""
+        """The constants in conditions, and the known values that the columns are compared with."""
         for condition in self.conditions:
             yield from mentioned_values(condition, self.kind)
             yield from (
@@ -75,26 +76,26 @@ class HiddenColumn:
 
 @dataclass
 class ParentValues:
-    """Values that foreign keys leave."""
+    """Values that foreign keys allow."""
 
     values: list[NormalValue] = field(default_factory=list)
     is_truncated: bool = False
-    """Whether there are more."""
+    """Whether there are more values than listed."""
     is_exclusive: bool = False
-    """Whether nothing else is left, whatever rows come."""
+    """Whether no other value is possible, whatever rows are inserted."""
 
 
 @dataclass
 class CandidateValues:
-    """The values that a hidden one may take."""
+    """The candidate values of a hidden value."""
 
     values: list[NormalValue]
     complete: bool
-    """Whether no value that is left out could do what none of these does."""
+    """Whether no omitted value could do what none of these does."""
     restricted: bool
-    """Whether that is so because conditions or foreign keys leave no others."""
+    """Whether conditions or foreign keys exclude every other value."""
     domain: Domain | None
-    """The values that rows have, if they are known."""
+    """The values that rows have; None if they are not held in memory."""
 
 
 def candidate_values(
@@ -107,9 +108,9 @@ def candidate_values(
     shown: Sequence[NormalValue],
     requested: Collection[NormalValue],
 ) -> CandidateValues:
-    """The values that a hidden value may take: so many new ones, and told ones that it may have to equal.
+    """The candidate values of a hidden value: existing, allowed and fresh ones, and values it may have to equal.
 
-    New are values that neither rows have nor any view row is asked to show.
+    A fresh value is one that no row has and no view row of the request shows.
     """
     columns = _hidden_columns(coder, h, options, rules)
     existing_values = dict.fromkeys(
@@ -138,14 +139,14 @@ def candidate_values(
     values = dict.fromkeys(v for v in [*existing_values, *meeting] if v not in left_out)
     if h[0] == "class" or (len(values) > 1 and None not in meeting):
         values.pop(None, None)
-    # What nothing fits still has a value to choose, which joins with nothing and meets no WHERE.
+    # With no candidate left, NULL stands for all: it joins with nothing and satisfies no WHERE.
     return CandidateValues(list(values) or [None], complete, restricted, domain)
 
 
 def _constants_of_other_positions(
     coder: Coder, columns: Sequence[HiddenColumn]
 ) -> list[NormalValue]:
-    """Constants of what other positions of a table select by: on them depends where else a row stands."""
+    """Constants in the selections of other positions of a table: they decide where else a row appears."""
     return [
         v
         for column in columns
@@ -163,7 +164,7 @@ def admissible_values(
     rules: Mapping[str, TableRules],
     values: Sequence[NormalValue],
 ) -> list[NormalValue]:
-    """Those of some values that are of a hidden value's types and meet all conditions on it."""
+    """Those of some values that fit the types of a hidden value and meet all conditions on it."""
     columns = _hidden_columns(coder, h, options, rules)
     types = list(dict.fromkeys(column.kind for column in columns))
     fitting = [v for v in values if fits_types(v, types)]
@@ -173,14 +174,14 @@ def admissible_values(
 def _hidden_columns(
     coder: Coder, h: HiddenValue, options: Sequence[SegmentOptions], rules: Mapping[str, TableRules]
 ) -> list[HiddenColumn]:
-    """The positions with a hidden value."""
+    """A hidden value at each position that has it."""
     return [hidden_column(coder, p, h, o, rules) for p, o in enumerate(options) if h in o.hidden]
 
 
 def hidden_column(
     coder: Coder, p: int, h: HiddenValue, o: SegmentOptions, rules: Mapping[str, TableRules]
 ) -> HiddenColumn:
-    """A position as a hidden value of it sees it."""
+    """A hidden value at one position."""
     position, columns = coder.shape.positions[p], tuple(coder.columns(p, h))
     own_columns = set(columns)
     checks = (part for check in rules[position.table].checks.values() for part in check.conjuncts)
@@ -196,7 +197,7 @@ def hidden_column(
 
 
 def _listed_by_conditions(columns: Sequence[HiddenColumn]) -> list[NormalValue] | None:
-    """The values that conditions list, of a type that has two those; None if they list none."""
+    """The values that conditions list, or both values of a boolean; None if they list none."""
     lists_or_none = (
         listed_values(condition, column.columns, column.kind)
         for column in columns
@@ -212,11 +213,11 @@ def _listed_by_conditions(columns: Sequence[HiddenColumn]) -> list[NormalValue] 
 def values_meeting_conditions(
     columns: Sequence[HiddenColumn], values: Sequence[NormalValue]
 ) -> tuple[list[NormalValue], bool]:
-    """Which values meet all conditions that can be decided of them, and whether all can."""
+    """Which values meet all conditions that can be decided from them, and whether all can be decided."""
     mask, sure = np.ones(len(values), dtype=bool), True
     for column in columns:
         available = column.known.keys() | set(column.columns)
-        # Of NULL a selection is not true, and a CHECK not false.
+        # On NULL, a selection counts as not true and a CHECK as not false.
         for conditions, null in ((column.selected, False), (column.checked, True)):
             for condition in conditions:
                 if not condition.columns <= available:
@@ -230,7 +231,7 @@ def values_meeting_conditions(
 def _evaluate(
     column: HiddenColumn, condition: Scalar, values: Sequence[NormalValue], *, null: bool
 ) -> tuple[Mask, bool]:
-    """Which values meet a condition, and whether that could be computed of all of them."""
+    """Which values meet a condition, and whether it could be computed for all of them."""
     one = {c: v for c, v in column.known.items() if c in condition.columns}
     column_values = {
         c: values if c in column.columns else [one[c]] * len(values) for c in condition.columns
@@ -250,7 +251,7 @@ def _evaluate(
     except Declined:
         return np.ones(len(values), dtype=bool), False
     except pa.ArrowInvalid:
-        # Some value is too large to compute with.
+        # Some value is too large to compute with: evaluate each alone.
         if len(values) == 1:
             return np.zeros(1, dtype=bool), False
         alone = [_evaluate(column, condition, [v], null=null)[0] for v in values]
@@ -263,13 +264,13 @@ def _parent_values(
     rules: Mapping[str, TableRules],
     source: RowSource,
 ) -> ParentValues:
-    """The values that foreign keys of a hidden value's columns leave, the first of them."""
+    """The values that foreign keys of a hidden value's columns allow, as many as are considered."""
     parents = ParentValues()
     for column in columns:
         for key in rules[column.table].foreign:
             pairs = dict(zip(key.columns, key.parent_columns, strict=True))
             other_columns = pairs.keys() - set(column.columns)
-            # A key with NULL in it refers to nothing: so does one with a column that nobody fills.
+            # A key with NULL refers to nothing, and so does a key with an unspecified column.
             if other_columns == pairs.keys() or any(
                 column.known.get(c) is None and c not in column.hidden_elsewhere
                 for c in other_columns
@@ -287,7 +288,7 @@ def _parent_values(
 def _referenced_values(
     hidden: HiddenColumn, pairs: Mapping[str, str], source: RowSource, parent: str
 ) -> list[Any]:
-    """What rows of a parent have where the hidden value is to be, one more than are taken."""
+    """The values that parent rows have for the hidden value, one more than are considered."""
     column = next(pairs[c] for c in hidden.columns if c in pairs)
     equal = {
         pairs[c]: denormalize(hidden.known[c], hidden.types[c]) for c in pairs if c in hidden.known

@@ -27,15 +27,15 @@ from belvedere.updating.translate.trial import Trial
 
 MOST_EMBEDDINGS = 5_000
 MOST_WEIGHED = 100
-"""Rows that may go, or show a view row, up to which it matters what they leave behind."""
+"""Up to so many deletable rows, or embeddings of a view row, preferences are computed."""
 MOST_PAIRS = 500
-"""Pairs of segments that may be one new row."""
+"""Pairs of segments that are considered as one new row."""
 
 
 def count_left_without_partner(
     base: BaseTables, key: Sequence[str] | None, p: int, number: int
 ) -> int:
-    """How many rows a row leaves behind with no partner; those count twice that refer to its key."""
+    """How many rows lose their last partner if a row is deleted; those that refer to its key count twice."""
     count = 0
     for e in base.tree.around[p]:
         join_key = int(base.keys(p, e)[number])
@@ -60,14 +60,14 @@ class ChoiceModel:
         self.left_out: dict[str, None] = {}
         """What is not tried, as sentences."""
         self.embeddings: list[list[Embedding]] = []
-        """Of each view row to delete."""
+        """The embeddings of each view row to delete."""
         self.inserts: list[list[SegmentOptions]] = []
-        """Of each view row to insert, what can stand at each position."""
+        """For each view row to insert, the options of each position."""
         self.same: list[Literal] = []
         """All choices of two segments to be one row."""
         self._add_deletions()
         self._add_insertions()
-        # What is preferred decides only among as few base rows.
+        # Preferences decide only between choices that touch equally many base rows.
         most = 1 + sum(weight for weight, _ in self.ties)
         self.model.minimize(most * sum(self.cost) + sum(w * literal for w, literal in self.ties))
 
@@ -128,7 +128,7 @@ class ChoiceModel:
         return range(len(self.base.shape.positions))
 
     def _add_pairs(self) -> None:
-        """Of two segments of which neither tells all that the other does: whether one row is both."""
+        """For two segments neither of which shows all that the other shows: whether one new row is both."""
         shape = self.coder.shape
         pairs: list[tuple[Slot, Slot]] = []
         for ones, others in meeting_slots(self.coder, self.inserts):
@@ -147,7 +147,7 @@ class ChoiceModel:
         self._allow_one_target()
 
     def _add_pair(self, one: Slot, other: Slot) -> None:
-        """Two segments that may be one row: both new, with the same values where both have some."""
+        """Two segments that may be one new row: both new, with equal values in common columns."""
         literal = ("same", *one, *other)
         self.same.append(literal)
         same = self.literal(literal)
@@ -163,7 +163,7 @@ class ChoiceModel:
         return {c: h for h in hidden for c in self.coder.columns(p, h)}
 
     def _require_equal(self, same: Any, column: str, one: Slot, other: Slot) -> None:
-        """Segments that are one row have one value in a column that both have and one hides."""
+        """Segments that are one row have one value in a common column that one of them hides."""
         values = []
         for i, p in (one, other):
             o, hidden = self.inserts[i][p], self._hidden_columns((i, p)).get(column)
@@ -183,7 +183,7 @@ class ChoiceModel:
                     self.model.add_bool_or([*clause, theirs[value]])
 
     def _allow_one_target(self) -> None:
-        """A segment is one row with a single earlier one, which is one with none before it."""
+        """A segment joins at most one earlier segment, which itself joins none."""
         into: dict[Slot, list[Any]] = {}
         for literal in self.same:
             into.setdefault(literal[3:], []).append(self.literal(literal))
@@ -194,7 +194,7 @@ class ChoiceModel:
                 self.model.add_bool_or([self.literal(literal).Not(), earlier.Not()])
 
     def _replaced_values(self, i: int, h: HiddenValue) -> list[Any]:
-        """A hidden value in the view row that a row to insert replaces."""
+        """The hidden values of the view row that a row to insert replaces."""
         old = self.request.replaces.get(i)
         some = [] if old is None else self.embeddings[old][:MOST_WEIGHED]
         places = [
@@ -207,7 +207,7 @@ class ChoiceModel:
         )
 
     def _add_segment(self, i: int, p: int, o: SegmentOptions) -> None:
-        """A segment is an existing row, which fixes what is hidden, or a new one."""
+        """A segment is an existing row, which fixes its hidden values, or a new row."""
         make = self.literal(("make", i, p))
         self.cost.append(make)
         uses = []

@@ -1,7 +1,7 @@
-"""What nobody tells of a row to put in: values that its table allows.
+"""Fill the unspecified columns of a new base row with values that its table allows.
 
-NULL where that is allowed; of a declared key, a value that no row has. Where a column must have a
-value, or a CHECK speaks of it: one that the CHECK lists, that a foreign key's parent has, or zero.
+NULL where it is allowed; for a declared key, a value that no row has. A column that is NOT NULL or in a
+CHECK gets a value that the CHECK lists, or one of a foreign key's parents, or zero.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from belvedere.updating.translate.fresh_values import bounds
 from belvedere.updating.translate.new_rows import NewBaseRow
 
 MOST_TRIED = 300
-"""Values of a key, or rows, that are tried."""
+"""How many key values, or rows, are tried."""
 MOST_PARENT_VALUES = 20
 
 _DAYS = {"date": 1, "timestamp": 86_400_000_000, "timestamp_ntz": 86_400_000_000}
@@ -32,7 +32,7 @@ _ZEROS: dict[str, Any] = {
 
 
 class NoFreeValue(Exception):
-    """No value was found for a column of a key, and whether there is none."""
+    """No free value was found for a key column; `certain` if there is none."""
 
     def __init__(self, column: str, kind: str, *, certain: bool) -> None:
         super().__init__(column)
@@ -40,7 +40,7 @@ class NoFreeValue(Exception):
 
 
 IsKnownValue = Callable[[str, str, Any], bool]
-"""Whether a column of a table, or one it is joined with, is known to have a value."""
+"""Whether a column of a table, or one that it joins with, is known to have a value."""
 
 
 def complete_row(
@@ -50,7 +50,7 @@ def complete_row(
     new_row: NewBaseRow,
     other_rows: Sequence[BaseRow],
 ) -> BaseRow:
-    """A row with all its columns, one that breaks no CHECK and no NOT NULL if that is found."""
+    """A row with all its columns; one that breaks no CHECK and no NOT NULL if such a row is found."""
     full = {c: new_row.values.get(c) for c in rules.columns}
     key_values = {c: new_row.values[c] for c in rules.key or () if c in new_row.values}
     for column in rules.key or ():
@@ -61,7 +61,7 @@ def complete_row(
             try:
                 full[column] = free.value(rules.columns[column])
             except NoFreeValue as error:
-                # With another value in a further column, one that is taken may do.
+                # A taken value may be free together with another value in a further key column.
                 alone = not any(c not in key_values for c in rules.key or () if c != column)
                 raise NoFreeValue(column, error.kind, certain=error.certain and alone) from error
             key_values[column] = full[column]
@@ -76,7 +76,7 @@ def complete_row(
 
 
 def unspecified_columns(rules: TableRules, new_row: NewBaseRow) -> list[str]:
-    """Columns of which nobody tells anything and that a CHECK or NOT NULL is about."""
+    """Unspecified columns, other than the key, that a CHECK or NOT NULL constrains."""
     named = rules.required.union(*(c.columns for c in rules.checks.values()))
     return [
         c for c in rules.columns if c in named and c not in {*new_row.values, *(rules.key or ())}
@@ -86,8 +86,8 @@ def unspecified_columns(rules: TableRules, new_row: NewBaseRow) -> list[str]:
 def is_certainly_broken(
     rules: TableRules, source: RowSource, new_row: NewBaseRow, full: BaseRow
 ) -> bool:
-    """Whether a row that breaks a constraint breaks one whatever else is filled in."""
-    # What is kept of a row that goes could be something else, and so could a new key.
+    """Whether a row breaks a constraint however its unspecified columns are filled."""
+    # Columns kept from a replaced row, and generated keys, could have other values.
     shown_row = NewBaseRow(
         new_row.table, {c: new_row.values[c] for c in new_row.given_columns}, new_row.causes
     )
@@ -107,7 +107,7 @@ def is_certainly_broken(
 def _values_to_try(
     rules: TableRules, source: RowSource, full: BaseRow, column: str
 ) -> tuple[list[Any], bool]:
-    """Values to try in a column, and whether there are no others."""
+    """Values to try in a column, and whether they are all there are."""
     null = [] if column in rules.required else [None]
     listed = rules.values_left_by_checks(column)
     if listed is not None:
@@ -126,7 +126,7 @@ def _values_to_try(
 def _values_of_parents(
     rules: TableRules, source: RowSource, full: BaseRow, column: str
 ) -> list[Any] | None:
-    """Values that the parents of a foreign key have; None if the column is in none."""
+    """Values of the parents of a foreign key; None if the column is in no foreign key."""
     for key in rules.foreign:
         if column not in key.columns:
             continue
@@ -143,7 +143,7 @@ def _values_of_parents(
 
 @dataclass(frozen=True)
 class _FreeKeyValues:
-    """Values of a key's column that no row has beside the rest of its key; best, that no row joins with."""
+    """Key values that are free beside the other key columns, preferably values that no row joins with."""
 
     source: RowSource
     known: IsKnownValue
@@ -153,7 +153,7 @@ class _FreeKeyValues:
     taken: set[Any]
 
     def value(self, kind: str) -> Any:
-        """The first of a type; `NoFreeValue` if none is found."""
+        """The first free value of a type; `NoFreeValue` if none is found."""
         largest = self.source.largest(self.table, self.column) if kinds.is_integer(kind) else 0
         values = _rarely_used_values(kind, largest)
         tried = list(islice(values, MOST_TRIED))
@@ -170,7 +170,7 @@ class _FreeKeyValues:
 
 
 def _rarely_used_values(kind: str, largest: int) -> Iterator[Any]:
-    """Values of a type, those first that are hardly in use."""
+    """Values of a type, rarely used ones first."""
     ends = bounds(kind) if kinds.is_integer(kind) else None
     if ends is not None:
         low, high = ends

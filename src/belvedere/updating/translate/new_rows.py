@@ -1,9 +1,9 @@
-"""Rows to put in, as a choice of the solver tells them.
+"""The new base rows of a choice of the solver.
 
-Each view row to insert tells of every position what the view shows of it, and the solver says what
-it hides. Segments of one table that tell the same key, or of which one tells all that the other
-does, are one row; of others the solver says whether they are. What nobody tells of a row is kept from the row that goes in its place: the one
-with its declared key, or that of the view row that it replaces.
+A view row to insert shows some columns of each segment; the solver chooses the hidden ones. Segments of
+one table with the same key, or one of which shows all that the other shows, are one row; for other
+segments the solver chooses whether they are. Unspecified columns are copied from the deleted row that
+the new row replaces: the one with the same declared key, or that of the replaced view row.
 """
 
 from __future__ import annotations
@@ -19,32 +19,33 @@ from belvedere.updating.translate.translation_request import TranslationRequest
 
 Literal = tuple[Any, ...]
 """A choice: ("gone", table, number), ("make", row, position), ("value", row, hidden, value), or
-("same", row, position, row, position): the new rows of two segments are one."""
+("same", row, position, row, position): the new rows of two segments are one.
+"""
 
 
 @dataclass
 class NewBaseRow:
-    """A row to put in: what is known of it, and the choices that it comes from."""
+    """A base row to insert: its known values and the choices that cause them."""
 
     table: str
     values: BaseRow
     causes: list[Literal]
     causes_by_position: dict[int, list[Literal]] = field(default_factory=dict)
-    """The positions that it is for, and the choices that make it there."""
+    """For each position that the row is made for, the choices that make it."""
     replaces: list[int] = field(default_factory=list)
-    """Rows of the view row that is replaced."""
+    """Base rows of the replaced view row."""
     kept_columns: set[str] = field(default_factory=set)
-    """Columns that are known only because a row that goes has them."""
+    """Columns copied from a deleted row."""
     unless: list[Literal] = field(default_factory=list)
-    """Choices with which the row would tell more than it does."""
+    """Choices under which the row would have more values."""
 
     @property
     def given_columns(self) -> set[str]:
-        """The columns that view rows tell, or what they hide."""
+        """The columns that view rows show, and their chosen hidden values."""
         return self.values.keys() - self.kept_columns
 
     def merge(self, other: NewBaseRow) -> None:
-        """Be one row with another."""
+        """Merge with another segment of the same row."""
         if not other.values.keys() <= self.values.keys():
             less = self.values.keys() <= other.values.keys()
             self.causes = other.causes if less else [*self.causes, *other.causes]
@@ -53,7 +54,7 @@ class NewBaseRow:
         self.replaces += other.replaces
 
     def is_same_row(self, other: NewBaseRow, key: tuple[str, ...] | None) -> bool:
-        """Whether another segment of the table tells of the same row."""
+        """Whether another segment of the table is the same row."""
         mine, theirs = self.values.keys(), other.values.keys()
         if any(self.values[c] != other.values[c] for c in mine & theirs):
             return False
@@ -63,7 +64,7 @@ class NewBaseRow:
 
 @dataclass(frozen=True)
 class SolverChoice:
-    """What the solver chose: which rows go, and which are put in."""
+    """The solver's choice: deleted rows and new rows."""
 
     chosen: frozenset[Literal]
     gone: Mapping[str, frozenset[int]]
@@ -72,19 +73,19 @@ class SolverChoice:
     coder: Coder
 
     def is_gone(self, table: str, row: BaseRow) -> bool:
-        """Whether a base row is among those that go."""
+        """Whether a base row is deleted."""
         gone = self.gone.get(table, frozenset())
         return bool(gone) and self.coder.row_number(table, row) in gone
 
     def deletion_of(self, table: str, row: BaseRow) -> list[Literal]:
-        """The choice that a base row goes; nothing if it is in no table of the view."""
+        """The literal that deletes a base row; none if its table is not in the view."""
         if table not in self.coder.shape.used:
             return []
         number = self.coder.row_number(table, row)
         return [] if number is None else [("gone", table, number)]
 
     def ways_to_create(self, table: str, values: BaseRow) -> tuple[list[Literal], list[Literal]]:
-        """What keeps this choice from putting in a row with some values, and what else would do it."""
+        """The choices that keep a row with some values from being made, and those that would make it."""
         because: list[Literal] = []
         unless: list[Literal] = []
         types = self.coder.shape.used.get(table, {})
@@ -104,7 +105,7 @@ class SolverChoice:
 def merge_rows(
     new_rows: Iterable[NewBaseRow], rules: Mapping[str, TableRules]
 ) -> dict[str, list[NewBaseRow]]:
-    """The rows of each table, each once."""
+    """The new rows of each table, each once."""
     by_table: dict[str, list[NewBaseRow]] = {}
     for row in new_rows:
         by_table.setdefault(row.table, []).append(row)
@@ -114,7 +115,7 @@ def merge_rows(
 def _merge_rows_of_table(
     new_rows: Sequence[NewBaseRow], key: tuple[str, ...] | None
 ) -> list[NewBaseRow]:
-    """The rows of one table, each once; those that may be one are found by what all of them tell."""
+    """The new rows of one table, each once. Rows that may be the same agree on the columns common to all."""
     by_shared_values: dict[Any, list[NewBaseRow]] = {}
     shared_columns = frozenset.intersection(*(frozenset(row.values) for row in new_rows))
     if key is not None and shared_columns.issuperset(key):
@@ -134,9 +135,9 @@ def _merge_rows_of_table(
 def keep_unspecified_columns(
     request: TranslationRequest, choice: SolverChoice, pairs: Iterable[Literal]
 ) -> None:
-    """Take what nobody tells of rows from those that go in their place, and note who may tell more.
+    """Copy unspecified columns from replaced rows, and record which choices could specify them.
 
-    `pairs` are all choices of segments that may be one row.
+    `pairs` are all choices of two segments to be one row.
     """
     for table, new_rows in choice.new_rows.items():
         used = request.coder.shape.used[table].keys()
@@ -150,10 +151,10 @@ def keep_unspecified_columns(
 def _note_unshown_columns(
     request: TranslationRequest, choice: SolverChoice, new_row: NewBaseRow, pairs: Iterable[Literal]
 ) -> None:
-    """Because of what a row has nothing in some used columns: other segments may tell of them."""
+    """Record the choices because of which used columns are unspecified: other segments may show them."""
     unshown = request.coder.shape.used[new_row.table].keys() - new_row.values.keys()
     if new_row.replaces or unshown & request.rules[new_row.table].constrained:
-        # What is filled in depends on all that is chosen.
+        # Filled-in values depend on the whole choice.
         new_row.causes += [c for c in choice.chosen if c[0] != "gone"]
         new_row.unless += [c for c in pairs if c not in choice.chosen]
         new_row.unless += [("gone", new_row.table, n) for n in new_row.replaces]
@@ -185,11 +186,11 @@ def _keep_columns_of(
     if not numbers:
         return
     if not gone.issuperset(numbers):
-        # What stays beside a row must not join as it does.
+        # The new row must not join as the row that stays beside it.
         used = {*request.coder.shape.used[new_row.table], *(rules.key or ())}
         unspecified = [c for c in unspecified if c not in used]
     elif replaced & set(numbers):
-        # Of two rows in the place of one, the first has what is left of its key.
+        # If two rows replace one, only the first copies its key.
         unspecified = [c for c in unspecified if c not in (rules.key or ())]
     replaced.update(numbers)
     rows = [r for n in numbers for r in request.coder.base_rows_of(new_row.table, n) or ()]
@@ -203,7 +204,7 @@ def _keep_columns_of(
 def _replaced_rows(
     request: TranslationRequest, gone: frozenset[int], new_row: NewBaseRow
 ) -> list[int]:
-    """The rows that a row replaces: one that goes with its declared key, or those of the view row."""
+    """The rows that a new row replaces: the deleted row with its declared key, or those of the view row."""
     key = request.rules[new_row.table].key
     if gone and key is not None and all(new_row.values.get(c) is not None for c in key):
         stored = request.source.where(new_row.table, {c: new_row.values[c] for c in key})

@@ -1,13 +1,13 @@
-"""What can stand at each position for the view rows to insert: existing rows, or new ones with values.
+"""The options of each segment of a view row to insert: existing rows, or new rows with hidden values.
 
-A value that no row has does what any other such value does, unless it has to equal a certain one:
+Fresh values are interchangeable, unless a fresh value has to equal a certain other value:
 
-    one row       a new row that stands at two positions, or for two view rows, has one value in each
-                  column, also where one of the places hides the column and the other tells it
+    one row       a new row at two positions, or for two view rows, has one value in each column, also
+                  where one segment hides the column and the other shows it
     foreign key   a column of a new row refers to a column of another new row
 
-Hidden values between which one of these may hold are *linked*: each may take what any of them may,
-and the values that are told where they would meet.
+Hidden values that may have to be equal are *linked*: each has the candidates of all of them, and the
+shown values that it may have to equal.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from belvedere.updating.translate.constraints import RowSource, TableRules
 from belvedere.updating.translate.fresh_values import bounds, fits_types, is_free
 
 MOST_SHARED = 500
-"""Values that linked ones share."""
+"""How many candidate values linked values share."""
 
 RulesByTable = Mapping[str, TableRules]
 Slot = tuple[int, int]
-"""A view row to insert, by its place among them, and a position."""
+"""A segment: the index of a view row to insert, and a position."""
 HiddenNode = tuple[int, HiddenValue]
-"""A hidden value of a view row to insert."""
+"""A hidden value of a view row to insert, given by its index."""
 
 
 def segment_options(
@@ -49,9 +49,9 @@ def segment_options(
     source: RowSource,
     replaced_values: Mapping[HiddenNode, Sequence[NormalValue]] | None = None,
 ) -> tuple[list[list[SegmentOptions]], list[str]]:
-    """What can stand at each position for each view row, and what of it is left out, as sentences.
+    """The options of each segment of each view row, and sentences on what is left out.
 
-    `kept` are further values of hidden ones: those of the rows that a view row replaces.
+    `kept` are further candidates: the hidden values of replaced view rows.
     """
     positions, left_out = range(len(coder.shape.positions)), list[str]()
     options_of_rows = [
@@ -79,7 +79,7 @@ def _assign_candidates(
     replaced_values: Mapping[HiddenNode, Sequence[NormalValue]],
     left_out: list[str],
 ) -> None:
-    """Give each hidden value the list of those that it may take."""
+    """Assign candidate values to each hidden value."""
     nodes = [
         (i, h) for i, options in enumerate(options_of_rows) for h in all_hidden_values(options)
     ]
@@ -115,7 +115,7 @@ def _share_candidates(
     replaced_values: Mapping[HiddenNode, Sequence[NormalValue]],
     requested: Collection[NormalValue],
 ) -> None:
-    """Give linked values what any of them may take, as far as conditions admit it."""
+    """Give linked values the candidates of each other, as far as conditions allow."""
     for node, some in each.items():
         some.values = list(dict.fromkeys([*replaced_values.get(node, ()), *some.values]))
     if len(each) == 1:
@@ -141,26 +141,26 @@ def _share_candidates(
 
 
 def _column_text(coder: Coder, h: HiddenValue) -> str:
-    """A hidden value as an error calls it: one of its columns."""
+    """A hidden value in an error message: one of its columns."""
     p, c = (h[1], h[2]) if h[0] == "place" else coder.shape.classes[h[1]][0]
     return f"column {c!r} of {coder.shape.positions[p].table!r}, which the view does not show,"
 
 
 @dataclass
 class ValueLinks:
-    """Hidden values that may have to be equal, and told ones that they may have to equal."""
+    """Hidden values that may have to be equal, and shown values that they may have to equal."""
 
     parent: dict[HiddenNode, HiddenNode] = field(default_factory=dict)
     told: list[tuple[HiddenNode, NormalValue]] = field(default_factory=list)
 
     def first(self, node: HiddenNode) -> HiddenNode:
-        """The one that stands for all that are linked with a node."""
+        """The representative of the values linked with a node."""
         while self.parent.get(node, node) != node:
             node = self.parent[node]
         return node
 
     def link(self, cells: Iterable[Cell]) -> None:
-        """Note that some values may have to be equal."""
+        """Link values that may have to be equal."""
         distinct_cells = list(dict.fromkeys(cells))
         nodes = [cell for cell in distinct_cells if not isinstance(cell, ShownValue)]
         for node in nodes[1:]:
@@ -171,33 +171,33 @@ class ValueLinks:
             ]
 
     def groups(self, nodes: Sequence[HiddenNode]) -> list[list[HiddenNode]]:
-        """The nodes that are linked, together."""
+        """The nodes, grouped by link."""
         by_first: dict[HiddenNode, list[HiddenNode]] = {}
         for node in nodes:
             by_first.setdefault(self.first(node), []).append(node)
         return list(by_first.values())
 
     def shown_values_linked_to(self, group: Sequence[HiddenNode]) -> list[NormalValue]:
-        """The told values that one of some linked nodes may have to equal."""
+        """The shown values that a group of linked values may have to equal."""
         first = self.first(group[0])
         return list(dict.fromkeys(v for node, v in self.told if self.first(node) == first))
 
 
 @dataclass(frozen=True)
 class ShownValue:
-    """A value that a view row tells."""
+    """A value that a view row shows."""
 
     value: NormalValue
 
 
 Cell = ShownValue | HiddenNode
-"""The value of a column where a view row needs a base row: told, or hidden."""
+"""The value of a column of a segment: shown, or hidden."""
 
 
 def link_hidden_values(
     coder: Coder, options_of_rows: Sequence[Sequence[SegmentOptions]], rules: RulesByTable
 ) -> ValueLinks:
-    """Which hidden values may have to be equal."""
+    """The links between hidden values."""
     links = ValueLinks()
     for ones, others in meeting_slots(coder, options_of_rows):
         some = [_cells(coder, options_of_rows, slot) for slot in (*ones, *others)]
@@ -220,14 +220,14 @@ def link_hidden_values(
 
 
 def _are_compared(kind: str, other: str) -> bool:
-    """Whether values of two types are the same ones as their domains know them."""
+    """Whether values of two types are numbered in the same way."""
     return kind == other or (is_integer(kind) and is_integer(other))
 
 
 def _cells(
     coder: Coder, options_of_rows: Sequence[Sequence[SegmentOptions]], slot: Slot
 ) -> dict[str, Cell]:
-    """The columns that a view row needs of a position, with their values."""
+    """The columns of a segment with their values."""
     i, p = slot
     o = options_of_rows[i][p]
     cells: dict[str, Cell] = {c: ShownValue(v) for c, v in o.shown.items()}
@@ -238,9 +238,9 @@ def _cells(
 def meeting_slots(
     coder: Coder, options_of_rows: Sequence[Sequence[SegmentOptions]]
 ) -> Iterator[tuple[list[Slot], list[Slot]]]:
-    """Slots of one table that tell nothing different: one new row may stand at any two of them.
+    """Segments of one table that show no different values: one new row may stand for any two of them.
 
-    Either several of one position, or those of one and those of another.
+    Either several segments at one position, or those at one and those at another.
     """
     for table in coder.shape.tables if options_of_rows else ():
         for p, q in combinations_with_replacement(coder.shape.at(table), 2):
@@ -256,7 +256,7 @@ def meeting_slots(
 
 
 def _consistent_rows(coder: Coder, p: int, o: SegmentOptions) -> list[int]:
-    """The rows of a position that agree with what is shown, those with few partners first."""
+    """The rows of a position that agree with the shown values, those with few partners first."""
     base, tree = coder.base, coder.base.tree
     table = coder.shape.positions[p].table
     codes = {c: coder.code(table, c, v) for c, v in o.shown.items() if c in base.held[table]}
@@ -279,7 +279,7 @@ def _consistent_rows(coder: Coder, p: int, o: SegmentOptions) -> list[int]:
 
 
 def _joinable_rows(coder: Coder, p: int, numbers: Codes, h: HiddenValue) -> Mask:
-    """Which rows may join by a hidden value: NULL does not, nor does what another column cannot have."""
+    """Which rows can join by a hidden value: not NULL, and within the types of the join class."""
     if h[0] == "place":
         return np.ones(len(numbers), dtype=bool)
     shape, column = coder.shape, coder.columns(p, h)[0]
@@ -295,7 +295,7 @@ def _joinable_rows(coder: Coder, p: int, numbers: Codes, h: HiddenValue) -> Mask
 
 
 def _few_partners_first(base: BaseTables, p: int, numbers: Codes) -> Codes:
-    """Rows in the order of how many rows of other positions they join with."""
+    """Rows ordered by the number of rows that they join with."""
     partners = np.zeros(len(numbers), dtype=np.int64)
     for e in base.tree.around[p]:
         other = base.index(base.tree.edges[e].across(p), e)
@@ -305,7 +305,7 @@ def _few_partners_first(base: BaseTables, p: int, numbers: Codes) -> Codes:
 
 
 def _agrees_on_unheld(coder: Coder, p: int, o: SegmentOptions, number: int) -> bool:
-    """Whether a row agrees with what is shown of it but not held in memory."""
+    """Whether a row agrees with the shown values of columns not held in memory."""
     shown = shown_unheld_columns(coder.base, p)
     stored = coder.base_rows_of(coder.shape.positions[p].table, number) if shown else None
     if stored is None:

@@ -1,4 +1,4 @@
-"""What a translation is asked for: view rows to delete and to insert, and where the tables are."""
+"""The request for a translation: view rows to delete and to insert, and access to the tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from belvedere.updating.translate.constraints import RowSource, TableRules
 
 @dataclass
 class TranslationRequest:
-    """View rows to delete and to insert, and who knows about the tables."""
+    """View rows to delete and to insert, with the tables and their rules."""
 
     base: BaseTables
     rules: Mapping[str, TableRules]
@@ -21,10 +21,10 @@ class TranslationRequest:
     delete: Sequence[ViewRow] = ()
     insert: Sequence[ViewRow] = ()
     replaces: Mapping[int, int] = field(default_factory=dict)
-    """For rows to insert that replace one: which of those to delete."""
+    """For inserted rows that replace one: the index of the deleted row."""
     steps: int = 2_000_000
     engine: JoinEngine | None = None
-    """Who joins what is too much for memory."""
+    """Joins what is too large for memory."""
     coder: Coder = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,20 +1,19 @@
-"""The translator: base changes whose effect on the view is exactly what was asked for.
+"""The translator: find base changes whose effect on the view is exactly the request.
 
-A deletion takes base rows away and an insertion puts some in; neither does the other, so that no
-base row that the view does not show is lost for the sake of one that it shows. A replacement does
-both. Within that, the search finds a translation that touches the fewest base rows, or that there
-is none; where it leaves something out, it says what.
+A deletion only deletes base rows and an insertion only inserts them, so that no base row is lost that
+the view does not show. A replacement does both. Within that, the search finds a translation that
+touches the fewest base rows, or finds that there is none; if it leaves something out, it says what.
 
-CP-SAT chooses (which rows of a view row's embeddings go; of each segment, an existing row or a new
-one; of what the view does not show, a value; of two segments of a table, whether one new row is
-both), and every choice is tried out exactly. What it did beyond the request, or against a
-constraint, comes back as a clause that forbids it.
+CP-SAT makes the choices: which rows of a view row's embeddings are deleted; for each segment, an
+existing row or a new one; for each hidden value, a value; for two segments of a table, whether one new
+row is both. Each choice is tried out exactly. A side effect or a broken constraint becomes a clause
+that forbids it.
 
-No other rows have to be looked at. Of rows whose coming makes exactly what is asked, those that
-stand in one embedding of each view row make it too, as fewer rows show less; a column of them that
-no position uses there may be NULL, which joins with nothing. What this does not cover is said to
-be left out: a column that cannot be NULL, or that another position shows; a parent that is in no
-view row.
+No other base rows need to be considered. Of rows whose insertion has exactly the requested effect,
+those in one embedding of each view row have it too, since fewer rows show fewer view rows; and a column
+that no position uses may be NULL, which joins with nothing. The cases that this argument does not
+cover are reported as left out: a column that cannot be NULL or that another position shows, and a
+parent that is in no view row.
 """
 
 from __future__ import annotations
@@ -47,21 +46,21 @@ ROUNDS = 300
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search came to: a translation, or why there is none."""
+    """The result of a search: a translation, or why there is none."""
 
     translation: Translation | None
     exhausted: bool
     """Whether every choice was tried or excluded."""
     least: JudgedAttempt | None = None
-    """Of the choices that did more than was asked, the one that did least besides."""
+    """Of the choices with side effects, the one with the fewest."""
     broken: str = ""
     """The constraint that the last choice broke."""
     left_out: str = ""
-    """What was not tried, if something was not."""
+    """What was not tried, if anything."""
 
 
 def search_translation(request: TranslationRequest) -> SearchResult:
-    """A translation of a request that touches the fewest base rows, if there is one."""
+    """A translation that touches the fewest base rows, if there is one."""
     return _TranslationSearch(request).run()
 
 
@@ -97,12 +96,12 @@ class _TranslationSearch:
         return self._none()
 
     def _none(self) -> SearchResult:
-        """That no translation was found, and whether there is none."""
+        """The result without a translation."""
         left_out = next(iter(self.choices.left_out), "")
         return SearchResult(None, not self.choices.left_out, self.least, self.broken, left_out)
 
     def _tried(self, chosen: frozenset[Literal]) -> Translation | None:
-        """A choice tried out: a translation, or one clause more."""
+        """Try a choice: return its translation, or add a clause that excludes it."""
         try:
             attempt, choice = self._attempt(chosen)
         except BrokenConstraint as broken:
@@ -122,7 +121,7 @@ class _TranslationSearch:
         return None
 
     def _attempt(self, chosen: frozenset[Literal]) -> tuple[Translation, SolverChoice]:
-        """The base changes of a choice, and what each new row comes from."""
+        """The base changes of a choice, and the origin of each new row."""
         gone_by_table: dict[str, set[int]] = {}
         for kind, *rest in chosen:
             if kind == "gone":
@@ -142,17 +141,17 @@ class _TranslationSearch:
         return Translation(changes, full), choice
 
     def _note_made_up(self, new_row: NewBaseRow) -> None:
-        """Note a used column that nobody tells, and that has one of several values all the same."""
+        """Record that a used, unspecified column got one of several possible values."""
         constrained = self.request.rules[new_row.table].constrained
         for c in self.coder.shape.used[new_row.table].keys() - new_row.given_columns:
             if c in new_row.kept_columns or c in constrained:
                 self._leave_out(new_row.table, c)
 
     def _note_unseen(self, new_row: NewBaseRow, p: int) -> None:
-        """Note a column of a row that a position shows, or selects by, where no view row tells it.
+        """Record an unspecified column that another position shows or selects by.
 
-        The row is not meant for that position. With another value in such a column it would show
-        another view row there, or none; in one that is joined alone, a new value or NULL is best.
+        The row is not made for that position. With another value in the column it would show another view row
+        there, or none. For a column that is only joined on, a fresh value or NULL is best.
         """
         shape = self.coder.shape
         selected = {c for part in shape.positions[p].selection.conjuncts for c in part.columns}
@@ -165,7 +164,7 @@ class _TranslationSearch:
         self.choices.left_out[f"not every value of column {column!r} of {table!r} was tried"] = None
 
     def _joined(self, chosen: frozenset[Literal]) -> Iterator[NewBaseRow]:
-        """The rows to make, those once that are chosen to be one."""
+        """The new rows; segments chosen to be one row are merged."""
         into = {c[3:]: c for c in chosen if c[0] == "same"}
         rows = dict(self._rows_to_make(chosen))
         for slot, literal in into.items():
@@ -174,7 +173,7 @@ class _TranslationSearch:
         yield from rows.values()
 
     def _rows_to_make(self, chosen: frozenset[Literal]) -> Iterator[tuple[Slot, NewBaseRow]]:
-        """A row for each segment that is to be made."""
+        """A new row for each segment chosen to be made."""
         values_by_row: dict[int, dict[HiddenValue, Any]] = {}
         for kind, i, *rest in chosen:
             if kind == "value":
@@ -196,14 +195,14 @@ class _TranslationSearch:
                 )
 
     def _replaced(self, i: int, p: int) -> list[int]:
-        """The rows at a position of the view row that a row to insert replaces."""
+        """The rows at a position of the replaced view row."""
         old = self.request.replaces.get(i)
         return (
             [] if old is None else list(dict.fromkeys(e[p] for e in self.choices.embeddings[old]))
         )
 
     def _learn(self, choice: SolverChoice, changes: BaseChanges, effect: ViewEffect) -> None:
-        """Clauses that exclude what a choice did wrong."""
+        """Add clauses that exclude what a choice did wrong."""
         learned, chosen = False, choice.chosen
         inserted, after = set(self.inserted), TableState(self.base, changes, [self.request.steps])
         for signature, embedding in effect.added.items():
@@ -229,7 +228,7 @@ class _TranslationSearch:
             self._forbid(chosen, list(chosen), self.choices.same)
 
     def _never_together(self, embedding: Embedding, choice: SolverChoice) -> None:
-        """The rows of an embedding do not all stay or come: one is not made, or one goes."""
+        """Exclude an embedding: one of its new rows is not made, or one of its rows is deleted."""
         because: list[Literal] = []
         unless: list[Literal] = []
         for p, number in enumerate(embedding):
@@ -246,13 +245,13 @@ class _TranslationSearch:
     def _forbid(
         self, chosen: Set[Literal], because: Iterable[Literal], unless: Iterable[Literal] = ()
     ) -> None:
-        """One of some choices is not made, or one of some others is."""
+        """Add a clause: one of the causes does not hold, or one of the alternatives does."""
         unless = list(unless)
         if not self.request.insert:
             for _, table, _ in (
                 c for c in unless if c[0] == "gone" and c not in self.choices.literals
             ):
-                # A row that no view row shows could go as well.
+                # Deleting a row outside the request could resolve it.
                 self.choices.left_out[
                     f"rows of {table!r} that no such view row shows were left alone"
                 ] = None

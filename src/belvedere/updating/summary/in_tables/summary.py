@@ -1,7 +1,7 @@
-"""A summary that stays in tables, asked: what an estimate needs of it is looked up.
+"""Estimates from a summary in tables.
 
-In memory are only the classes and their links, as arrays. The rest is found by the keys of the view
-row that is asked for: those of one row agree on every edge, so that each edge has one key.
+Only classes and links are in memory, as arrays. The rest is looked up by the keys of the view row; the
+segments of one view row agree on every edge, so that each edge has one key.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from belvedere.lake.spark_lake import SparkLake
 
 MOST_ROWS_READ = 10_000_000
-"""Rows of classes and links, or with one key, that are read without Spark."""
+"""The limit on rows read without Spark: of classes and links, or with one key."""
 
 KeyValues = tuple[Any, ...]
 SegmentKeys = Mapping[tuple[int, int], KeyValues | None]
-"""For a position and an edge at it, the segment's key; None if a part of it is NULL."""
+"""For a position and an edge, the segment's key; None if a part of it is NULL."""
 
 
 @dataclass
 class StoredSummary:
-    """The summary of a view at some versions: its classes in memory, the rest in tables."""
+    """The summary of a view at some versions: classes in memory, the rest in tables."""
 
     door: SparkLake
     name: str
@@ -65,7 +65,7 @@ class StoredSummary:
 
     @cached_property
     def built(self) -> BuiltSummary:
-        """Classes and links."""
+        """The classes and links."""
         tree, name = self.tree, self.name
         tables = SummaryTables(
             tuple(part_name(name, f"z_{p}") for p in range(len(tree.block.positions))),
@@ -75,7 +75,7 @@ class StoredSummary:
 
     @cached_property
     def _summary(self) -> Summary:
-        """The summary without its rows and keys."""
+        """The summary without rows and keys."""
         from belvedere.kernels.lists import Lists
 
         tree, built = self.tree, self.built
@@ -88,7 +88,7 @@ class StoredSummary:
         return summary
 
     def estimate(self, keys: SegmentKeys, rows: Sequence[KeyValues | None]) -> InsertionEstimate:
-        """How many view rows an insertion makes: from its segments' keys, and what is held of those there."""
+        """The number of view rows that an insertion makes, from its segments' keys and their existing rows."""
         facts = _KeyFacts(self, keys)
         of_row, whole = [], []
         for p, row in enumerate(rows):
@@ -105,12 +105,12 @@ class StoredSummary:
         return estimate_side_effects(self.tree, _RequestRows(whole, whole_by), summary, segments)
 
     def places(self, p: int, codes: Codes) -> Codes:
-        """The places of classes of a position, by what stands for them."""
+        """The indexes of classes of a position, by code."""
         places: Codes = np.searchsorted(self.built.names[p], codes)
         return places
 
     def at(self, kind: str, p: int, e: int, key: KeyValues) -> pa.Table:
-        """What is known of the rows of a position with a key on an edge, without the key."""
+        """The rows of a table by key for one key, without the key."""
         columns = key_columns(self.tree, e)
         rows = self._rows(
             part_name(self.name, at_key(kind, p, e)), dict(zip(columns, key, strict=True))
@@ -118,7 +118,7 @@ class StoredSummary:
         return rows.drop_columns(columns)
 
     def own(self, p: int, row: KeyValues) -> int:
-        """The number of a row of a position as a candidate, from what is held of it; 0 if it is none."""
+        """The number of a row as a candidate; 0 if it is none."""
         name = part_name(self.name, f"k_{p}")
         if name not in self.pieces or None in row:
             return 0
@@ -135,7 +135,7 @@ class StoredSummary:
         return int(numbers[0]) if numbers else 0
 
     def _rows(self, name: str, equal: Mapping[str, Any]) -> pa.Table:
-        """The rows of a view of the summary that have some values; by Spark if not without it."""
+        """The rows of a summary's view that have some values; without Spark if possible."""
         view = the_view(self.door, name)
         stored = self.door.table(view.stored)
 
@@ -188,16 +188,16 @@ def _rows_with_values(rows: pa.Table, equal: Mapping[str, Any]) -> pa.Table:
 
 @dataclass(frozen=True)
 class _RequestRows:
-    """As `WholeRowCounts`: of the rows of a request alone."""
+    """See `WholeRowCounts`: for the rows of one request."""
 
     whole: list[Mask]
     whole_by: dict[tuple[int, int], Codes]
 
 
 class _KeyFacts:
-    """What the tables of a summary say of the keys of a request, each looked up once.
+    """Looks up the keys of one request in the tables of a summary, each once.
 
-    The keys of an edge are numbered: where a view row is joined as it should be, its one key is 0.
+    The keys of an edge are numbered; those of one view row agree, so that the only key is 0.
     """
 
     def __init__(self, tabled: StoredSummary, keys: SegmentKeys) -> None:
@@ -214,17 +214,17 @@ class _KeyFacts:
         return None if key is None else self.number_rows[e].index(key)
 
     def at(self, kind: str, p: int, e: int, key: KeyValues) -> pa.Table:
-        """What one table says of a key."""
+        """The rows of a table for a key."""
         if (kind, p, e, key) not in self.known:
             self.known[kind, p, e, key] = self.tabled.at(kind, p, e, key)
         return self.known[kind, p, e, key]
 
     def says_yes(self, kind: str, p: int, e: int, key: KeyValues | None) -> bool:
-        """Whether one table has a key."""
+        """Whether a table has a key."""
         return key is not None and bool(self.at(kind, p, e, key).num_rows)
 
     def whole(self, p: int, e: int) -> Codes:
-        """How many whole rows of a position have each key: complete ones that the other end completes."""
+        """How many whole rows of a position have each key: the other end has the key too."""
         q = self.tree.edges[e].across(p)
         counts = [
             int(whole_numbers(self.at("c", p, e, key)["n"]).sum())
@@ -250,7 +250,7 @@ class _KeyFacts:
         return Lists(len(self.number_rows[e]), *columns)
 
     def facts(self, p: int, row: KeyValues) -> tuple[bool, int]:
-        """Whether a row that is there is whole, and the place of its class if it is an extended one."""
+        """Whether an existing row is whole, and the index of its class if it is extended."""
         tree = self.tree
         ends = [(tree.edges[e].across(p), e, self.keys[p, e]) for e in tree.around[p]]
         joined, complete = class_bits(tree, p)
@@ -271,7 +271,7 @@ class _KeyFacts:
         return is_whole, int(self.tabled.places(p, code)[0])
 
     def _cardinality(self, p: int, e: int, key: Any) -> float:
-        """The join cardinalities of the extended rows of a position with a key, summed."""
+        """The sum of the join cardinalities of a position's extended rows with a key."""
         rows = self.at("b", p, e, key)
         cardinalities = whole_numbers(rows["jcard"]).astype(float) * whole_numbers(rows["n"])
         return min(float(cardinalities.sum()), MOST_JOINS)

@@ -1,7 +1,7 @@
-"""The database graph after base changes: from the rows that came and went to those they reach.
+"""The database graph after base changes: from the changed rows to the rows that they affect.
 
-A row that comes or goes changes what it tells its neighbours. Only where the first row says yes, or
-the last one no longer does, do the rows beyond hear anything new; all others are left alone.
+A changed row changes the messages that it sends. The rows beyond receive a new message only if the
+first row with their key sends yes, or the last one stops; all others are unaffected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_ROWS: Codes = np.zeros(0, dtype=np.int64)
 
 
 class _ReachedRows:
-    """Rows of a position that were reached, each once, with what was true of them before."""
+    """Affected rows of a position, each once, with their previous messages."""
 
     def __init__(self, size: int) -> None:
         self.known = np.zeros(size, dtype=bool)
@@ -36,7 +36,7 @@ class _ReachedRows:
         self.heard: Bits = np.zeros(0, dtype=np.int32)
 
     def add(self, rows: Codes, present: Mask, heard: Bits) -> None:
-        """Rows with what is true of them; of those reached already it is known."""
+        """Add rows with their previous messages; rows added before keep theirs."""
         new = ~self.known[rows]
         self.known[rows] = True
         self.rows = np.concatenate([self.rows, rows[new]])
@@ -45,11 +45,11 @@ class _ReachedRows:
 
 
 RowsBefore = Mapping[int, tuple[Codes, Mask]]
-"""For some positions the rows that may have come or gone, and which of them were present."""
+"""For some positions, the rows that may have changed, and which of them were present."""
 
 
 def update_graph(base: BaseTables, graph: DatabaseGraph, before: RowsBefore) -> list[Codes]:
-    """Bring a graph to its rows as they are now; the rows of each position that it moved."""
+    """Update a graph to the present rows; return the rows of each position that changed."""
     return _GraphUpdate(base, graph).moved(before)
 
 
@@ -75,7 +75,7 @@ class _GraphUpdate:
         return [_ReachedRows(self.base.rows_at(p).size) for p in self.positions]
 
     def _tell(self, messages: Messages, reached: list[_ReachedRows]) -> None:
-        """Tell what changed along all edges, both ways."""
+        """Send changed messages along all edges, in both directions."""
         for p, e in self.tree.directed_edges:
             rows_reached, bit, every = reached[p], self.tree.bit(p, e), self._every(p)
             before = rows_reached.present & messages.says_yes(rows_reached.heard, bit, every)
@@ -101,7 +101,7 @@ class _GraphUpdate:
         keys: Codes,
         yes: Mask,
     ) -> None:
-        """What the rows with some keys at the other end of an edge now hear."""
+        """Deliver changed messages to the rows with some keys at the other end of an edge."""
         q = self.tree.edges[e].across(p)
         rows, entry = self.base.index(q, e).under(keys)
         heard, bit = messages.heard[q], self.tree.bit(q, e)
@@ -112,7 +112,7 @@ class _GraphUpdate:
         return (1 << len(self.tree.around[p])) - 1
 
     def _whole(self, p: int, reached: _ReachedRows, others: _ReachedRows) -> None:
-        """Which of the reached rows make view rows now; those that dangle anew, or no longer."""
+        """Recompute which affected rows are whole; record rows that begin or cease to dangle."""
         rows, every = reached.rows, self._every(p)
         present, heard = self.base.are_present(p, rows), self.graph.dangles.heard[p]
         before = self.graph.whole[p][rows]
@@ -132,7 +132,7 @@ class _GraphUpdate:
         heard[rows] = (heard[rows] & every) | own
 
     def _extended(self, p: int, others: _ReachedRows) -> Codes:
-        """The rows that became extended rows, or are no longer."""
+        """The rows that became extended, or ceased to be."""
         rows, heard = others.rows, self.graph.dangles.heard[p]
         before = self.graph.extended[p][rows]
         after = self.base.are_present(p, rows) & (heard[rows] != 0)
@@ -141,14 +141,14 @@ class _GraphUpdate:
         return turned
 
     def _complete(self, p: int, reached: _ReachedRows) -> Codes:
-        """The extended rows that are complete on other edges than before."""
+        """The extended rows whose complete edges changed."""
         rows = reached.rows
         heard = self.graph.completes.heard[p][rows] != reached.heard
         completed: Codes = rows[heard & self.graph.extended[p][rows]]
         return completed
 
     def _cardinalities(self, turned: list[Codes]) -> list[Codes]:
-        """Join cardinalities from the leaves up; the rows of which anything is different."""
+        """Update join cardinalities from the leaves up; return the rows that changed."""
         graph, below = self.graph, [[rows] for rows in turned]
         for edge in graph.sums:
             counts_by_key(graph.sums, edge, self.base.width(edge))
@@ -174,12 +174,12 @@ class _GraphUpdate:
         return found
 
     def _turns(self, p: int, rows: Codes, turned: Codes) -> Codes:
-        """By how much each row changes the number of extended rows."""
+        """For each row, by how much the number of extended rows changes."""
         turns = np.where(self.graph.extended[p][rows], 1, -1)
         return np.where(np.isin(rows, turned), turns, 0)
 
     def _summed(self, e: int, keys: Codes, more: Codes, turns: Codes) -> Codes:
-        """Add to an edge's sums; the keys whose rows above have other cardinalities for it."""
+        """Add to an edge's sums; return the keys whose rows above get other cardinalities."""
         summed_keys, old, new = add_by_key(self.graph.sums[e], keys, more)
         _, before, after = add_by_key(self.graph.partners[e], keys, turns)
         different = np.minimum(old, MOST_JOINS) != np.minimum(new, MOST_JOINS)
@@ -188,7 +188,7 @@ class _GraphUpdate:
 
 
 def add_by_key(counts: Codes, keys: Codes, amounts: Any) -> tuple[Codes, Codes, Codes]:
-    """Add to numbers by key, NULL aside: the keys, each once, and their numbers before and after."""
+    """Add amounts to counts by key, except NULL: the distinct keys, and their counts before and after."""
     joins = keys >= 0
     distinct_keys = np.unique(keys[joins])
     old = counts[distinct_keys]
