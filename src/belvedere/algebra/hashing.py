@@ -18,9 +18,18 @@ from typing import Any
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar, call, col, lit
+from belvedere.algebra.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DecimalType,
+    parse,
+)
 
-_INTEGERS = frozenset(("tinyint", "smallint", "int", "bigint"))
-_PLAIN = frozenset(("string", "boolean", "date", "timestamp", "timestamp_ntz", "binary"))
+_PLAIN = frozenset((STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY))
 
 
 def bound(ratio: float) -> str:
@@ -39,10 +48,11 @@ def family(kind: str) -> str | None:
     >>> family("int") == family("decimal(10,2)"), family("array<int>")
     (True, None)
     """
-    if kind in _INTEGERS or kind.startswith("decimal") or kind in ("double", "float"):
+    type_ = parse(kind)
+    if type_.is_number:
         return "number"
-    # A collation may hold different texts for equal.
-    return kind if kind in _PLAIN else None
+    # Different texts may be equal under a collation.
+    return kind if type_ in _PLAIN else None
 
 
 def hashed(columns: Sequence[str], seed: int, types: Mapping[str, str]) -> Scalar:
@@ -82,7 +92,8 @@ def _written(value: Any) -> str:
 
 def _text(value: Scalar, kind: str) -> Scalar:
     """A value as text, equal numbers of different types alike."""
-    if kind in ("double", "float"):
+    type_ = parse(kind)
+    if type_.is_float:
         wide = _cast(value, "double")
         whole = exp.and_(
             exp.EQ(this=call("floor", wide).expr, expression=wide.expr.copy()),
@@ -91,7 +102,7 @@ def _text(value: Scalar, kind: str) -> Scalar:
         branch = exp.If(this=whole, true=_cast(_cast(wide, "bigint"), "string").expr)
         return Scalar(exp.Case(ifs=[branch], default=_cast(wide, "string").expr))
     text = _cast(value, "string")
-    if kind.startswith("decimal") and not kind.endswith(",0)"):
+    if isinstance(type_, DecimalType) and type_.scale != 0:
         # 1.00 and 1.50 as 1 and 1.5
         trimmed = call("regexp_replace", text, lit("0+$"), lit(""))
         return call("regexp_replace", trimmed, lit("[.]$"), lit(""))

@@ -7,10 +7,8 @@ found, so a plan in which one lies below a keyed operator cannot be maintained b
 from __future__ import annotations
 
 from belvedere.algebra.relations import Agg, Aggregate, Rel, Window
+from belvedere.algebra.types import parse
 from belvedere.analyses.types import Types, argument
-
-FLOATING = ("double", "float")
-INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 # computed in floating point whatever they are given, by updates that depend on the order
 _ALWAYS = frozenset(
@@ -25,15 +23,11 @@ def order_dependent(a: Agg, types: Types) -> bool:
     """Whether an aggregate's value depends on the order of its rows."""
     if a.function in _ALWAYS:
         return True
-    return a.function in _ON_FLOATS and not _exact(types[argument(a)])
+    return a.function in _ON_FLOATS and not parse(types[argument(a)]).is_exact
 
 
 def unstable(q: Rel, types: Types) -> bool:
     """Whether a node computes values that may differ in their last bits when computed again."""
     if isinstance(q, Aggregate):
         return any(order_dependent(a, types) for a in q.aggregates)
-    return isinstance(q, Window) and any(types[f.name] in FLOATING for f in q.functions)
-
-
-def _exact(kind: str) -> bool:
-    return kind in INTEGERS or kind.startswith("decimal")
+    return isinstance(q, Window) and any(parse(types[f.name]).is_float for f in q.functions)

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from belvedere.algebra.types import BIGINT, DATE, INT, SMALLINT, STRING, TINYINT, parse
 from belvedere.delta import tables
 from belvedere.delta.data_files import DataFile
 from belvedere.delta.deletion_vectors import NONE, Numbers, deleted
@@ -27,7 +28,7 @@ from belvedere.delta.statistics import column_facts
 from belvedere.delta.tables import Table
 from belvedere.memory.kinds import is_exact
 
-KEYS = frozenset(("tinyint", "smallint", "int", "bigint", "date", "string"))
+KEYS = frozenset((TINYINT, SMALLINT, INT, BIGINT, DATE, STRING))
 """Types of columns that rows are looked up by: equal in Arrow where they are in SQL."""
 _TIMES = frozenset(("date", "timestamp"))
 HELD_BYTES = 64_000_000
@@ -162,7 +163,7 @@ def _with_room(
 
 def can_look_up(table: Table, column: str) -> bool:
     """Whether rows may be found by the values of a column."""
-    return table.plain and table.types.get(column.lower()) in KEYS
+    return table.plain and parse(table.types.get(column.lower(), "")) in KEYS
 
 
 def legible(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from belvedere.algebra.types import parse
 from belvedere.delta.files import count, files
 from belvedere.delta.lookups import look_up
 from belvedere.delta.tables import Table, newest
@@ -22,8 +23,6 @@ LARGE = 500_000
 MOST_FOUND = 10_000
 """Of them are not gone through for it: so many tell that some have."""
 
-WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
-"""Types of keys that bound the rows of a merge."""
 _GREATEST = 2**62
 """Beyond it, numbers are not written into a condition."""
 
@@ -45,7 +44,11 @@ def reach(table: Table, rows: pa.Table, merge: Merge) -> str:
 
 def _tells(table: Table, column: pa.ChunkedArray, key: str) -> bool:
     """Whether a key is of whole numbers, and rows have one: NULL has its match anywhere."""
-    return table.types.get(key.lower()) in WHOLE and len(column) > 0 and not column.null_count
+    return (
+        parse(table.types.get(key.lower(), "")).is_integer
+        and len(column) > 0
+        and not column.null_count
+    )
 
 
 def _all_new(table: Table, key: str, values: pa.Array) -> bool:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from belvedere.algebra.types import (
+    ArrayType,
+    MapType,
+    OtherType,
+    StringType,
+    StructType,
+    Type,
+    parse,
+)
 from belvedere.sql.binder.char_columns import has_char
 
 CHAR_AS_BY_DEFAULT = {
@@ -16,9 +24,6 @@ CHAR_AS_BY_DEFAULT = {
 """Settings by which Spark pads values of CHAR when it reads and compares them."""
 
 _NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
-_FIELD_NAME = re.compile(r"(?:`(?:[^`]|``)*`|\w+):")
-_WORD = re.compile(r"[a-z_]+")
-_SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 """Under which name a column of type STRING remembers that it was declared as CHAR or VARCHAR."""
 
@@ -29,33 +34,27 @@ def type_text(type_json: Any, metadata: Mapping[str, Any] | None = None, path: s
     >>> type_text({"type": "array", "elementType": "long", "containsNull": True})
     'array<bigint>'
     """
+    return str(_type(type_json, metadata, path))
+
+
+def _type(type_json: Any, metadata: Mapping[str, Any] | None, path: str) -> Type:
     if isinstance(type_json, str):
         collation = ((metadata or {}).get("__COLLATIONS") or {}).get(path)
         if type_json == "string" and collation:
-            return f"string collate {collation.rsplit('.', 1)[-1]}"
-        return _NAMES.get(type_json, type_json)
+            return StringType(collation.rsplit(".", 1)[-1])
+        return parse(_NAMES.get(type_json, type_json))
     match type_json["type"]:
         case "array":
-            return f"array<{type_text(type_json['elementType'], metadata, f'{path}.element')}>"
+            return ArrayType(_type(type_json["elementType"], metadata, f"{path}.element"))
         case "map":
-            key = type_text(type_json["keyType"], metadata, f"{path}.key")
-            value = type_text(type_json["valueType"], metadata, f"{path}.value")
-            return f"map<{key},{value}>"
+            key = _type(type_json["keyType"], metadata, f"{path}.key")
+            return MapType(key, _type(type_json["valueType"], metadata, f"{path}.value"))
         case "struct":
-            return f"struct<{','.join(_field(f) for f in type_json['fields'])}>"
+            return StructType(tuple(map(_field, type_json["fields"])))
         case "udt":
-            return type_text(type_json["sqlType"])
+            return _type(type_json["sqlType"], None, "")
         case other:
-            return str(other)
-
-
-def type_words(kind: str) -> frozenset[str]:
-    """The words of a type's text without the names of fields.
-
-    >>> sorted(type_words("struct<interval:array<int>,`map<`:string>"))
-    ['array', 'int', 'string', 'struct']
-    """
-    return frozenset(_WORD.findall(_FIELD_NAME.sub("", kind)))
+            return OtherType(str(other))
 
 
 def columns_of(schema_json: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -104,7 +103,6 @@ def _places_within(type_json: Any) -> list[str]:
     return [*below, *(f"({_place(f)})" for f in fields)]
 
 
-def _field(field: Mapping[str, Any]) -> str:
+def _field(field: Mapping[str, Any]) -> tuple[str, Type]:
     name = field["name"]
-    quoted = name if _SIMPLE.fullmatch(name) else "`" + name.replace("`", "``") + "`"
-    return f"{quoted}:{type_text(field['type'], field.get('metadata'), name)}"
+    return name, _type(field["type"], field.get("metadata"), name)

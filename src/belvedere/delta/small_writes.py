@@ -22,6 +22,7 @@ from deltalake import (
     write_deltalake,
 )
 
+from belvedere.algebra.types import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, parse
 from belvedere.delta.files import files
 from belvedere.delta.merge_bounds import reach
 from belvedere.delta.schema_types import columns_of
@@ -36,9 +37,7 @@ MOST_ROWS = 200_000
 MOST_REPLACED, MOST_BYTES = 1_000_000, 32_000_000
 """Rows that replace others, and how large the files of those may be."""
 
-_PLAIN = ("tinyint", "smallint", "int", "bigint", "string", "boolean", "date", "binary")
-_PLAIN_FAMILIES = ("decimal", "timestamp")
-_FLOATS = ("float", "double")
+_PLAIN = (STRING, BOOLEAN, DATE, BINARY, TIMESTAMP, TIMESTAMP_NTZ)
 
 
 Compression: TypeAlias = Literal["SNAPPY", "ZSTD"]
@@ -114,7 +113,7 @@ def merge_rows(table: Table, rows: pa.Table, merge: Merge, stamp: Stamp) -> int:
     if merge.update:
         kinds = dict(table.columns)
         updates = {
-            f'"{c}"': datafusion(nan_greatest(v) if kinds.get(c) in _FLOATS else v)
+            f'"{c}"': datafusion(nan_greatest(v) if parse(kinds.get(c, "")).is_float else v)
             for c, v in merge.update.items()
         }
         merger = merger.when_matched_update(updates, _text(merge.update_when))
@@ -144,4 +143,5 @@ def _text(condition: Any) -> str | None:
 
 
 def _is_plain(kind: str) -> bool:
-    return kind in _PLAIN or kind.startswith(_PLAIN_FAMILIES)
+    type_ = parse(kind)
+    return type_.is_exact or type_ in _PLAIN

@@ -24,11 +24,25 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from belvedere.analyses.floats import INTEGERS
+from belvedere.algebra.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    DecimalType,
+    Type,
+    parse,
+)
 from belvedere.analyses.spans import Range
 from belvedere.delta.files import File, count, files, row_count
 from belvedere.delta.tables import Table
-from belvedere.memory.kinds import digits, is_decimal
+from belvedere.memory.kinds import digits
 
 Ends: TypeAlias = tuple[Any, Any]
 """The least and the greatest value that there may be."""
@@ -88,7 +102,10 @@ def misleads_spark(kind: str) -> bool:
 
     Spark believes that NaN is recorded, that 0.0 and -0.0 are one, and every digit of a decimal.
     """
-    return kind in ("float", "double") or (is_decimal(kind) and digits(kind)[0] > EXACT_IN_A_DOUBLE)
+    type_ = parse(kind)
+    return type_.is_float or (
+        isinstance(type_, DecimalType) and type_.precision > EXACT_IN_A_DOUBLE
+    )
 
 
 def bounds_of_all(table: Table, some: Iterable[File], column: str) -> Ends | None:
@@ -107,7 +124,7 @@ def measured(table: Table) -> Measured | None:
     rows = None if some is None else count(some)
     if some is None or rows is None:
         return None
-    kinds = {name: kind for name, kind in table.columns if kind == "date" or kind in INTEGERS}
+    kinds = {name: kind for name, kind in table.columns if kind == "date" or parse(kind).is_integer}
     ends = {name: bounds_of_all(table, some, name) for name in kinds}
     return Measured(rows, {name: at for name, at in ends.items() if at is not None})
 
@@ -131,7 +148,8 @@ def _recorded(file: File, what: str, name: str) -> Any:
 
 def _ends(kind: str, low: Any, high: Any) -> Ends | None:
     """Bounds of a type that hold whatever a writer rounded; None if they cannot be relied on."""
-    read = _decimals if is_decimal(kind) else _READ.get(kind)
+    type_ = parse(kind)
+    read = _decimals if type_.is_decimal else _READ.get(type_)
     ends = None if read is None else read(kind, low, high)
     return None if ends is None or ends[0] > ends[1] else ends
 
@@ -208,10 +226,10 @@ def _matches(form: re.Pattern[str], value: Any) -> bool:
     return type(value) is str and form.fullmatch(value) is not None
 
 
-_READ: Mapping[str, Callable[[str, Any, Any], Ends | None]] = {
-    **dict.fromkeys(INTEGERS, _integers),
-    **dict.fromkeys(("float", "double"), _floats),
-    **dict.fromkeys(("timestamp", "timestamp_ntz"), _timestamps),
-    "date": _dates,
-    "string": _texts,
+_READ: Mapping[Type, Callable[[str, Any, Any], Ends | None]] = {
+    **dict.fromkeys((TINYINT, SMALLINT, INT, BIGINT), _integers),
+    **dict.fromkeys((FLOAT, DOUBLE), _floats),
+    **dict.fromkeys((TIMESTAMP, TIMESTAMP_NTZ), _timestamps),
+    DATE: _dates,
+    STRING: _texts,
 }

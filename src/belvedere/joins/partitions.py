@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar, col
+from belvedere.algebra.types import parse
 from belvedere.delta.statistics import misleads_spark
 from belvedere.errors import Invalid
 from belvedere.joins.value_words import Words, fits, nulls, values_of, words
@@ -142,10 +143,10 @@ class Partition:
         Statistics leave NaN out, keep 0.0 and -0.0 apart, and have decimals of more digits than a
         double rounded; filters on days that the Julian calendar skips are pushed down as others.
         """
-        if kinds.is_decimal(self.kind):
+        if parse(self.kind).is_decimal:
             return misleads_spark(self.kind)
         ends = {b for low, high in wanted for b in self.bounds[max(low - 1, 0) : high + 1]}
-        if self.kind in ("float", "double"):
+        if parse(self.kind).is_float:
             return 0 in ends or any(high == len(self.bounds) for _, high in wanted)
         return self.kind in ("date", "timestamp") and any(map(_is_skipped_day, ends))
 
@@ -214,7 +215,7 @@ def equi_depth(table: str, column: str, kind: str, sample: pa.Array, count: int)
     """
     _some(count)
     values = sample.drop_null()
-    if kind in ("float", "double"):
+    if parse(kind).is_float:
         values = values.filter(pc.is_finite(values))
     order = values.take(pc.sort_indices(values))
     at = [i * len(order) // count for i in range(1, count)]
@@ -241,7 +242,7 @@ def equi_width(
             hint="leave EQUI WIDTH out: ranges of equal depth suit any type",
             reason="NO_WIDTH",
         )
-    if kind in ("float", "double"):
+    if parse(kind).is_float:
         least, most = float(str(low)), float(str(high))
         steps = [least + (most - least) * i / count for i in range(1, count)]
         cuts_of_kind = dict.fromkeys(bound_of(repr(s), kind) for s in steps if least < s)
@@ -312,7 +313,7 @@ def bound_of(text: str, kind: str) -> Bound:
                 return read if read.tzinfo else read.replace(tzinfo=datetime.UTC)
             case "timestamp_ntz":
                 return datetime.datetime.fromisoformat(text).replace(tzinfo=None)
-            case _ if kinds.is_decimal(kind):
+            case _ if parse(kind).is_decimal:
                 found: Decimal = pa.scalar(text).cast(kinds.arrow(kind)).as_py()
                 return found
             case _:

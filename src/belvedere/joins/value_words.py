@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from belvedere.algebra.types import parse
 from belvedere.memory import kinds
 
 Words: TypeAlias = npt.NDArray[np.int64]
@@ -27,14 +28,14 @@ _SIGN = ~_MAGNITUDE
 
 def fits(kind: str) -> bool:
     """Whether every value of a type is a word."""
-    if kinds.is_decimal(kind):
+    if parse(kind).is_decimal:
         return kinds.digits(kind)[0] <= _DIGITS
     return kinds.is_exact(kind) and kind not in ("string", "binary")
 
 
 def has_order(kind: str) -> bool:
     """Whether words put the values of a type in order."""
-    return kinds.is_decimal(kind) or fits(kind)
+    return parse(kind).is_decimal or fits(kind)
 
 
 def in_order(values: pa.Array) -> list[Words]:
@@ -103,10 +104,10 @@ def values_of(found: Words, absent: Flags, kind: str) -> pa.Array:
     >>> values_of(np.array([150, 0]), np.array([False, True]), "decimal(5,2)").to_pylist()
     [Decimal('1.50'), None]
     """
-    if kinds.is_decimal(kind):
+    if parse(kind).is_decimal:
         wide = decimals(found, kinds.digits(kind)[1]).cast(kinds.arrow(kind))
         return pc.if_else(pa.array(~absent), wide, pa.scalar(None, wide.type))
-    if kind in ("float", "double"):
+    if parse(kind).is_float:
         return pa.array(unordered(found), mask=absent).cast(kinds.arrow(kind))
     plain = pa.array(found, mask=absent)
     if kind == "date":

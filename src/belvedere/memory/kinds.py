@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
-
 import pyarrow as pa
 
+from belvedere.algebra import types as t
+from belvedere.algebra.types import DecimalType, ExactNumber, parse
 from belvedere.memory.declined import Declined
 
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _ARROW = {
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
+    t.TINYINT: pa.int8(),
+    t.SMALLINT: pa.int16(),
+    t.INT: pa.int32(),
+    t.BIGINT: pa.int64(),
+    t.FLOAT: pa.float32(),
+    t.DOUBLE: pa.float64(),
+    t.BOOLEAN: pa.bool_(),
+    t.STRING: pa.string(),
+    t.BINARY: pa.binary(),
+    t.DATE: pa.date32(),
+    t.TIMESTAMP: pa.timestamp("us", "UTC"),
+    t.TIMESTAMP_NTZ: pa.timestamp("us"),
 }
 MOST_DIGITS = 38
 _KEPT = 6
@@ -31,7 +29,8 @@ _KEPT = 6
 
 def is_exact(kind: str) -> bool:
     """Whether values of a type are the same in Arrow as in Spark."""
-    return kind in _ARROW or is_decimal(kind)
+    type_ = parse(kind)
+    return type_ in _ARROW or type_.is_decimal
 
 
 def arrow(kind: str) -> pa.DataType:
@@ -40,35 +39,24 @@ def arrow(kind: str) -> pa.DataType:
     >>> arrow("decimal(12,2)")
     Decimal128Type(decimal128(12, 2))
     """
-    if found := _DECIMAL.fullmatch(kind):
-        return pa.decimal128(*map(int, found.groups()))
-    if kind not in _ARROW:
+    type_ = parse(kind)
+    if isinstance(type_, DecimalType):
+        return pa.decimal128(type_.precision, type_.scale)
+    if type_ not in _ARROW:
         raise Declined(f"values of type {kind}")
-    return _ARROW[kind]
-
-
-def is_integer(kind: str) -> bool:
-    """Whether a type has whole numbers only."""
-    return kind in _DIGITS
-
-
-def is_decimal(kind: str) -> bool:
-    """Whether a type is a decimal of some precision."""
-    return _DECIMAL.fullmatch(kind) is not None
+    return _ARROW[type_]
 
 
 def wider(a: str, b: str) -> str:
     """Of two integer types the one that holds both."""
-    return max(a, b, key=lambda kind: _DIGITS[kind])
+    return max(a, b, key=digits)
 
 
 def digits(kind: str) -> tuple[int, int]:
     """Precision and scale of a number as a decimal."""
-    if found := _DECIMAL.fullmatch(kind):
-        precision, scale = map(int, found.groups())
-        return precision, scale
-    if is_integer(kind):
-        return _DIGITS[kind], 0
+    type_ = parse(kind)
+    if isinstance(type_, ExactNumber):
+        return type_.precision, type_.scale
     raise Declined(f"{kind} as a decimal")
 
 
@@ -76,7 +64,7 @@ def decimal(precision: int, scale: int) -> str:
     """The decimal type; beyond 38 digits Spark rounds, which is left to it."""
     if precision > MOST_DIGITS:
         raise Declined(f"a decimal of {precision} digits")
-    return f"decimal({precision},{scale})"
+    return str(DecimalType(precision, scale))
 
 
 def shortened(precision: int, scale: int) -> str:
@@ -112,7 +100,7 @@ def common(a: str, b: str) -> str:
     """
     if a == b:
         return a
-    if is_integer(a) and is_integer(b):
+    if parse(a).is_integer and parse(b).is_integer:
         return wider(a, b)
     (p, s), (q, t) = digits(a), digits(b)
     return decimal(max(p - s, q - t) + max(s, t), max(s, t))

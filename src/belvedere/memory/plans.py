@@ -35,6 +35,7 @@ from belvedere.algebra.relations import (
     Unsigned,
 )
 from belvedere.algebra.scalars import Scalar, every
+from belvedere.algebra.types import parse
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.memory.equality import Groups, Numbers, grouped, meeting, numbered
@@ -333,10 +334,10 @@ def _aggregated(agg: Agg, rows: Rows, groups: Groups) -> Value:
             return Value(pa.chunked_array([groups.total(counted)]), "bigint")
         case "sum", [argument]:
             return _sum(argument, rows, groups)
-        case "avg", [argument] if not rows.signed and kinds.is_decimal(argument.kind):
+        case "avg", [argument] if not rows.signed and parse(argument.kind).is_decimal:
             return _average(argument, rows, groups)
         case (("min" | "max"), [argument]):
-            if argument.kind in ("float", "double"):
+            if parse(argument.kind).is_float:
                 raise Declined(f"{agg.function} of {argument.kind}")
             return Value(_per_group(argument.data, groups, agg.function), argument.kind)
         case _:
@@ -345,7 +346,7 @@ def _aggregated(agg: Agg, rows: Rows, groups: Groups) -> Value:
 
 def _sum(argument: Value, rows: Rows, groups: Groups) -> Value:
     """Sums in the type that Spark gives them; those that may not fit are declined."""
-    if kinds.is_integer(argument.kind):
+    if parse(argument.kind).is_integer:
         kind, most = "bigint", 2**63
         data = argument.data.cast(pa.int64())
     else:

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar, padded_length
+from belvedere.algebra.types import parse
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 
@@ -61,7 +62,7 @@ def as_kind(given: Value, kind: str) -> Value:
     """The same values as another type that holds them."""
     if given.kind == kind:
         return given
-    if kinds.is_decimal(kind) and kinds.is_integer(given.kind):
+    if parse(kind).is_decimal and parse(given.kind).is_integer:
         # Arrow asks for all the digits that the integer's type could have.
         precision, scale = kinds.digits(kind)
         wide = pc.cast(given.data, pa.decimal128(kinds.digits(given.kind)[0], 0))
@@ -170,7 +171,7 @@ class Over:
     def compared(self, e: exp.Binary) -> Any:
         one, other = self.value(e.this), self.value(e.expression)
         kind = kinds.common(one.kind, other.kind)
-        if kind in ("float", "double"):
+        if parse(kind).is_float:
             raise Declined(f"a comparison of {kind}")
         a, b = as_kind(one, kind).data, as_kind(other, kind).data
         if isinstance(e, exp.NullSafeEQ):
@@ -194,7 +195,7 @@ class Over:
     def arithmetic(self, e: exp.Binary) -> Value:
         one, other = self.value(e.this), self.value(e.expression)
         work = _ARITHMETIC[type(e)]
-        if kinds.is_integer(one.kind) and kinds.is_integer(other.kind):
+        if parse(one.kind).is_integer and parse(other.kind).is_integer:
             kind = kinds.wider(one.kind, other.kind)
             return Value(work(as_kind(one, kind).data, as_kind(other, kind).data), kind)
         one, other = _as_decimal(one), _as_decimal(other)
@@ -208,7 +209,7 @@ class Over:
         return Value(pc.cast(work(a, b), kinds.arrow(kind)), kind)
 
     def division(self, one: Value, other: Value) -> Value:
-        if not (kinds.is_decimal(one.kind) or kinds.is_decimal(other.kind)):
+        if not (parse(one.kind).is_decimal or parse(other.kind).is_decimal):
             raise Declined(f"{one.kind} divided by {other.kind}")
         one, other = _as_decimal(one), _as_decimal(other)
         return divided(one, other, kinds.quotient(one.kind, other.kind))
@@ -224,10 +225,10 @@ class Over:
         given = self.value(e.this)
         if kind == "string" != given.kind:
             return _text(given)
-        if kinds.is_decimal(given.kind) and kinds.is_decimal(kind):
+        if parse(given.kind).is_decimal and parse(kind).is_decimal:
             precision, scale = kinds.digits(given.kind)
             return _rounded(pc.cast(given.data, pa.decimal256(precision + 1, scale)), kind)
-        to_digits = kinds.is_integer(given.kind) and kinds.is_decimal(kind)
+        to_digits = parse(given.kind).is_integer and parse(kind).is_decimal
         if not to_digits and kinds.common(given.kind, kind) != kind:
             raise Declined(f"a cast of {given.kind} to {kind}")
         return replace(as_kind(given, kind), literal=False)
@@ -345,10 +346,10 @@ def _text(given: Value) -> Value:
     if given.kind == "date":
         if not pc.all(pc.less(pc.abs(pc.cast(given.data, pa.int32())), _FAR_DAY)).as_py():
             raise Declined("a date of another millennium as text")
-    elif kinds.is_decimal(given.kind):
+    elif parse(given.kind).is_decimal:
         if kinds.digits(given.kind)[1] > _PLAIN_SCALE:
             raise Declined(f"{given.kind} as text")
-    elif not kinds.is_integer(given.kind) and given.kind != "boolean":
+    elif not parse(given.kind).is_integer and given.kind != "boolean":
         raise Declined(f"{given.kind} as text")
     return Value(pc.cast(given.data, pa.string()), "string")
 
@@ -433,7 +434,7 @@ def _as_decimal(given: Value) -> Value:
 
 def exact(work: Callable[[Any], Any], given: Value) -> Any:
     """Work on exact numbers; other values are declined."""
-    if not kinds.is_integer(given.kind) and not kinds.is_decimal(given.kind):
+    if not parse(given.kind).is_exact:
         raise Declined(f"arithmetic of {given.kind}")
     return work(given.data)
 

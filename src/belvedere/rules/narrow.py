@@ -28,9 +28,9 @@ from belvedere.algebra.relations import (
     Restrict,
 )
 from belvedere.algebra.scalars import Scalar, col, every, lit
+from belvedere.algebra.types import parse
 from belvedere.algebra.walks import bottom_up
 from belvedere.analyses.equalities import equalities
-from belvedere.analyses.floats import INTEGERS
 from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import Statistics
 from belvedere.analyses.spans import Bound, Range, Spans, together, width
@@ -74,7 +74,7 @@ class _Narrow:
         place = origin(q, column)
         if place is None or self.of(q, column) is not None:
             return False
-        if place.type != "date" and place.type not in INTEGERS:
+        if place.type != "date" and not parse(place.type).is_integer:
             return False
         bounds = self.known.bounds.get((place.table, place.column))
         return bounds is None or width(at) <= WORTH * width([bounds])

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.scalars import Scalar, col, equal
+from belvedere.algebra.types import parse
 from belvedere.errors import Unsupported
 from belvedere.joins.equijoin_tree import equijoin_edges
 from belvedere.joins.join_tree import reached
@@ -119,7 +120,7 @@ def _require_comparable(block: JoinBlock) -> None:
     """Refuse types whose values memory does not compare, and tables that nothing joins."""
     for position in block.positions:
         for column, kind in position.columns:
-            if not kinds.is_exact(kind) or kind in ("float", "double"):
+            if not kinds.is_exact(kind) or parse(kind).is_float:
                 raise Unsupported(
                     f"column {column!r} of {position.table!r} has type {kind}",
                     hint="rows of an updatable view are compared: leave it out",
@@ -128,7 +129,7 @@ def _require_comparable(block: JoinBlock) -> None:
         _require_computable(position)
     for members in block.classes:
         types = {block.positions[p].types[c] for p, c in members}
-        if len(types) > 1 and not all(map(kinds.is_integer, types)):
+        if len(types) > 1 and not all(parse(k).is_integer for k in types):
             (_, c), (_, d), *_ = members
             raise Unsupported(
                 f"{c!r} and {d!r} are joined but have types {' and '.join(sorted(types))}",

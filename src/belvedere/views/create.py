@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from belvedere.algebra.types import VARIANT, VOID, IntervalType, MapType, parse
 from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.types import types as types_of
-from belvedere.delta.schema_types import type_words
 from belvedere.delta.tables import COLUMN_MAPPING
 from belvedere.derivations.advance import call_of, create
 from belvedere.derivations.guard import refuse_if_needed, view_readers
@@ -152,7 +152,7 @@ def _declared(
     """The columns Spark gives the query, refused where they cannot be stored."""
     columns = tuple(door.output_schema(query, settings))
     for name, kind in columns:
-        if type_words(kind) & {"interval", "void", "variant"}:
+        if any(t in (VOID, VARIANT) or isinstance(t, IntervalType) for t in parse(kind).nested):
             raise Unsupported(
                 f"column {name!r} of type {kind} cannot be stored in a Delta table",
                 hint="cast it to another type",
@@ -178,7 +178,7 @@ def _refuse_maps(view: View) -> None:
     state, types = view.state, view.definition.types
     compared = state.columns if isinstance(state, Bag) else state.keys
     for column in compared:
-        if "map" in type_words(types[column]):
+        if any(isinstance(t, MapType) for t in parse(types[column]).nested):
             raise Unsupported(
                 f"column {column!r} of type {types[column]} cannot be compared",
                 hint="select the entries you need, or map_entries(…), instead of the map",

@@ -31,11 +31,11 @@ from belvedere.algebra.relations import (
     Window,
 )
 from belvedere.algebra.scalars import Scalar, call, col, every, lit, same
+from belvedere.algebra.types import parse
 from belvedere.analyses.effort import effort, merging
 from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import NOTHING_KNOWN, Sizes, Statistics
 from belvedere.analyses.types import Types
-from belvedere.delta.merge_bounds import WHOLE
 from belvedere.execution.change_plan import ChangePlan, optimize_change
 from belvedere.execution.strategies import Strategy
 from belvedere.rules.delta import Delta
@@ -137,7 +137,7 @@ def most_selective_key(state: State, types: Types, statistics: Statistics) -> st
             child, keys = state.child, state.keys
         case Bag():
             child, keys = state.plan, state.columns
-    integers = [k for k in keys if types[k] in WHOLE]
+    integers = [k for k in keys if parse(types[k]).is_integer]
     if not integers:
         return None
     sizes = Sizes(statistics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from belvedere.algebra.types import parse
 from belvedere.delta.lookups import KEYS
 from belvedere.delta.tables import Table
 from belvedere.execution.foreign_keys import KeyReference, verify_foreign_keys
@@ -27,7 +28,7 @@ def references(lake: ReadableLake, view: View, table: Callable[[str], Table]) ->
             if len(declared.columns) == 1 and parent in view.tables:
                 column = _column(view, child, *declared.columns)
                 key = _column(view, parent, *declared.parent_columns)
-                if column and key and column[1] == key[1] and key[1] in KEYS:
+                if column and key and column[1] == key[1] and parse(key[1]) in KEYS:
                     found.append(KeyReference(child, column[0], parent, key[0], key[1]))
     return found
 

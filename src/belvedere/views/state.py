@@ -39,7 +39,7 @@ from belvedere.algebra.relations import (
     TopK,
 )
 from belvedere.algebra.scalars import Scalar, call, col, lit
-from belvedere.analyses.floats import INTEGERS
+from belvedere.algebra.types import parse
 from belvedere.analyses.types import Types, argument
 
 COUNT = "__n"
@@ -203,7 +203,7 @@ def _sum(a: Agg, number: int, types: Types) -> tuple[list[Part], Scalar] | None:
     """Sum and mean from a running total, where it is exact; None where it is not."""
     kind = types[argument(a)]
     value = a.args[0]
-    if kind in INTEGERS:
+    if parse(kind).is_integer:
         total_type, value = "decimal(38,0)", cast(value, "decimal(38,0)")
     else:
         total_type = _decimal_total(a, kind, types[a.name])
@@ -214,7 +214,7 @@ def _sum(a: Agg, number: int, types: Types) -> tuple[list[Part], Scalar] | None:
     s, c = col(total.agg.name), col(count.agg.name)
     if a.function == "sum":
         result = cast(s, types[a.name])
-    elif kind in INTEGERS:
+    elif parse(kind).is_integer:
         result = Scalar(exp.Div(this=cast(s, "double").expr, expression=c.expr, typed=False))
     else:
         ratio = Scalar(exp.Div(this=s.expr, expression=c.expr, typed=False))

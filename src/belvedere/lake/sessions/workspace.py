@@ -17,10 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 from pyspark.sql.types import DecimalType, StructField, StructType
 
+from belvedere.algebra.types import parse
 from belvedere.delta.schema_types import CHAR_AS_BY_DEFAULT
 from belvedere.lake.sessions.errors import translated
 from belvedere.lake.sessions.session import DATES_AS_THEY_ARE
-from belvedere.memory.kinds import digits, is_decimal, is_exact
+from belvedere.memory.kinds import digits, is_exact
 from belvedere.memory.plans import Rows
 from belvedere.sql.names import STORED_PREFIX, quote
 from belvedere.sql.render import SIGN
@@ -213,7 +214,7 @@ _TYPES = {
 
 
 def _type(kind: str) -> spark_types.DataType:
-    return DecimalType(*digits(kind)) if is_decimal(kind) else _TYPES[kind]
+    return DecimalType(*digits(kind)) if parse(kind).is_decimal else _TYPES[kind]
 
 
 def branch(spark: SparkSession) -> SparkSession:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from belvedere.algebra.scalars import Scalar, condition
+from belvedere.algebra.types import VARIANT, MapType, StringType, Type, parse
 from belvedere.analyses.spans import Spans
 from belvedere.delta import log
 from belvedere.delta.readability import spans
@@ -215,7 +216,7 @@ def _net(work: Workspace, feed: DataFrame, kinds: dict[str, str]) -> DataFrame:
 
 def _value(name: str, kind: str) -> str:
     """A column of the result: a member of the group where Spark's grouping rewrites the key."""
-    return f"any_value({quote(name)})" if _rewritten(kind) else quote(name)
+    return f"any_value({quote(name)})" if _is_rewritten(parse(kind)) else quote(name)
 
 
 def _keys(name: str, kind: str) -> list[str]:
@@ -226,20 +227,30 @@ def _keys(name: str, kind: str) -> list[str]:
             f"changes of column {name!r}: values of its type cannot be compared",
             reason="UNCOMPARABLE_TYPE",
         )
-    if kind.startswith("map<"):
+    type_ = parse(kind)
+    if isinstance(type_, MapType):
         # Grouping by a map turns NULL values in it into zeros (Spark 4.2).
-        column, kind = f"map_entries({column})", kind.removeprefix("map<")
-    if kind in ("float", "double"):
+        column = f"map_entries({column})"
+    if type_.is_float:
         return [column, f"IF({column} = 0, CAST({column} AS STRING), NULL)"]
-    if kind.startswith("string collate"):
+    if isinstance(type_, StringType) and type_.collation:
         return [f"collate({column}, 'UTF8_BINARY')"]
     # Grouping takes -0.0 for 0.0 inside arrays and structs too; as text they differ.
-    return [column, f"to_json(struct({column}))"] if _rewritten(kind) else [column]
+    rewritten = any(map(_is_rewritten, type_.parts))
+    return [column, f"to_json(struct({column}))"] if rewritten else [column]
 
 
 def _comparable(kind: str) -> bool:
-    return "variant" not in kind and "map<" not in kind.removeprefix("map<")
+    type_ = parse(kind)
+    below = (inner for part in type_.parts for inner in part.nested)
+    return VARIANT not in type_.nested and not any(isinstance(i, MapType) for i in below)
 
 
-def _rewritten(kind: str) -> bool:
-    return any(word in kind for word in ("float", "double", "collate", "map<"))
+def _is_rewritten(type_: Type) -> bool:
+    """Whether Spark's grouping may change a value of a type to one that is equal to it."""
+    return any(
+        inner.is_float
+        or isinstance(inner, MapType)
+        or (isinstance(inner, StringType) and inner.collation)
+        for inner in type_.nested
+    )

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from belvedere.algebra.relations import Join, Scan
+from belvedere.algebra.types import BOOLEAN, DATE, VARIANT, MapType, StringType, parse
 from belvedere.algebra.walks import nodes
 from belvedere.delta.history import rows_of
 from belvedere.delta.statistics import measured as size_of
@@ -50,8 +51,6 @@ MANY = 100
 """Rows from which on about so many will do: those that were changed are counted."""
 VALUES = 200
 """Of how many rows the values are taken that others get."""
-_UNHASHED = ("map", "variant")
-_UPDATED = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "boolean")
 
 
 def calibrate(
@@ -231,7 +230,7 @@ class _Bench:
     def _updated(self, table: Table) -> str:
         """The column to update: one that the view reads, rather not joins by, of few values."""
         used, joined = self.view.used(table.name), _joined_by(self.view, table.name)
-        plain = [c for c, kind in table.columns if c in used and kind.startswith(_UPDATED)]
+        plain = [c for c, kind in table.columns if c in used and _is_updated(kind)]
         counts = dict.fromkeys(plain, 0)
         if len(plain) > 1:
             each = ", ".join(f"approx_count_distinct({quote(c)})" for c in plain)
@@ -253,7 +252,7 @@ class _Bench:
         return f"xxhash64({self.turn}, {', '.join(map(quote, self._hashed(table)))})"
 
     def _hashed(self, table: Table) -> list[str]:
-        return [c for c, kind in table.columns if not kind.startswith(_UNHASHED)]
+        return [c for c, kind in table.columns if _is_hashed(kind)]
 
     def _rows(self, table: str) -> int:
         if table not in self.known.sizes:
@@ -286,3 +285,15 @@ def _joined_by(view: View, table: str) -> set[str]:
 def needed(view: View) -> list[str]:
     """All that a view is made of: its state, its parts, its tables."""
     return [view.stored, *(part.stored for part in view.every_part), *view.inputs]
+
+
+def _is_updated(kind: str) -> bool:
+    """Whether updates that calibration makes may change columns of a type."""
+    type_ = parse(kind)
+    return type_.is_exact or type_ in (DATE, BOOLEAN) or isinstance(type_, StringType)
+
+
+def _is_hashed(kind: str) -> bool:
+    """Whether Spark hashes values of a type."""
+    type_ = parse(kind)
+    return type_ != VARIANT and not isinstance(type_, MapType)

@@ -18,8 +18,8 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Agg, Aggregate, Filter, Output, Project, Rel, TopK, Window
 from belvedere.algebra.scalars import Scalar, call, col
+from belvedere.algebra.types import parse
 from belvedere.joins.partitions import Bitmap, Partition
-from belvedere.memory.kinds import is_decimal, is_integer
 from belvedere.rules.annotate import Cut, not_behind, sketch
 from belvedere.sketches.capture.blocks import SketchBlock, argument_name, cut_name, key_name
 from belvedere.sketches.engine.engine import SketchEngine
@@ -85,10 +85,10 @@ def _first_rows(engine: SketchEngine, feed: int) -> Rel:
 def _sums(argument: int, kind: str) -> list[Agg]:
     value = col(argument_name(argument))
     found = [Agg(f"n{argument}", "count", (value,))]
-    if is_integer(kind) or is_decimal(kind):
+    if parse(kind).is_exact:
         size = Agg(f"z{argument}", "max", (call("abs", value),))
         return [*found, Agg(f"s{argument}", "sum", (value,)), size]
-    if kind in ("float", "double"):
+    if parse(kind).is_float:
         size = Agg(f"z{argument}", "sum", (call("abs", value),))
         return [*found, Agg(f"s{argument}", "sum", (value,)), size]
     return found

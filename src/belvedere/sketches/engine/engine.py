@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from belvedere.algebra.types import parse
 from belvedere.errors import Unsupported
 from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.joins.value_words import Flags, fits, nulls, values_of, words
@@ -133,9 +134,9 @@ class SketchEngine:
             if not fits(kind):
                 raise _not_kept(f"{m.function} of {kind}")
             self._least.setdefault((m.argument, m.function), LeastValues(self.room))
-        elif m.function == "count" or kind_of.is_integer(kind) or kind_of.is_decimal(kind):
+        elif m.function == "count" or parse(kind).is_exact:
             self._sums.setdefault(m.argument, ExactSum())
-        elif kind in ("float", "double"):
+        elif parse(kind).is_float:
             self._sums[m.argument] = FloatingSum()
         else:
             raise _not_kept(f"{m.function} of {kind}")
@@ -382,7 +383,7 @@ class SketchEngine:
             by = np.maximum(n, 1) if function == "avg" else np.ones(len(n), dtype=np.int64)
             error = held.error(groups) / by + np.abs(total / by) * 1e-15
             return GroupColumn(pa.array(total / by, mask=n == 0), "double", error)
-        if kind_of.is_decimal(kind):
+        if parse(kind).is_decimal:
             return decimal_aggregate(function, kind, total, n)
         if function == "sum":
             return GroupColumn(pa.array(total, mask=n == 0), "bigint")

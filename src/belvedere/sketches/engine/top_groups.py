@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Order
 from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.types import parse
 from belvedere.errors import Unsupported
 from belvedere.joins.value_words import Flags, has_order, in_order, nulls
 from belvedere.kernels.grouping import Doubles, Words
@@ -35,7 +36,6 @@ class GroupColumn:
 
 Columns = Callable[[str, Words], GroupColumn]
 
-_FLOATING = ("float", "double")
 _COMPARED: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.GT: np.greater,
     exp.GTE: np.greater_equal,
@@ -68,7 +68,7 @@ class HavingFilter:
         for i, condition in enumerate(conditions):
             found = {c: columns(c, nothing) for c in sorted(condition.columns)}
             kinds = {c.kind for c in found.values()}
-            if kinds & set(_FLOATING):
+            if any(parse(k).is_float for k in kinds):
                 floating[i] = _comparison(condition)
                 if "float" in kinds and not _is_float(floating[i][2]):
                     # Without the standard's rules a whole number is rounded to a float.

@@ -17,11 +17,11 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.types import parse
 from belvedere.analyses.intervals import End, Interval
 from belvedere.delta.files import files
 from belvedere.delta.statistics import bounds_of_all, column_facts
 from belvedere.delta.tables import Table
-from belvedere.memory.kinds import is_decimal, is_integer
 from belvedere.sketches.use.implied_conditions import Constant, range_of
 from belvedere.sql.dialect import SparkAsWritten
 from belvedere.sql.statements.cursor import without_comments
@@ -53,7 +53,7 @@ def recorded(table: Table, column: str) -> tuple[Any, Any] | None:
     kind = table.types.get(column.lower(), "")
     root = table.root if table.plain else None
     some = files(root, table.version) if root is not None else None
-    if some is None or not (is_integer(kind) or is_decimal(kind)):
+    if some is None or not parse(kind).is_exact:
         return None
     if not any(column_facts(table, f, column).may_have_values for f in some):
         return None, None
@@ -78,7 +78,7 @@ def _is(value: Scalar, column: str) -> bool:
 
 def _is_exact(constant: Constant, kind: str) -> bool:
     """Whether a column's values are compared with a constant as the numbers that both are."""
-    if kind in ("float", "double"):
+    if parse(kind).is_float:
         return Decimal(float(np.float32(float(constant.number)))) == constant.number
-    whole = constant.type in ("int", "bigint") or is_decimal(constant.type)
-    return whole and (is_integer(kind) or is_decimal(kind))
+    whole = constant.type in ("int", "bigint") or parse(constant.type).is_decimal
+    return whole and parse(kind).is_exact

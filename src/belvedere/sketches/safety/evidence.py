@@ -10,9 +10,9 @@ from typing import Any
 
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.types import IntegerType, parse
 from belvedere.analyses.intervals import ANYTHING, End, Interval, interval
 from belvedere.analyses.origins import Origin, origin
-from belvedere.memory.kinds import is_decimal, is_integer
 from belvedere.sketches.definition import Watched
 
 _ROOM = 8
@@ -78,7 +78,7 @@ class Evidence:
         place = o.table, o.column
         if place in self._known:
             return
-        numeric = is_integer(o.type) or is_decimal(o.type) or o.type in ("float", "double")
+        numeric = parse(o.type).is_number
         if not numeric:
             self._known[place] = ANYTHING
             return
@@ -104,17 +104,18 @@ def _both(one: Interval, other: Interval) -> Interval:
 
 def _roomy(high: Fraction, kind: str) -> Fraction:
     """The greatest value with room above it; that of a decimal is never above one more digit."""
-    if is_decimal(kind) and high <= 1:
+    if parse(kind).is_decimal and high <= 1:
         return max(high, Fraction(1))
     return max(high * _ROOM, Fraction(1))
 
 
 def _most(origins: Iterable[Origin]) -> int:
     """The first number that integers computed from columns cannot hold."""
-    types = {o.type for o in origins}
-    if types <= {"tinyint", "smallint", "int"}:
-        return 2**31
-    return 2**63 if types <= {"tinyint", "smallint", "int", "bigint"} else 10**38
+    types = [parse(o.type) for o in origins]
+    widths = [t.bits for t in types if isinstance(t, IntegerType)]
+    if len(widths) < len(types):
+        return 10**38
+    return 2**31 if max(widths, default=32) <= 32 else 2**63
 
 
 def _finite(number: Any) -> bool:

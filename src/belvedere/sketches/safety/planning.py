@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from belvedere.algebra.relations import Rel, Scan
+from belvedere.algebra.types import parse
 from belvedere.algebra.walks import nodes, tables
 from belvedere.analyses.stable import Cuts, unsafe
 from belvedere.analyses.types import types
@@ -223,7 +224,7 @@ def types_read(pins: Pins, reads: Mapping[str, Sequence[str]]) -> dict[str, dict
 def _refuse_rounding(definition: Definition) -> None:
     """Sums of parts of groups, in floating point, are only compared with room for rounding."""
     floating = [
-        w for w in definition.watched if definition.types[w.table][w.column] in ("float", "double")
+        w for w in definition.watched if parse(definition.types[w.table][w.column]).is_float
     ]
     if definition.kept and floating:
         raise Unsupported(

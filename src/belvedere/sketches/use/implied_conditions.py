@@ -12,6 +12,7 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.types import ExactNumber, parse
 from belvedere.memory import kinds
 
 Types = Mapping[str, str]
@@ -31,18 +32,18 @@ class Constant:
         compared with a decimal in enough digits for both, and with a text by a cast to its own type.
         Neither depends on the constant if the value is a `plain` number.
         """
-        if not (plain and self.type.startswith(("int", "bigint", "decimal"))):
+        type_ = parse(self.type)
+        if not (plain and isinstance(type_, ExactNumber)):
             return self.type
-        precision, scale = kinds.digits(self.type)
-        if self.type in ("int", "bigint"):
+        if type_.is_integer:
             return "whole number" if abs(self.number) < 10**_PLAIN_DIGITS else self.type
-        few = max(precision - scale, scale) <= _PLAIN_DIGITS
-        return f"decimal of {scale} places" if few else self.type
+        few = max(type_.precision - type_.scale, type_.scale) <= _PLAIN_DIGITS
+        return f"decimal of {type_.scale} places" if few else self.type
 
     @property
     def is_exact(self) -> bool:
         """Whether no type in which it is compared makes it equal to a smaller constant."""
-        whole = self.type in ("int", "bigint")
+        whole = parse(self.type).is_integer
         return self.type in ("date", "double") or (whole and abs(self.number) <= _EXACT_FLOATS)
 
 
@@ -174,9 +175,9 @@ def _is_plain_number(e: exp.Expr, types: Types) -> bool:
     match e:
         case exp.Column():
             kind = types.get(e.name, "")
-            if kinds.is_decimal(kind):
+            if parse(kind).is_decimal:
                 return kinds.digits(kind)[1] <= _PLAIN_DIGITS - _PLACES_OF_AVERAGES
-            return kinds.is_integer(kind) or kind in ("float", "double")
+            return parse(kind).is_integer or parse(kind).is_float
         case exp.Count():
             return True
         case exp.Paren() | exp.Neg() | exp.Sum() | exp.Avg() | exp.Min() | exp.Max():

@@ -11,17 +11,16 @@ is STRING from there on, but a column that has such values untouched is compared
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar, padded
+from belvedere.algebra.types import CharType, OtherType, parse
 
 if TYPE_CHECKING:
     from belvedere.sql.binder.context import Context
 
-_CHAR = re.compile(r"(?<![a-z])char\((\d+)\)")
 _COMPARISONS = (
     exp.EQ,
     exp.NEQ,
@@ -42,8 +41,8 @@ def char_length(declared: str) -> int | None:
     >>> char_length("char(5)"), char_length("varchar(5)"), char_length("array<char(5)>")
     (5, None, None)
     """
-    found = _CHAR.fullmatch(declared)
-    return None if found is None else int(found[1])
+    type_ = parse(declared)
+    return type_.length if isinstance(type_, CharType) else None
 
 
 def has_char(declared: str) -> bool:
@@ -52,7 +51,10 @@ def has_char(declared: str) -> bool:
     >>> has_char("struct<a:char(5)>"), has_char("varchar(5)")
     (True, False)
     """
-    return _CHAR.search(declared) is not None
+    return any(
+        isinstance(type_, CharType) or (isinstance(type_, OtherType) and "char(" in type_.text)
+        for type_ in parse(declared).nested
+    )
 
 
 def as_compared(ctx: Context, node: exp.Expr) -> exp.Expr:

@@ -13,6 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from belvedere.algebra.scalars import col
+from belvedere.algebra.types import VARIANT, ArrayType, MapType, OtherType, StructType, parse
 from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.binder.builtins import SPARK_FUNCTIONS
 from belvedere.sql.binder.char_columns import COMPARING, as_compared, refuse_comparing
@@ -215,7 +216,8 @@ class Resolver:
 
     def _may_have_fields(self, column: str) -> bool:
         known = self.ctx.types.get(column)
-        return known is None or known.startswith(("struct", "array", "map", "variant"))
+        type_ = VARIANT if known is None else parse(known)
+        return type_ == VARIANT or isinstance(type_, StructType | ArrayType | MapType | OtherType)
 
 
 def located(error: Invalid, where: str) -> Invalid:

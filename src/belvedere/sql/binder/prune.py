@@ -35,8 +35,19 @@ from belvedere.algebra.relations import (
     Window,
 )
 from belvedere.algebra.scalars import Scalar, col
+from belvedere.algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    TINYINT,
+    parse,
+)
 
-_NARROW = ("boolean", "tinyint", "smallint", "int", "date", "bigint", "float", "double")
+_NARROW = (BOOLEAN, TINYINT, SMALLINT, INT, DATE, BIGINT, FLOAT, DOUBLE)
 
 
 def pruned(q: Rel) -> Rel:
@@ -98,8 +109,9 @@ def _fields(fields: tuple[Field, ...], needed: Set[str]) -> tuple[Field, ...]:
     return kept or (min(fields, key=lambda f: _width(f.type)),)
 
 
-def _width(type_: str) -> int:
-    return _NARROW.index(type_) if type_ in _NARROW else len(_NARROW) + ("<" in type_)
+def _width(kind: str) -> int:
+    type_ = parse(kind)
+    return _NARROW.index(type_) if type_ in _NARROW else len(_NARROW) + bool(type_.parts)
 
 
 def _aggregate(q: Aggregate, needed: Set[str]) -> Rel:

@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.types import parse
 from belvedere.errors import Unsupported
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import COMPARISONS, Over, Value, exact
-
-_FLOATS = ("float", "double")
 
 
 class _Wider(Over):
@@ -28,12 +27,12 @@ class _Wider(Over):
         match e:
             case exp.Abs():
                 found = self.value(e.this)
-                if found.kind in _FLOATS:
+                if parse(found.kind).is_float:
                     return Value(pc.abs(found.data), found.kind)
                 return Value(exact(pc.abs_checked, found), found.kind)
             case exp.Neg():
                 found = self.value(e.this)
-                if found.kind in _FLOATS:
+                if parse(found.kind).is_float:
                     return Value(pc.negate(found.data), found.kind)
                 return super().value(e)
             case _:
@@ -41,7 +40,7 @@ class _Wider(Over):
 
     def compared(self, e: exp.Binary) -> Any:
         one, other = self.value(e.this), self.value(e.expression)
-        if not (one.kind in _FLOATS or other.kind in _FLOATS):
+        if not (parse(one.kind).is_float or parse(other.kind).is_float):
             return super().compared(e)
         if isinstance(e, exp.NullSafeEQ):
             raise Declined("<=> of doubles")
@@ -54,14 +53,14 @@ class _Wider(Over):
 
     def arithmetic(self, e: exp.Binary) -> Value:
         one, other = self.value(e.this), self.value(e.expression)
-        if one.kind in _FLOATS or other.kind in _FLOATS:
+        if parse(one.kind).is_float or parse(other.kind).is_float:
             plain = {exp.Add: pc.add, exp.Sub: pc.subtract, exp.Mul: pc.multiply}[type(e)]
             return Value(plain(_double(one), _double(other)), "double")
         return super().arithmetic(e)
 
     def division(self, one: Value, other: Value) -> Value:
         sides = {one.kind, other.kind}
-        if any(map(kinds.is_decimal, sides)) and not sides & set(_FLOATS):
+        if any(parse(k).is_decimal for k in sides) and not any(parse(k).is_float for k in sides):
             return super().division(one, other)
         divisor = _double(other)
         if pc.any(pc.equal(divisor, 0.0)).as_py():
@@ -71,7 +70,7 @@ class _Wider(Over):
 
 def _double(given: Value) -> Any:
     """Numbers as doubles."""
-    if not (given.kind in _FLOATS or kinds.is_integer(given.kind) or kinds.is_decimal(given.kind)):
+    if not (parse(given.kind).is_number):
         raise Declined(f"{given.kind} as a number")
     return pc.cast(given.data, pa.float64(), safe=False)
 

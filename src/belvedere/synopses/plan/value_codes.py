@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from belvedere.algebra.types import parse
 from belvedere.errors import Invalid, Unsupported
 from belvedere.joins.linear import DAY, LinearRange
 from belvedere.kernels.hashes.hashing import fold, hash_bytes
@@ -51,12 +52,12 @@ def equality_code(one: str, other: str) -> EqualityCode:
         return EqualityCode("text")
     numbers = [k for k in (one, other) if _is_number(k)]
     if len(numbers) == 2:
-        if {"float", "double"} & {one, other}:
+        if any(parse(k).is_float for k in numbers):
             return EqualityCode("double")
         scale = max(kinds.digits(k)[1] for k in numbers)
         whole = max(kinds.digits(k)[0] - kinds.digits(k)[1] for k in numbers)
         # A bigint has 19 digits at most; as itself it always fits.
-        fits = whole + scale <= SHORT or (scale == 0 and all(map(kinds.is_integer, numbers)))
+        fits = whole + scale <= SHORT or (scale == 0 and all(parse(k).is_integer for k in numbers))
         return EqualityCode("exact" if fits else "long", scale)
     raise Invalid(
         f"{one} and {other} are not compared",
@@ -66,7 +67,7 @@ def equality_code(one: str, other: str) -> EqualityCode:
 
 
 def _is_number(kind: str) -> bool:
-    return kinds.is_integer(kind) or kinds.is_decimal(kind) or kind in ("float", "double")
+    return parse(kind).is_number
 
 
 def codes(data: pa.ChunkedArray, kind: str, code: EqualityCode) -> list[Any]:
@@ -93,17 +94,17 @@ def codes(data: pa.ChunkedArray, kind: str, code: EqualityCode) -> list[Any]:
 
 
 def _widest(kind: str) -> pa.DataType:
-    return pa.decimal128(38, _scale(kind)) if not kinds.is_integer(kind) else pa.decimal128(20, 0)
+    return pa.decimal128(38, _scale(kind)) if not parse(kind).is_integer else pa.decimal128(20, 0)
 
 
 @cache
 def _scale(kind: str) -> int:
-    return kinds.digits(kind)[1] if kinds.is_decimal(kind) else 0
+    return kinds.digits(kind)[1] if parse(kind).is_decimal else 0
 
 
 @cache
 def _is_decimal(kind: str) -> bool:
-    return kinds.is_decimal(kind)
+    return parse(kind).is_decimal
 
 
 def integers(array: pa.Array, kind: str) -> Any:
@@ -160,7 +161,7 @@ def _words(array: pa.Array, kind: str) -> list[tuple[Any, int, int]]:
     width = _WIDTH.get(kind)
     if width is None and not _is_decimal(kind):
         code = EqualityCode(
-            "double" if kind in ("float", "double") else "text" if kind in _TEXTS else "exact"
+            "double" if parse(kind).is_float else "text" if kind in _TEXTS else "exact"
         )
         return [(words, 0, 1) for words in codes(array, kind, code)]
     memory = np.frombuffer(array.buffers()[1], width or "int64") if len(array) else _NO_WORDS
@@ -222,7 +223,7 @@ def band_codes(one: str, other: str, r: LinearRange) -> tuple[BandCode, BandCode
     if {"float", "double"} & {one, other}:
         return BandCode(Fraction(1), False), BandCode(-r.b, False), _float_band(bounds, is_open)
     if r.as_doubles or any(
-        kinds.is_decimal(k) and kinds.digits(k)[0] > SHORT for k in (one, other)
+        parse(k).is_decimal and kinds.digits(k)[0] > SHORT for k in (one, other)
     ):
         return None
     x, y = Fraction(1, 10 ** _scale(one)), -r.b / 10 ** _scale(other)

@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from belvedere.algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DecimalType, parse
+
 Codes = npt.NDArray[np.int64]
 NormalValue = int | str | None
 """A normalized value: an integer or a text."""
@@ -101,7 +103,8 @@ class Domain:
 
 def is_numeric(kind: str) -> bool:
     """Whether values of a type are normalized to integers."""
-    return kind in ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
+    type_ = parse(kind)
+    return type_.is_integer or type_ in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
 def normalize(value: ColumnValue, kind: str) -> int | str | None:
@@ -114,14 +117,14 @@ def normalize(value: ColumnValue, kind: str) -> int | str | None:
         return None
     if kind == "date" and isinstance(value, datetime.date):
         return (value - _EPOCH).days
-    if kind.startswith("timestamp") and isinstance(value, datetime.datetime):
+    if kind in ("timestamp", "timestamp_ntz") and isinstance(value, datetime.datetime):
         plain = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
         return (plain - _EPOCH_TIME) // _MICROSECOND
     if is_numeric(kind):
         return int(value)  # type: ignore[arg-type]
-    if kind.startswith("decimal"):
-        scale = int(kind.rstrip(")").split(",")[1])
-        return f"{Decimal(value):.{scale}f}"  # type: ignore[arg-type]
+    type_ = parse(kind)
+    if isinstance(type_, DecimalType):
+        return f"{Decimal(value):.{type_.scale}f}"  # type: ignore[arg-type]
     if kind == "binary":
         assert isinstance(value, bytes)
         return value.hex()
@@ -146,7 +149,7 @@ def denormalize(value: int | str | None, kind: str) -> ColumnValue:
         return _EPOCH_TIME + int(value) * _MICROSECOND
     if is_numeric(kind):
         return int(value)
-    if kind.startswith("decimal"):
+    if parse(kind).is_decimal:
         return Decimal(value)
     if kind == "binary":
         return bytes.fromhex(str(value))

@@ -13,6 +13,7 @@ from decimal import Decimal
 from itertools import chain, count, islice, product, takewhile
 from typing import Any
 
+from belvedere.algebra.types import parse
 from belvedere.memory import kinds
 from belvedere.updating.summary.domains import denormalize
 from belvedere.updating.translate.constraints import BaseRow, RowSource, TableRules
@@ -116,9 +117,9 @@ def _values_to_try(
     if parents is not None:
         return [*null, *parents], False
     kind = rules.columns[column]
-    if kinds.is_integer(kind):
+    if parse(kind).is_integer:
         return [*null, 0, 1], False
-    if kinds.is_decimal(kind):
+    if parse(kind).is_decimal:
         return [*null, Decimal(0)], False
     return [*null, *([_ZEROS[kind]] if kind in _ZEROS else [])], False
 
@@ -154,7 +155,7 @@ class _FreeKeyValues:
 
     def value(self, kind: str) -> Any:
         """The first free value of a type; `NoFreeValue` if none is found."""
-        largest = self.source.largest(self.table, self.column) if kinds.is_integer(kind) else 0
+        largest = self.source.largest(self.table, self.column) if parse(kind).is_integer else 0
         values = _rarely_used_values(kind, largest)
         tried = list(islice(values, MOST_TRIED))
         free = (v for v in tried if not self.known(self.table, self.column, v))
@@ -171,7 +172,7 @@ class _FreeKeyValues:
 
 def _rarely_used_values(kind: str, largest: int) -> Iterator[Any]:
     """Values of a type, rarely used ones first."""
-    ends = bounds(kind) if kinds.is_integer(kind) else None
+    ends = bounds(kind) if parse(kind).is_integer else None
     if ends is not None:
         low, high = ends
         return chain(range(largest + 1, high + 1), range(-1, low - 1, -1), range(largest, -1, -1))
@@ -180,7 +181,7 @@ def _rarely_used_values(kind: str, largest: int) -> Iterator[Any]:
         return (denormalize(d * _DAYS[kind], kind) for d in days)
     if kind == "boolean":
         return iter((False, True))
-    if kinds.is_decimal(kind):
+    if parse(kind).is_decimal:
         precision, scale = kinds.digits(kind)
         end = 10 ** (precision - scale)
         return map(

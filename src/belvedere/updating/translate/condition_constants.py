@@ -16,6 +16,7 @@ from decimal import Decimal, InvalidOperation
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar
+from belvedere.algebra.types import parse
 from belvedere.memory import kinds
 from belvedere.updating.summary.domains import NormalValue, denormalize, is_numeric, normalize
 
@@ -108,7 +109,7 @@ def constant_value(e: exp.Expr, kind: str) -> NormalValue:
 
 
 def _number_value(text: str, kind: str) -> NormalValue:
-    if not (kinds.is_integer(kind) or kinds.is_decimal(kind)):
+    if not parse(kind).is_exact:
         return None
     if "e" in text.lower() and kinds.digits(kind)[0] > _EXACT_IN_A_DOUBLE:
         return None
@@ -123,7 +124,7 @@ def _number_value(text: str, kind: str) -> NormalValue:
 def _is_lossless_cast(cast: exp.Cast, kind: str) -> bool:
     """Whether a cast keeps the constant's value within a type."""
     to = cast.to.sql(dialect="spark").lower().replace(" ", "")
-    is_integer_cast = kinds.is_integer(to) and kinds.is_integer(kind) and cast.this.is_int
+    is_integer_cast = parse(to).is_integer and parse(kind).is_integer and cast.this.is_int
     return to == kind or is_integer_cast
 
 
@@ -133,7 +134,7 @@ def _text_value(text: str, kind: str) -> NormalValue:
             if not _DAY.fullmatch(text):
                 return None
             return normalize(datetime.date.fromisoformat(text), kind)
-        if kind.startswith("timestamp"):
+        if kind in ("timestamp", "timestamp_ntz"):
             return normalize(datetime.datetime.fromisoformat(text), kind)
     except ValueError:
         return None
@@ -151,7 +152,7 @@ def mentioned_values(condition: Scalar, kind: str) -> Iterator[NormalValue]:
             yield value
         elif literal.is_int and kind == "date" and 1 <= int(literal.this) <= datetime.MAXYEAR:
             yield normalize(datetime.date(int(literal.this), 1, 1), kind)
-        elif literal.is_number and kinds.is_integer(kind):
+        elif literal.is_number and parse(kind).is_integer:
             yield int(Decimal(signed.sql()))
     for like in condition.expr.find_all(exp.Like) if kind == "string" else ():
         for some in ("", "new"):

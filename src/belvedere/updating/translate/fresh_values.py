@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from belvedere.algebra.types import DecimalType, IntegerType, parse
 from belvedere.memory import kinds
 from belvedere.updating.summary.domains import Domain, NormalValue, is_numeric, normalize
 
 MOST_STEPS = 1_000
 """How many used values a walk passes before it gives up."""
-_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
 
 @cache
@@ -31,11 +31,11 @@ def bounds(kind: str) -> tuple[int, int] | None:
     >>> bounds("tinyint"), bounds("decimal(3,1)"), bounds("string")
     ((-128, 127), (-999, 999), None)
     """
-    if kind in _BITS:
-        half = 1 << (_BITS[kind] - 1)
-        return -half, half - 1
-    if kinds.is_decimal(kind):
-        most = int(10 ** kinds.digits(kind)[0]) - 1
+    type_ = parse(kind)
+    if isinstance(type_, IntegerType):
+        return type_.least, type_.greatest
+    if isinstance(type_, DecimalType):
+        most = int(10**type_.precision) - 1
         return -most, most
     if is_numeric(kind):
         of: Any = datetime.date if kind == "date" else datetime.datetime
@@ -55,7 +55,7 @@ def as_integer(value: int | str) -> int:
 
 def _from_integer(number: int, kind: str) -> int | str:
     """The value of a type for an integer."""
-    if not kinds.is_decimal(kind):
+    if not parse(kind).is_decimal:
         return number
     scale = kinds.digits(kind)[1]
     digits = str(abs(number)).zfill(scale + 1)
@@ -126,7 +126,7 @@ class FreshValues:
         """Free values beyond the extremes; in gaps between used values if those are too few."""
         assert self._ends is not None
         kind = self.types[0]
-        if kinds.is_decimal(kind):
+        if parse(kind).is_decimal:
             one = 10 ** kinds.digits(kind)[1]
             yield from self._walk(0, one if one <= self._ends[1] else 1, most)
             yield from self._walk(self._ends[1] + 1, -1, most)

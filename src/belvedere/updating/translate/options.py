@@ -18,7 +18,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from belvedere.memory.kinds import is_integer
+from belvedere.algebra.types import parse
 from belvedere.updating.request.view_rows import Coder, HiddenValue, SegmentOptions, ViewRow
 from belvedere.updating.side_effects.in_memory import shown_unheld_columns
 from belvedere.updating.summary.base_tables import BaseTables, Mask
@@ -221,7 +221,7 @@ def link_hidden_values(
 
 def _are_compared(kind: str, other: str) -> bool:
     """Whether values of two types are numbered in the same way."""
-    return kind == other or (is_integer(kind) and is_integer(other))
+    return kind == other or (parse(kind).is_integer and parse(other).is_integer)
 
 
 def _cells(
