@@ -11,15 +11,16 @@ import pyarrow.compute as pc
 
 from belvedere.delta import log
 from belvedere.delta.files import count, files
-from belvedere.delta.lookups import can_look_up, legible, look_up, read_whole, stream_whole
+from belvedere.delta.lookups import can_look_up, legible_files, look_up, read_whole, stream_whole
 from belvedere.delta.small_changes import arrow_schema, is_small, net_arrow, signed_arrow
 from belvedere.delta.stamps import Vector
 from belvedere.delta.statistics import bounds_of_all
-from belvedere.delta.tables import Table
 from belvedere.errors import Unsupported
 from belvedere.joins.normal_form import JoinBlock
+from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import key_of
+from belvedere.lake.tables.table import Table
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
 from belvedere.updating.side_effects.neighbours import agreeing_rows
@@ -47,25 +48,23 @@ def read_version(
 
 def workspace_of(lake: ReadableLake, table: Table) -> AbstractContextManager[Workspace]:
     """A Spark workspace, for a table that cannot be read directly."""
-    work = getattr(lake, "work", None)
-    if work is None:
+    spark = spark_lake(lake)
+    if spark is None:
         raise Unsupported(
             f"{table.name!r} cannot be read without Spark",
             hint="use it from a lake that has Spark",
             reason="NEEDS_SPARK",
         )
-    workspace: AbstractContextManager[Workspace] = work()
-    return workspace
+    return spark.work()
 
 
 def net_changes(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table | None:
     """The signed net changes of some columns between two versions; None if they are not small."""
-    root = table.root
-    if root is None or not table.change_feed:
+    if not table.change_feed:
         return None
     kinds = {c: table.types[c.lower()] for c in columns}
     try:
-        commits = log.commits(root, range(old + 1, new + 1))
+        commits = log.commits(table.store, range(old + 1, new + 1))
         if not is_small(table, commits, list(kinds.values())):
             return None
         return net_arrow(signed_arrow(table, commits, kinds), columns)
@@ -81,7 +80,7 @@ def change_signs(net: pa.Table) -> list[int]:
 
 def row_count(table: Table) -> int | None:
     """The number of rows according to the log; None if the log does not say."""
-    data_files = files(table.root, table.version) if table.root is not None else None
+    data_files = files(table.store, table.version)
     return None if data_files is None else count(data_files)
 
 
@@ -105,7 +104,8 @@ class LakeRowFinder:
                 source, version, columns, column, keys.drop_null(), nulls=nulls, most=most
             )
         if rows is None:
-            if not hasattr(self._lake, "work") and legible(source, version, columns) is not None:
+            legible = spark_lake(self._lake) is None and legible_files(source, version, columns)
+            if legible:
                 return None
             return self._joined(source, version, values, most)
         return rows.filter(pa.array(agreeing_rows(rows, values)))
@@ -160,9 +160,7 @@ class LakeRowSource:
     def largest(self, table: str, column: str) -> int:
         """See `RowSource.largest`: from the statistics in the log, or by reading the column."""
         source = self._table(table)
-        data_files = (
-            files(source.root, source.version) if source.root is not None and source.plain else None
-        )
+        data_files = files(source.store, source.version) if source.plain else None
         bounds = bounds_of_all(source, data_files, column) if data_files is not None else None
         if bounds is not None:
             return max(0, int(bounds[1]))
