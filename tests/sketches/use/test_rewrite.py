@@ -22,8 +22,8 @@ from belvedere.errors import Unsupported
 from belvedere.joins.partitions import Partition
 from belvedere.lake.offline import OfflineLake
 from belvedere.sketches.capture import clustering
-from belvedere.sketches.capture.clustering import offered
-from belvedere.sketches.capture.partition_choice import best
+from belvedere.sketches.capture.clustering import clustering_advice
+from belvedere.sketches.capture.partition_choice import best_column
 from belvedere.sketches.definition import Definition, Version, Watched
 from belvedere.sketches.safety.bounds import declared, recorded
 from belvedere.sketches.safety.evidence import Evidence
@@ -101,11 +101,11 @@ def test_clustering_is_offered_where_more_is_read_than_the_fragments_are(
 ) -> None:
     monkeypatch.setattr(clustering, "_SMALLEST", 1)
     one = np.array([True, False, False, False, False])
-    assert offered(shelf.table("sales"), CUT, one) == ""
+    assert clustering_advice(shelf.table("sales"), CUT, one) == ""
     mixed = pa.table({"brand": ["a"] * 8, "price": pa.array([5, 15, 25, 35] * 2, pa.int32())})
     for _ in range(4):
         write_deltalake(str(tmp_path / "mixed"), mixed, mode="append")
-    text = offered(shelf.table("mixed"), replace(CUT, table="mixed"), one)
+    text = clustering_advice(shelf.table("mixed"), replace(CUT, table="mixed"), one)
     assert "CLUSTER SKETCH" in text
     assert "100% of its bytes" in text
 
@@ -187,9 +187,9 @@ def test_the_column_over_whose_ranges_groups_are_spread_least_is_chosen() -> Non
     g = draw.integers(0, 40, 4000)
     sample = {"g": pa.array(g), "v": pa.array(draw.integers(0, 1000, 4000)), "p": pa.array(g // 2)}
     q = plan("SELECT g, max(v) AS m, min(p) AS n FROM r GROUP BY g HAVING max(v) > 990")
-    assert best(q, "r", sample) == "g"
+    assert best_column(q, "r", sample) == "g"
     del sample["g"]
-    assert best(plan("SELECT v FROM r WHERE v > 3"), "r", sample) in ("v", "p")
+    assert best_column(plan("SELECT v FROM r WHERE v > 3"), "r", sample) in ("v", "p")
 
 
 def test_a_definition_is_saved_and_read_back() -> None:

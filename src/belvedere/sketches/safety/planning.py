@@ -29,7 +29,7 @@ from belvedere.lake.spark_lake import SparkLake
 from belvedere.memory.kinds import is_exact
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partition_choice import best
+from belvedere.sketches.capture.partition_choice import best_column
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.safety.bounds import declared, recorded
@@ -208,7 +208,7 @@ class SketchPlanner:
         largest = max({t for t, _ in safe}, key=self._rows)
         columns = [c for t, c in safe if t == largest]
         sample = self._sample(work, self.pins.table(largest), columns)
-        column = best(q, largest, sample)
+        column = best_column(q, largest, sample)
         return Fragments(largest, column)
 
     def _rows(self, name: str) -> int:

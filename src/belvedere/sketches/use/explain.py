@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from belvedere.delta.tables import Table
 from belvedere.lake.offline import ReadableLake
-from belvedere.sketches.capture.clustering import offered
+from belvedere.sketches.capture.clustering import clustering_advice
 from belvedere.sketches.costs import Costs
 from belvedere.sketches.live import Live
 from belvedere.views.catalog import shown_name
@@ -17,7 +17,7 @@ def described(live: Live, table: Callable[[str], Table]) -> list[tuple[str, str]
     d, costs = live.definition, Costs.of(live.definition.costs)
     engine = live.engine
     both = zip(d.partitions, live.bitmaps, strict=True)
-    offers = [offered(table(p.table), p, b) for p, b in both]
+    offers = [clustering_advice(table(p.table), p, b) for p, b in both]
     facts = {
         "query": d.query,
         "cut": "; ".join(str(p) for p in d.partitions),
