@@ -25,7 +25,7 @@ from belvedere.sketches.capture import clustering
 from belvedere.sketches.capture.clustering import clustering_advice
 from belvedere.sketches.capture.partition_choice import best_column
 from belvedere.sketches.definition import Definition, Version, Watched
-from belvedere.sketches.safety.bounds import declared, recorded
+from belvedere.sketches.safety.bounds import declared_range, recorded_range
 from belvedere.sketches.safety.evidence import Evidence
 from belvedere.sketches.use.rewrite import Reading, rewritten, share, skipped
 from belvedere.sql.binder.bind import bind
@@ -166,16 +166,18 @@ def test_constraints_and_the_log_say_where_values_lie(tmp_path: Path) -> None:
         write_deltalake(str(tmp_path / "t"), pa.table(rows), mode="append")
     write_deltalake(str(tmp_path / "t"), pa.table({"price": pa.nulls(2, pa.int32()), "long": [digits] * 2, "brand": ["a", "b"]}), mode="append")  # fmt: skip
     table = OfflineLake(tmp_path).table("t")
-    assert recorded(table, "price") == (7, 40)
-    least, most = recorded(table, "long") or (0, 0)
+    assert recorded_range(table, "price") == (7, 40)
+    least, most = recorded_range(table, "long") or (0, 0)
     assert -digits * 2 < least <= -digits  # delta-rs recorded it as a double
     assert digits <= most < digits * 2
-    assert recorded(table, "brand") is None
-    assert declared(table, "price") is None
+    assert recorded_range(table, "brand") is None
+    assert declared_range(table, "price") is None
     checked = replace(table, properties=checks)
-    assert declared(checked, "price") == Interval(Fraction(0), Fraction(90))
-    assert declared(checked, "brand") is None
-    evidence = Evidence(lambda _t, c: recorded(table, c), lambda _t, c: declared(checked, c))  # type: ignore[arg-type, return-value]
+    assert declared_range(checked, "price") == Interval(Fraction(0), Fraction(90))
+    assert declared_range(checked, "brand") is None
+    evidence = Evidence(
+        lambda _t, c: recorded_range(table, c), lambda _t, c: declared_range(checked, c)
+    )  # type: ignore[arg-type, return-value]
     found = bind("SELECT brand, sum(95 - price) AS x FROM t GROUP BY brand", Shop({"t": "price int, brand string"})).plan  # fmt: skip
     aggregate = next(n for n in nodes(found) if isinstance(n, Aggregate))
     assert evidence.nonnegative(aggregate.aggregates[0].args[0], aggregate.child)
