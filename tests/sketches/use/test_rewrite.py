@@ -27,7 +27,7 @@ from belvedere.sketches.capture.partition_choice import best_column
 from belvedere.sketches.definition import Definition, Version, Watched
 from belvedere.sketches.safety.bounds import declared_range, recorded_range
 from belvedere.sketches.safety.evidence import Evidence
-from belvedere.sketches.use.rewrite import Reading, rewritten, share, skipped
+from belvedere.sketches.use.rewrite import Reading, fragment_share, rewrite_query, skipped_files
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.parse import parse_query
 from tests.sql.shop import Shop
@@ -51,7 +51,7 @@ def shelf(tmp_path: Path) -> OfflineLake:
 def over_sketch(shelf: OfflineLake, text: str) -> str:
     tables = {t: shelf.table(t) for t in ("sales", "brands")}
     version = Version({t: Position(f.id, 3) for t, f in tables.items()}, (KEPT,))
-    return rewritten(shelf, Reading.through(text, version, [CUT], tables))
+    return rewrite_query(shelf, Reading.through(text, version, [CUT], tables))
 
 
 def test_tables_are_read_at_their_versions_and_cut_ones_in_ranges(shelf: OfflineLake) -> None:
@@ -89,11 +89,11 @@ def test_what_cannot_be_rewritten_for_sure_is_left_alone(shelf: OfflineLake, tex
 
 def test_files_without_rows_of_the_fragments_are_skipped(shelf: OfflineLake) -> None:
     table = shelf.table("sales")
-    found = skipped(table, table.version, CUT, KEPT)
+    found = skipped_files(table, table.version, CUT, KEPT)
     assert found is not None
     assert (found.files, found.of_files) == (2, 4)
     assert 0 < found.bytes < found.of_bytes
-    assert share(CUT, KEPT) == 0.5
+    assert fragment_share(CUT, KEPT) == 0.5
 
 
 def test_clustering_is_offered_where_more_is_read_than_the_fragments_are(

@@ -14,7 +14,7 @@ from belvedere.delta.tables import Table
 from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.lake.pins import Pins
 from belvedere.sketches.live import Live
-from belvedere.sketches.use.rewrite import Skipped, share, skipped
+from belvedere.sketches.use.rewrite import SkippedFiles, fragment_share, skipped_files
 from belvedere.sql.names import quote
 
 FILES = 64
@@ -32,8 +32,8 @@ class Clustered:
 
     table: str
     column: str
-    before: Skipped | None
-    after: Skipped | None
+    before: SkippedFiles | None
+    after: SkippedFiles | None
 
     def __str__(self) -> str:
         texts = (
@@ -61,7 +61,7 @@ def cluster(pins: Pins, live: Live) -> list[Clustered]:
 def clustering_advice(table: Table, partition: Partition, bitmap: Bitmap) -> str:
     """A sentence on what clustering a table saves; "" if that is little."""
     now = _skipped(table, partition, bitmap)
-    kept = share(partition, bitmap)
+    kept = fragment_share(partition, bitmap)
     if now is None or not now.of_bytes or now.of_bytes < _SMALLEST:
         return ""
     read = 1 - now.bytes / now.of_bytes
@@ -80,9 +80,9 @@ def file_size(table: Table) -> int:
     return min(max(whole // FILES, _SMALLEST), _LARGEST)
 
 
-def _skipped(table: Table, partition: Partition, bitmap: Bitmap) -> Skipped | None:
-    return skipped(table, table.version, partition, bitmap)
+def _skipped(table: Table, partition: Partition, bitmap: Bitmap) -> SkippedFiles | None:
+    return skipped_files(table, table.version, partition, bitmap)
 
 
-def _percent(s: Skipped) -> str:
+def _percent(s: SkippedFiles) -> str:
     return f"{100 * s.bytes / max(s.of_bytes, 1):.0f} %"

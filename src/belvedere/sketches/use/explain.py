@@ -1,4 +1,4 @@
-"""Sketches as people read them."""
+"""Descriptions of sketches as text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from belvedere.sketches.live import Live
 from belvedere.views.catalog import shown_name
 
 
-def described(live: Live, table: Callable[[str], Table]) -> list[tuple[str, str]]:
-    """The facts about a sketch."""
+def sketch_facts(live: Live, table: Callable[[str], Table]) -> list[tuple[str, str]]:
+    """Names and values of the facts about a sketch."""
     d, costs = live.definition, Costs.of(live.definition.costs)
     engine = live.engine
     both = zip(d.partitions, live.bitmaps, strict=True)
@@ -41,9 +41,9 @@ def described(live: Live, table: Callable[[str], Table]) -> list[tuple[str, str]
     return [(name, value) for name, value in facts.items() if value]
 
 
-def explained(lake: ReadableLake, live: Live) -> str:
-    """A sketch: the facts, and what it keeps of each table as a predicate."""
-    lines = [f"{name}: {value}" for name, value in described(live, lake.table)]
+def explain_sketch(lake: ReadableLake, live: Live) -> str:
+    """The facts about a sketch, and the predicate by which it restricts each table."""
+    lines = [f"{name}: {value}" for name, value in sketch_facts(live, lake.table)]
     for partition, bitmap in zip(live.definition.partitions, live.bitmaps, strict=True):
         kept = partition.predicate(bitmap).sql()
         lines.append(f"{shown_name(lake, partition.table)} WHERE {kept}")
