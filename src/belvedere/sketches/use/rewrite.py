@@ -15,10 +15,10 @@ from sqlglot import exp
 
 from belvedere.delta.files import File, files
 from belvedere.delta.statistics import column_facts
-from belvedere.delta.tables import Table
 from belvedere.errors import Unsupported
 from belvedere.joins.partitions import Bitmap, Partition, coarser
 from belvedere.lake.offline import ReadableLake
+from belvedere.lake.tables.table import Table
 from belvedere.sketches.definition import Version
 from belvedere.sql.names import parts, quote
 from belvedere.sql.parse import parse_query
@@ -178,16 +178,15 @@ def skipped_files(
     table: Table, version: int, partition: Partition, bitmap: Bitmap
 ) -> SkippedFiles | None:
     """The files of a table that a query does not read; None if its log does not tell."""
-    root = table.root
-    every = files(root, version) if root is not None else None
+    every = files(table.store, version)
     if every is None:
         return None
-    gone = [f for f in every if not _needed(table, partition, bitmap, f)]
+    unneeded = [f for f in every if not _needed(table, partition, bitmap, f)]
     return SkippedFiles(
         table.name,
-        len(gone),
+        len(unneeded),
         len(every),
-        sum(f.size for f in gone),
+        sum(f.size for f in unneeded),
         sum(f.size for f in every),
     )
 
