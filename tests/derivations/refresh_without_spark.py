@@ -22,7 +22,7 @@ from belvedere.sql.names import stored_name
 from belvedere.views.catalog import Names, the_view
 from belvedere.views.definition import Definition
 from tests import small_lake
-from tests.derivations.table_events import FEED, EventTables
+from tests.derivations.events.table_events import FEED, EventTables
 from tests.reference.laws import ask
 from tests.sketches.without_spark import USUAL, NoSpark
 
