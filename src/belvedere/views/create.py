@@ -10,7 +10,7 @@ from belvedere.algebra.types import VARIANT, VOID, IntervalType, MapType, parse
 from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.types import types as types_of
-from belvedere.delta.tables import COLUMN_MAPPING
+from belvedere.delta.snapshots import COLUMN_MAPPING
 from belvedere.derivations.advance import call_of, create
 from belvedere.derivations.guard import refuse_if_needed, view_readers
 from belvedere.errors import Invalid, Unsupported
@@ -31,9 +31,9 @@ from belvedere.views.catalog import (
     the_view,
 )
 from belvedere.views.catalog_views import show
-from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import Definition, View
 from belvedere.views.drop import drop_parts
+from belvedere.views.incremental.choice import rebuild_reason
 from belvedere.views.kind import Views
 from belvedere.views.parts import assembled, chosen
 from belvedere.views.state import Bag

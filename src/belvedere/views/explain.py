@@ -19,8 +19,8 @@ from belvedere.analyses.families import Family, passage
 from belvedere.execution.strategies import REASONS, Strategy, StrategyChoice
 from belvedere.rules.delta import delta
 from belvedere.rules.sample import placed
-from belvedere.views.choice import choose_strategy, rebuild_reason
 from belvedere.views.definition import View
+from belvedere.views.incremental.choice import choose_strategy, rebuild_reason
 from belvedere.views.maintenance import plan_change
 from belvedere.views.state import Bag, Combine, Grouped
 
