@@ -36,7 +36,7 @@ from belvedere.synopses.kind import Synopses
 from belvedere.synopses.sample.reservoir import SampleKind as Sample
 from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.state import Held, built
-from tests.derivations.table_events import Row
+from tests.derivations.events.table_events import Row
 from tests.reference.laws import ask
 from tests.sketches.without_spark import USUAL, door_to
 from tests.updating.summary.kept import described, owners
