@@ -10,7 +10,7 @@ import pyarrow as pa
 from belvedere.derivations.protocol import AdvanceStep
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
-from belvedere.synopses.sample.on_spark import SparkSample, added, steps
+from belvedere.synopses.sample.on_spark import SparkSample, delta_terms, draw_inserted
 from belvedere.synopses.sample.results import SampleResults
 
 Reads = Mapping[str, Mapping[str, str]]
@@ -59,9 +59,9 @@ def draw_from_inserts(
         return drawn, total
     old = {t: step.pins.opened(work, t, p.version) for t, p in step.before.items()}
     new = {t: step.pins.opened(work, t, step.target[t].version) for t in inserted}
-    joined = steps([p.table for p in drawn.plan.block.positions], old, new, inserted)
+    terms = delta_terms([p.table for p in drawn.plan.block.positions], old, new, inserted)
     random = np.random.default_rng([drawn.seed, *(p.version for p in step.target.values())])
-    grown = added(work, drawn, joined, random)
+    grown = draw_inserted(work, drawn, terms, random)
     return None if grown is None else (grown, total)
 
 

@@ -22,9 +22,9 @@ from belvedere.synopses.graph.encoded_position import (
     EdgeKeys,
     EncodedBatch,
     EncodedPosition,
-    number_at_home,
-    part_of,
-    referring,
+    edge_keys_of,
+    keep_edge_terms,
+    reference_indexes,
 )
 from belvedere.synopses.graph.plain_graph import PlainGraph
 from belvedere.synopses.graph.references import not_unique
@@ -51,7 +51,7 @@ class Keeper:
         self.kind = kind
         self.stores = _stores(plan)
         self.places = [EncodedPosition(plan, n) for n in range(len(plan.block.positions))]
-        self.references = referring(plan)
+        self.references = reference_indexes(plan)
         self.edges = [EdgeKeys(plan, n) for n in range(len(plan.tree.edges))]
         self.graph: WeightedGraph | PlainGraph = WeightedGraph(plan.tree)
         self.sample = reservoir(kind, plan.tree.nodes, seed, most)
@@ -112,7 +112,7 @@ class Keeper:
         """Apply a batch of a table's changes."""
         store = self.store(table)
         gone, new = (
-            store.nothing if rows is None else store.shaped(rows) for rows in (deletes, inserts)
+            store.nothing if rows is None else store.conform(rows) for rows in (deletes, inserts)
         )
         if gone.num_rows and new.num_rows:
             gone, new = _netted(store, gone, new)
@@ -142,7 +142,7 @@ class Keeper:
                 continue
             at, work = coded[reference.parent], self.references[number]
             freed = gone[self.places[reference.parent].part[gone]] if len(gone) else gone
-            found[number], clash = work.numbered(at.matrix(reference.key), freed)
+            found[number], clash = work.parent_keys(at.matrix(reference.key), freed)
             if clash is not None:
                 one, other = (int(c) for c in clash)
                 taking = np.flatnonzero(at.take)
@@ -166,9 +166,9 @@ class Keeper:
                     self._orphan(n, rows)
             for n, reference in enumerate(self.plan.references):
                 if reference.child == number:
-                    self.references[n].leave(rows)
+                    self.references[n].remove_children(rows)
             place.part[rows] = False
-        store.forget(ids)
+        store.remove(ids)
         self._forgotten += len(ids)
         if self._forgotten > TIDY:
             self._forgotten = 0
@@ -198,12 +198,12 @@ class Keeper:
         """The parent rows of a reference go: what depends on them leaves the graph and waits."""
         reference, work = self.plan.references[number], self.references[number]
         node = self.plan.node_of[reference.parent]
-        keys = work.go(rows)
+        keys = work.remove_parents(rows)
         at, under = reference.child, keys
         while True:
             child = self.places[at]
             above = self.references[number]
-            found = above.arm(np.flatnonzero(child.part).astype(np.int32)).under(under)
+            found = above.children_by_key(np.flatnonzero(child.part).astype(np.int32)).under(under)
             if at == self.plan.roots[node]:
                 break
             number = next(n for n, r in enumerate(self.plan.references) if r.parent == at)
@@ -226,16 +226,16 @@ class Keeper:
         for number in self.positions(table):
             at, place = coded[number], self.places[number]
             rows = at.of(ids)
-            place.keep(rows, store.bound)
+            place.admit(rows, store.bound)
             node = self.plan.node_of[number]
             for n in self.plan.tree.around[node]:
-                number_at_home(place, self.edges[n], node, rows, at, store.bound)
+                keep_edge_terms(place, self.edges[n], node, rows, at, store.bound)
             for n, reference in enumerate(self.plan.references):
                 if reference.child == number:
-                    self.references[n].refer(rows, at.matrix(reference.own), store.bound)
+                    self.references[n].add_children(rows, at.matrix(reference.own), store.bound)
             for n, reference in enumerate(self.plan.references):
                 if reference.parent == number:
-                    released = self.references[n].come(rows, keys[n], store.bound)
+                    released = self.references[n].add_parents(rows, keys[n], store.bound)
                     self._enter(node, released)
             if number in self.plan.roots:
                 self._enter(node, rows)
@@ -264,7 +264,8 @@ class Keeper:
         rows = at[self.plan.roots[node]]
         if len(rows):
             parts = [
-                part_of(self.places, self.edges[n], node, at) for n in self.plan.tree.around[node]
+                edge_keys_of(self.places, self.edges[n], node, at)
+                for n in self.plan.tree.around[node]
             ]
             self._add(node, rows, parts, bound)
 
@@ -356,7 +357,7 @@ class Keeper:
             at = self.rows_at(node, rows)
             bound = self.stores[self.plan.block.positions[self.plan.roots[node]].table].bound
             sides = self.plan.tree.around[node]
-            parts = [part_of(self.places, self.edges[e], node, at) for e in sides]
+            parts = [edge_keys_of(self.places, self.edges[e], node, at) for e in sides]
             graph.add(node, rows, graph.weigh(node, rows, parts, bound))
         return graph
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from belvedere.memory import kinds
 from belvedere.synopses.graph import row_store as storing
-from belvedere.synopses.graph.batch_buffer import joined
+from belvedere.synopses.graph.batch_buffer import merge_pieces
 from belvedere.synopses.graph.row_store import RowStore
 
 TYPES = {"x": "int", "s": "string", "d": "decimal(7,2)", "b": "boolean", "f": "double"}
@@ -39,7 +39,7 @@ def addresses(tables: list[pa.Table]) -> list[int]:
 
 def test_neighbours_in_memory_are_joined_without_copying() -> None:
     held = rows(0, 60_000)
-    found = joined([held.slice(n, 3000) for n in range(0, 60_000, 3000)])
+    found = merge_pieces([held.slice(n, 3000) for n in range(0, 60_000, 3000)])
     assert [t.num_rows for t in found] == [60_000]
     assert addresses(found) == addresses([held])
     assert found[0].equals(held)
@@ -49,12 +49,12 @@ def test_crumbs_and_small_parts_of_large_batches_are_copied() -> None:
     held = rows(0, 60_000)
     crumbs = [rows(n, 10) for n in range(0, 100, 10)]
     for parts in ([held.slice(100, 200)], crumbs, [held.slice(5, 20), held.slice(40, 20)]):
-        found = joined(parts)
+        found = merge_pieces(parts)
         assert len(found) == 1
         assert found[0].equals(pa.concat_tables(parts).combine_chunks())
         assert found[0].get_total_buffer_size() < 20_000
         assert addresses(found) != addresses([held])
-    assert joined([]) == []
+    assert merge_pieces([]) == []
 
 
 @pytest.mark.parametrize("chunk", [8, 1 << 19])
@@ -69,7 +69,7 @@ def test_every_row_is_found_under_its_number(chunk: int, steps: list[tuple[int, 
             if leaving:
                 values = pa.concat_tables([rows(held[n], 1) for n in leaving])
                 found = store.find(values)
-                store.forget(found)
+                store.remove(found)
                 for number in found.tolist():
                     del held[number]
             numbers = store.insert(rows(came, new))

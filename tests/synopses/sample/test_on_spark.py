@@ -11,7 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from belvedere.synopses.sample.on_spark import SparkSample, _shares, added, draw, steps
+from belvedere.synopses.sample.on_spark import (
+    SparkSample,
+    _shares,
+    delta_terms,
+    draw,
+    draw_inserted,
+)
 from belvedere.synopses.sample.reservoir import SampleKind
 from tests.chances import by_chance
 from tests.synopses.streams import EQUALITY, FILTERED, SELF, Case, Changes
@@ -113,8 +119,8 @@ def grown(
         came[table] = [*came.get(table, []), *rows]
     new = {t: work.register(t, Frame(case.arrow(t, database[t] + came[t]))) for t in came}
     views = {t: work.register(t, Frame(case.arrow(t, rows))) for t, rows in came.items()}
-    path = steps([p.table for p in plan.block.positions], old, new, views)
-    again = added(work, found, path, np.random.default_rng([seed, 1]))  # type: ignore[arg-type]
+    path = delta_terms([p.table for p in plan.block.positions], old, new, views)
+    again = draw_inserted(work, found, path, np.random.default_rng([seed, 1]))  # type: ignore[arg-type]
     assert again is not None
     return again
 

@@ -1,8 +1,8 @@
-"""Answers about a join from its sample: aggregates with intervals, equi-depth histograms, sets to train on.
+"""Estimates about a join from its sample: aggregates with intervals, equi-depth histograms, training sets.
 
-Every result in the reservoir counts: y is the aggregated value where it passes the filters and the question's
-condition, zero elsewhere, so that sums over the join are J times the mean of y, with its error. The
-error of a sample without replacement shrinks by 1 - n/J; a sample of everything has none.
+Every result in the reservoir is used: y is the aggregated value where the result passes the filters and the
+condition, and zero elsewhere. A sum over the join is J times the mean of y, with its error. The variance of
+a sample without replacement shrinks by 1 - n/J; a sample of the whole join has no error.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from belvedere.synopses.estimate.values import true, value
 Span: TypeAlias = tuple[float, float] | None
 NOTHING = "no sampled row: a larger sample may have some"
 FAILS = 0.05
-"""The probability with which a histogram's bound does not hold."""
+"""The probability that a histogram's bound does not hold."""
 
 
 @dataclass(frozen=True)
 class SampleEstimate:
-    """A value and an interval that covers the truth at a rate; exact where they are the same."""
+    """A value and its confidence interval; the value is exact if the ends are equal."""
 
     value: float
     low: float
     high: float
     rows: int
-    """Sampled rows that it rests on."""
+    """The sampled rows that it is computed from."""
     note: str = ""
-    """What keeps the interval from covering at its rate; empty if nothing does."""
+    """Why the interval may not cover at its rate; empty if it does."""
 
     def __str__(self) -> str:
         if self.low == self.high:
@@ -55,7 +55,7 @@ class SampleEstimate:
 
 @dataclass(frozen=True)
 class Population:
-    """A reservoir of n results out of J, each row with what it shows, and which rows pass."""
+    """A reservoir of n results out of J, the columns that it shows, and which results pass the filters."""
 
     rows: pa.Table
     types: Mapping[str, str]
@@ -64,7 +64,7 @@ class Population:
     size: int
     replacement: bool
     spans: Callable[[str], Span] = field(default=lambda _: None, repr=False)
-    """The least and greatest value that a column of the plan has in its table, if known."""
+    """The least and greatest value of a column of the plan in its table, if known."""
 
     @property
     def n(self) -> int:
@@ -73,7 +73,7 @@ class Population:
 
     @property
     def shrink(self) -> float:
-        """What of a variance is left when so much of the join is in the sample."""
+        """The factor of a variance for a sample that is a part of the join."""
         return 1.0 if self.replacement else max(0.0, 1 - self.n / max(self.size, 1))
 
     @property
@@ -106,10 +106,10 @@ class Population:
         last = node.name.lower()
         under = name[: -len(last) - 1]
         full = [n for n in self.shown if n.lower() == name]
-        # A column that only one table has is shown without it.
+        # A column that only one table has is shown without the table's name.
         ends = [n for n in self.shown if n.lower() == last or n.lower().endswith(f".{last}")]
-        found = full or (ends if len(ends) == 1 and (not under or "." not in ends[0]) else [])
-        if len(found) != 1:
+        matches = full or (ends if len(ends) == 1 and (not under or "." not in ends[0]) else [])
+        if len(matches) != 1:
             raise Invalid(
                 f"no column {name!r} in the synopsis"
                 if not ends
@@ -117,7 +117,7 @@ class Population:
                 hint=f"write one of {', '.join(ends)}" if ends else did_you_mean(name, self.shown),
                 reason="NO_SUCH_COLUMN",
             )
-        inner = self.shown[found[0]].expr.copy()
+        inner = self.shown[matches[0]].expr.copy()
         return inner if isinstance(inner, exp.Column) else exp.paren(inner)
 
     def numbers(self, scalar: Scalar) -> tuple[Any, Any]:
@@ -132,9 +132,9 @@ class Population:
 
 
 def size(population: Population, confidence: float = 0.95) -> int | SampleEstimate:
-    """How many rows the join has after filters: counted if all results are here, else estimated."""
-    found = _count(population, population.passing, confidence)
-    return found.rows if population.complete else found
+    """The number of rows of the join after filters: exact if the sample is complete, else an estimate."""
+    rows = _count(population, population.passing, confidence)
+    return rows.rows if population.complete else rows
 
 
 def estimate(
@@ -150,9 +150,9 @@ def estimate(
     mask = population.passing
     if where is not None:
         mask = mask & true(population.scalar(where), population.rows, population.types)
-    answer = _aggregate(population, what, confidence)
+    aggregate = _aggregate(population, what, confidence)
     if group_by is None:
-        return answer(mask)
+        return aggregate(mask)
     keys = [
         value(population.scalar(k), population.rows, population.types).data
         for k in _listed(group_by)
@@ -162,12 +162,12 @@ def estimate(
         "at", [np.arange(len(mask))]
     )
     groups = table.filter(pa.array(mask)).group_by(names).aggregate([("at", "list")])
-    found = {}
+    estimates = {}
     for row in groups.to_pylist():
         mine = np.zeros(len(mask), dtype=bool)
         mine[row["at_list"]] = True
-        found[tuple(row[n] for n in names)] = answer(mine)
-    return found
+        estimates[tuple(row[n] for n in names)] = aggregate(mine)
+    return estimates
 
 
 def _listed(text: str) -> list[str]:
@@ -178,7 +178,7 @@ def _listed(text: str) -> list[str]:
 def _aggregate(
     population: Population, what: str, confidence: float
 ) -> Callable[[Any], SampleEstimate]:
-    """What an aggregate's text asks for, as a function of the rows that count."""
+    """The estimator of an aggregate's text: a function of a mask of rows."""
     call = population.scalar(what).expr
     match call:
         case exp.Count(this=exp.Star()):
@@ -188,9 +188,9 @@ def _aggregate(
             return lambda mask: _count(population, mask & valid, confidence)
         case exp.Sum(this=inner) | exp.Avg(this=inner) if not isinstance(inner, exp.Distinct):
             numbers, valid = population.numbers(Scalar(inner))
-            work = _sum if isinstance(call, exp.Sum) else _average
+            estimator = _sum if isinstance(call, exp.Sum) else _average
             span = population.span(Scalar(inner))
-            return lambda mask: work(population, numbers, mask & valid, confidence, span)
+            return lambda mask: estimator(population, numbers, mask & valid, confidence, span)
         case exp.Median(this=inner):
             numbers, valid = population.numbers(Scalar(inner))
             return lambda mask: _quantile(population, numbers[mask & valid], 0.5, confidence)
@@ -265,19 +265,19 @@ def _average(
 
 
 def _quantile(population: Population, numbers: Any, at: float, confidence: float) -> SampleEstimate:
-    """The sample's quantile, between order statistics that a binomial says."""
+    """The sample's quantile, between the order statistics that a binomial distribution gives."""
     n = len(numbers)
     if not n:
         return SampleEstimate(
             math.nan, -math.inf, math.inf, 0, "" if population.complete else NOTHING
         )
     ordered = np.sort(numbers)
-    found = float(ordered[min(n - 1, int(at * n))])
+    quantile = float(ordered[min(n - 1, int(at * n))])
     if population.complete:
-        return SampleEstimate(found, found, found, n)
+        return SampleEstimate(quantile, quantile, quantile, n)
     low, high = ranks(n, at, population.shrink, confidence)
     return SampleEstimate(
-        found,
+        quantile,
         float(ordered[low]) if low >= 0 else -math.inf,
         float(ordered[high]) if high < n else math.inf,
         n,
@@ -286,10 +286,10 @@ def _quantile(population: Population, numbers: Any, at: float, confidence: float
 
 @dataclass(frozen=True)
 class Histogram:
-    """Buckets of about equally many rows each: bounds[i] to bounds[i+1] is bucket i.
+    """An equi-depth histogram: bucket i is from bounds[i] to bounds[i+1].
 
-    With 95 percent probability no bucket has more than (1 + deviance) or fewer than (1 - deviance) times its
-    even share of the join's rows; a deviance of 1 or more promises nothing.
+    With 95 percent probability every bucket has between (1 - deviance) and (1 + deviance) times its even share
+    of the join's rows; a deviance of 1 or more guarantees nothing.
     """
 
     bounds: tuple[float, ...]

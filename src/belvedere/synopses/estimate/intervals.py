@@ -1,12 +1,12 @@
-"""Intervals of what a sample of a join says: of counts, sums, averages and quantiles, and what to doubt.
+"""Confidence intervals of counts, sums, averages and quantiles from a sample of a join, and doubts about them.
 
     count      exact where few rows count or few do not (Clopper-Pearson, or hypergeometric where
                the sample is a large part of the join), else Wilson's interval
-    sum, avg   Student's t for lopsided errors, as of samples of views
-    quantile   the order statistics that a binomial says
+    sum, avg   Student's t for skewed errors, as for samples of views
+    quantile   the order statistics that a binomial distribution gives
 
-An interval covers at its rate where no row that was not sampled can outweigh those that were: the
-least and greatest values in the tables tell. Where these are not known the sample's own tail must.
+An interval covers at its rate if no unsampled row can outweigh the sampled rows. The least and greatest
+values in the tables decide that; where these are not known, the tail of the sample does.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from belvedere.estimation.linearization import Array
 from belvedere.estimation.skewed_intervals import offsets
 
 RARE = 10
-"""Rows that count, or do not, below which an interval of a count is exact."""
+"""With fewer rows that count, or that do not, the interval of a count is exact."""
 SMALL = 10**7
-"""Results of a join up to which probabilities of a sample without replacement are computed."""
+"""Hypergeometric probabilities are computed for joins of at most so many results."""
 
 
 def count_interval(
     n: int, hits: int, size: int, confidence: float, *, replacement: bool
 ) -> tuple[float, float]:
-    """How many of `size` results there may be of what `hits` of n sampled ones are.
+    """The interval of the number of results, of `size` in all, that count as `hits` of n sampled results do.
 
     >>> count_interval(3, 3, 20, 0.95, replacement=False)
     (7.0, 20.0)
@@ -62,7 +62,7 @@ def count_interval(
 
 
 def _hypergeometric(n: int, hits: int, size: int, confidence: float) -> tuple[float, float]:
-    """The counts that would not make so many hits, or so few, improbable."""
+    """The least and greatest count for which so many hits, and so few, are not improbable."""
     tail = (1 - confidence) / 2
     least, most = hits, size - n + hits
     low = _first(least, most, lambda k: 1 - _at_most(hits - 1, k, n, size) > tail)
@@ -71,7 +71,7 @@ def _hypergeometric(n: int, hits: int, size: int, confidence: float) -> tuple[fl
 
 
 def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The least number that a condition holds for, which then holds for all above; else the last."""
+    """The least number for which a monotone condition holds; `high` if there is none."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
@@ -79,13 +79,13 @@ def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
 
 
 def _at_most(hits: int, k: int, n: int, size: int) -> float:
-    """The probability of at most so many hits in n of `size` results of which k count."""
+    """The probability of at most so many hits in n of `size` results, k of which count."""
     first, last = max(0, n + k - size), min(n, k)
     if hits >= last:
         return 1.0
     if hits < first:
         return 0.0
-    # The shorter end is summed.
+    # Sum the shorter tail.
     if hits - first <= last - hits:
         return min(1.0, _probabilities(first, hits, k, n, size))
     return max(0.0, 1 - _probabilities(hits + 1, last, k, n, size))
@@ -104,7 +104,7 @@ def _probabilities(first: int, last: int, k: int, n: int, size: int) -> float:
 
 
 def mean_offsets(around: Array, shrink: float, confidence: float) -> tuple[float, float]:
-    """How far below and above their mean an interval reaches, given values less their mean."""
+    """The distances from a mean to the ends of its interval; `around` has the values minus their mean."""
     n = len(around)
     squares = float((around**2).sum())
     if n < 2 or not squares:
@@ -120,9 +120,9 @@ def mean_offsets(around: Array, shrink: float, confidence: float) -> tuple[float
 
 
 def doubt(around: Array, rows: int, span: tuple[float, float] | None) -> str:
-    """What keeps an interval of a mean from covering at its rate; empty if nothing does.
+    """Why the interval of a mean may not cover at its rate; empty if it does.
 
-    `around` has the sampled values less their mean, `span` is what any value may be less it.
+    `around` has the sampled values minus their mean, `span` the least and greatest value minus it.
     """
     squares = float((around**2).sum())
     if rows < (ENOUGH if span else ENOUGH_ALONE):
@@ -140,19 +140,22 @@ def doubt(around: Array, rows: int, span: tuple[float, float] | None) -> str:
 
 
 def ranks(n: int, at: float, shrink: float, confidence: float) -> tuple[int, int]:
-    """The places among n sorted values between which a quantile lies; some may not be there."""
+    """The places among n sorted values between which a quantile lies; they may be outside of the sample."""
     tail = (1 - confidence) / 2
     low, high = _binomial(tail, n, at) - 1, _binomial(1 - tail, n, at) + 1
-    # Of a large part of the join less is unknown.
-    near = math.sqrt(shrink)
-    return math.floor(n * at + (low - n * at) * near), math.ceil(n * at + (high - n * at) * near)
+    # A sample of a large part of the join leaves less unknown.
+    factor = math.sqrt(shrink)
+    return math.floor(n * at + (low - n * at) * factor), math.ceil(
+        n * at + (high - n * at) * factor
+    )
 
 
 def _binomial(share: float, n: int, p: float) -> int:
-    """The least number of n that is not passed with this chance.
+    """The quantile of a binomial distribution.
 
     >>> _binomial(0.5, 10, 0.5), _binomial(0.025, 100, 0.5), _binomial(0.975, 100, 0.5)
     (5, 40, 60)
     """
-    near = max(0, math.ceil(float(bdtrik(share, n, p))))
-    return near - 1 if near and bdtr(near - 1, n, p) >= share else near
+    quantile = max(0, math.ceil(float(bdtrik(share, n, p))))
+    # The inverse is rounded: the number before may do.
+    return quantile - 1 if quantile and bdtr(quantile - 1, n, p) >= share else quantile

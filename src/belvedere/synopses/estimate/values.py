@@ -1,6 +1,6 @@
-"""Scalars over rows in memory, doubles included: Spark's order of them has NaN last and equal to itself.
+"""Scalars over rows in memory, doubles included: in Spark's order NaN is last and equal to itself.
 
-Whatever Arrow does not compute as Spark would is refused when a synopsis is created, not later.
+An expression that Arrow does not compute as Spark does is refused when the synopsis is created.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import COMPARISONS, Over, Value, exact
 
 
-class _Wider(Over):
-    """What memory computes, and doubles."""
+class _OverDoubles(Over):
+    """The scalars that `memory` computes, and doubles."""
 
     def value(self, e: exp.Expr) -> Value:
         match e:
@@ -47,7 +47,7 @@ class _Wider(Over):
         a, b = _double(one), _double(other)
         plain = COMPARISONS[type(e)](a, b)
         a_is, b_is = pc.is_nan(a), pc.is_nan(b)
-        # NaN stands for the largest number: as a one against a zero.
+        # NaN is the greatest number: compare one against zero.
         ranks = COMPARISONS[type(e)](pc.cast(a_is, pa.int8()), pc.cast(b_is, pa.int8()))
         return pc.if_else(pc.or_(a_is, b_is), ranks, plain)
 
@@ -76,9 +76,9 @@ def _double(given: Value) -> Any:
 
 
 def value(scalar: Scalar, rows: pa.Table, types: Mapping[str, str]) -> Value:
-    """A scalar for each of some rows, whose columns have these types."""
+    """The values of a scalar over rows whose columns have these types."""
     try:
-        found = _Wider(rows, types).value(scalar.expr)
+        computed = _OverDoubles(rows, types).value(scalar.expr)
     except (Declined, pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
         raise Unsupported(
             f"{scalar} is not computed in memory",
@@ -86,20 +86,20 @@ def value(scalar: Scalar, rows: pa.Table, types: Mapping[str, str]) -> Value:
             hint="compute it in a view or a table, and select from that",
             reason="EXPRESSION",
         ) from None
-    if isinstance(found.data, pa.Scalar):
-        return Value(pa.chunked_array([pa.repeat(found.data, rows.num_rows)]), found.kind)
-    data = found.data
+    data = computed.data
+    if isinstance(data, pa.Scalar):
+        data = pa.repeat(data, rows.num_rows)
     return Value(
-        data if isinstance(data, pa.ChunkedArray) else pa.chunked_array([data]), found.kind
+        data if isinstance(data, pa.ChunkedArray) else pa.chunked_array([data]), computed.kind
     )
 
 
 def true(predicate: Scalar, rows: pa.Table, types: Mapping[str, str]) -> Any:
-    """For which of some rows a predicate is TRUE, as a numpy mask."""
-    found = value(predicate, rows, types)
-    if found.kind != "boolean":
-        raise Unsupported(f"a predicate of type {found.kind}: {predicate}", reason="EXPRESSION")
-    return pc.fill_null(found.data, False).to_numpy()
+    """The rows for which a predicate is TRUE, as a numpy mask."""
+    truth = value(predicate, rows, types)
+    if truth.kind != "boolean":
+        raise Unsupported(f"a predicate of type {truth.kind}: {predicate}", reason="EXPRESSION")
+    return pc.fill_null(truth.data, False).to_numpy()
 
 
 def kind_of(scalar: Scalar, types: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Batches held as they came: neighbours of one piece of memory become one piece again, without copying."""
+"""Batches as they arrive: slices of one piece of memory become one piece again, without copying."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 _SMALL = 1 << 14
-"""Rows of a piece below which copying it together with others is worth it."""
+"""Pieces of fewer rows are copied together."""
 _WASTE = 4
-"""How many times its own size the memory may be that holding a batch keeps alive."""
+"""A batch may keep alive so many times the memory of its own rows."""
 
 
-def joined(tables: list[pa.Table]) -> list[pa.Table]:
+def merge_pieces(tables: list[pa.Table]) -> list[pa.Table]:
     """The same rows in fewer pieces, each column of a piece in one array; copied only where that saves memory.
 
     >>> rows = pa.table({"x": list(range(40_000))})
-    >>> [len(t) for t in joined([rows.slice(0, 15_000), rows.slice(15_000, 25_000)])]
+    >>> [len(t) for t in merge_pieces([rows.slice(0, 15_000), rows.slice(15_000, 25_000)])]
     [40000]
     """
     runs = _runs([t if _is_whole(t) else t.combine_chunks() for t in tables if t.num_rows])
@@ -25,10 +25,10 @@ def joined(tables: list[pa.Table]) -> list[pa.Table]:
     if together is None:
         return []
     wasteful = together.get_total_buffer_size() > _WASTE * together.nbytes + 4096 * len(runs)
-    crumbs = len(runs) > 1 and together.num_rows < _SMALL * len(runs)
-    if not (wasteful or crumbs):
+    small = len(runs) > 1 and together.num_rows < _SMALL * len(runs)
+    if not (wasteful or small):
         return runs
-    # What is in one piece already is not copied by being combined.
+    # Combining one piece does not copy it; taking all its rows does.
     every = pa.array(np.arange(together.num_rows))
     return [together.combine_chunks() if len(runs) > 1 else together.take(every)]
 
@@ -38,28 +38,28 @@ def _is_whole(table: pa.Table) -> bool:
 
 
 def _runs(tables: list[pa.Table]) -> list[pa.Table]:
-    """Tables that lie behind each other in memory as one."""
-    found: list[pa.Table] = []
+    """Tables that follow each other in memory as one table."""
+    tables_of_runs: list[pa.Table] = []
     run: list[pa.Table] = []
     next_: Any = None
     for table in tables:
         begin, end = _ends(table)
         if run and begin != next_:
-            found.append(_one(run))
+            tables_of_runs.append(_one(run))
             run = []
         run.append(table)
         next_ = end
-    return [*found, _one(run)] if run else found
+    return [*tables_of_runs, _one(run)] if run else tables_of_runs
 
 
 def _ends(table: pa.Table) -> tuple[Any, Any]:
-    """Where in memory the columns of a table begin, and where they end; unlike any other if they are nested."""
+    """Where in memory the columns of a table begin and end; nested columns are like no others."""
     begin, end = [], []
     for column in table.columns:
         array = column.chunk(0)
-        held = id(array) if array.type.num_fields else [b and b.address for b in array.buffers()]
-        begin.append((held, array.offset))
-        end.append((held, array.offset + len(array)))
+        memory = id(array) if array.type.num_fields else [b and b.address for b in array.buffers()]
+        begin.append((memory, array.offset))
+        end.append((memory, array.offset + len(array)))
     return begin, end
 
 
@@ -72,17 +72,17 @@ def _one(run: list[pa.Table]) -> pa.Table:
     return pa.table(columns, schema=run[0].schema)
 
 
-def gathered(pieces: list[pa.Table], starts: list[int], places: Any, names: list[str]) -> pa.Table:
-    """The rows at some places of pieces that begin at some others, in the order asked for."""
+def take_rows(pieces: list[pa.Table], starts: list[int], places: Any, names: list[str]) -> pa.Table:
+    """The rows at some places, in that order; `starts` has the place of the first row of each piece."""
     numbers = np.searchsorted(np.asarray(starts), places, side="right") - 1
     order = np.argsort(numbers, kind="stable")
     begins = np.flatnonzero(np.diff(numbers[order], prepend=-1))
-    found = []
+    parts = []
     for some in np.split(order, begins[1:]):
         number = int(numbers[some[0]])
-        found.append(pieces[number].select(names).take(pa.array(places[some] - starts[number])))
-    if len(found) == 1:
-        return found[0]
+        parts.append(pieces[number].select(names).take(pa.array(places[some] - starts[number])))
+    if len(parts) == 1:
+        return parts[0]
     back = np.empty(len(order), dtype=np.int64)
     back[order] = np.arange(len(order))
-    return pa.concat_tables(found).take(pa.array(back))
+    return pa.concat_tables(parts).take(pa.array(back))

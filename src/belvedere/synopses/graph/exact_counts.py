@@ -1,4 +1,4 @@
-"""Exact counts from the weights: how many join results each value of a join key has."""
+"""Exact counts of join results by a join key, from the weights."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from belvedere.synopses.state import Keeper
 
 
 def key_counts(keeper: Keeper, column: str) -> pa.Table:
-    """For each value of a column that an edge joins by, the join results that have it.
+    """For each value of a column that an edge joins by, the number of join results with it.
 
-    A result with key k takes a row of the weight on one side of the edge and one of the other: their
-    product counts them all.
+    The results with a key number the product of the key's weights on both sides of the edge.
     """
     edge = _edge(keeper, column)
     if not isinstance(keeper.graph, WeightedGraph) or keeper.plan.sample_filters:

@@ -1,8 +1,8 @@
-"""The weighted join graph as the paper defines it, in plain Python: the definition that `Graph` is tested
-against, and what takes over when a join outgrows 64 bits.
+"""The weighted join graph as the paper defines it, in plain Python.
 
-Nothing is kept but rows by vertex; every weight is counted from its definition when it is asked for,
-once per state, in integers of any size.
+It is the definition that `WeightedGraph` is tested against, and it takes over when a join exceeds 64 bits.
+It keeps only rows by vertex; a weight is computed from its definition, once per state, in integers of any
+size.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class PlainWeighedBatch:
 
 
 class PlainGraph:
-    """The same graph, slowly and without bound."""
+    """The weighted join graph without a bound on weights, and slow."""
 
     def __init__(self, tree: QueryTree) -> None:
         self.tree = tree
         self.size = 0
         self.rows: list[dict[Key, list[int]]] = [{} for _ in range(tree.nodes)]
         self.where: list[dict[int, Key]] = [{} for _ in range(tree.nodes)]
-        self._known: dict[tuple[int, int], dict[Any, Any]] = {}
+        self._weights: dict[tuple[int, int], dict[Any, Any]] = {}
 
     def holds(self, node: int, rows: Any) -> Any:
         """Which rows are in the graph."""
@@ -47,7 +47,7 @@ class PlainGraph:
     def weigh(
         self, node: int, rows: Any, parts: list[tuple[Any, Any]], bound: int
     ) -> PlainWeighedBatch:
-        """What a batch of rows would add."""
+        """The vertices and join results of a batch, before it is added."""
         del bound
         columns = [
             list(zip(k.tolist(), v.tolist() if v is not None else [None] * len(k), strict=True))
@@ -58,79 +58,79 @@ class PlainGraph:
         return PlainWeighedBatch(keys, weights, sum(weights))
 
     def add(self, node: int, rows: Any, weighed: PlainWeighedBatch) -> None:
-        """Apply a batch that was weighed."""
+        """Add a weighed batch."""
         for row, key in zip(rows.tolist(), weighed.keys, strict=True):
             self.rows[node].setdefault(key, []).append(row)
             self.where[node][row] = key
         self.size += weighed.total
-        self._known.clear()
+        self._weights.clear()
 
     def remove(self, node: int, rows: Any) -> int:
-        """Take rows out; how many join results went with them."""
-        gone = sum(self._met(node, self.where[node][row]) for row in rows.tolist())
+        """Remove rows; the number of join results that this removes."""
+        removed = sum(self._met(node, self.where[node][row]) for row in rows.tolist())
         for row in rows.tolist():
             key = self.where[node].pop(row)
             self.rows[node][key].remove(row)
             if not self.rows[node][key]:
                 del self.rows[node][key]
-        self.size -= gone
-        self._known.clear()
-        return gone
+        self.size -= removed
+        self._weights.clear()
+        return removed
 
     def _met(self, node: int, key: Key, but: int | None = None) -> int:
-        """How many results of the other edges' subtrees a vertex meets."""
+        """The number of results that a vertex meets over all edges but one."""
         edges = self.tree.around[node]
         return prod(self.across(node, e, key[n]) for n, e in enumerate(edges) if e != but)
 
-    def across(self, node: int, edge: int, asked: tuple[int, Any]) -> int:
-        """The weight of the vertices over an edge that a key and value meet: W of the paper."""
-        return sum(weight for _, weight in self._meeting(node, edge, asked))
+    def across(self, node: int, edge: int, key: tuple[int, Any]) -> int:
+        """The weight of the vertices across an edge that a key and band value meet: W of the paper."""
+        return sum(weight for _, weight in self._meeting(node, edge, key))
 
-    def _meeting(self, node: int, edge: int, asked: tuple[int, Any]) -> list[tuple[Key, int]]:
+    def _meeting(self, node: int, edge: int, met_by: tuple[int, Any]) -> list[tuple[Key, int]]:
         there = self.tree.across(node, edge)
         band = self.tree.edges[edge].band
         left = self.tree.edges[edge].left == node
-        found = self._towards(there, edge)[asked[0]]
+        same_key = self._towards(there, edge)[met_by[0]]
         if band is None:
-            return list(found)
+            return list(same_key)
         at = self.tree.around[there].index(edge)
-        mine = asked[1]
+        value = met_by[1]
         return [
             (key, weight)
-            for key, weight in found
-            if band.low <= (mine - key[at][1] if left else key[at][1] - mine) <= band.high
+            for key, weight in same_key
+            if band.low <= (value - key[at][1] if left else key[at][1] - value) <= band.high
         ]
 
     def _towards(self, node: int, edge: int) -> dict[int, list[tuple[Key, int]]]:
         """The vertices of a node by their key on an edge, with their weights towards it."""
-        if (node, edge) not in self._known:
+        if (node, edge) not in self._weights:
             at = self.tree.around[node].index(edge)
-            found: dict[int, list[tuple[Key, int]]] = defaultdict(list)
+            vertices: dict[int, list[tuple[Key, int]]] = defaultdict(list)
             for key, rows in self.rows[node].items():
-                found[key[at][0]].append((key, len(rows) * self._met(node, key, but=edge)))
-            self._known[node, edge] = found
-        return self._known[node, edge]
+                vertices[key[at][0]].append((key, len(rows) * self._met(node, key, but=edge)))
+            self._weights[node, edge] = vertices
+        return self._weights[node, edge]
 
     def rows_of(self, node: int, row: int, key: Key, number: int) -> list[int]:
-        """A join result: a row of a node, and of every other node what a number stands for."""
-        found = [0] * self.tree.nodes
-        found[node] = row
-        self._descend(node, None, key, number, found)
-        return found
+        """A join result: a row of a node, and the rows of the other nodes that a number stands for."""
+        result = [0] * self.tree.nodes
+        result[node] = row
+        self._descend(node, None, key, number, result)
+        return result
 
     def _descend(
-        self, node: int, came: int | None, key: Key, number: int, found: list[int]
+        self, node: int, came: int | None, key: Key, number: int, result: list[int]
     ) -> None:
         for n, edge in enumerate(self.tree.around[node]):
             if edge == came:
                 continue
             number, rest = divmod(number, self.across(node, edge, key[n]))
             there = self.tree.across(node, edge)
-            vertex, weight, rest = _fallen(self._meeting(node, edge, key[n]), rest)
+            vertex, weight, rest = _vertex_of(self._meeting(node, edge, key[n]), rest)
             rows = self.rows[there][vertex]
             slot, rest = divmod(rest, weight // len(rows))
-            found[there] = rows[slot]
-            self._descend(there, edge, vertex, rest, found)
+            result[there] = rows[slot]
+            self._descend(there, edge, vertex, rest, result)
 
     def draw(self, numbers: list[int]) -> Any:
         """The join results with some numbers below the size."""
@@ -138,17 +138,17 @@ class PlainGraph:
         vertices = [
             (key, len(rows) * self._met(root, key)) for key, rows in self.rows[root].items()
         ]
-        found = []
+        results = []
         for number in numbers:
-            key, weight, rest = _fallen(vertices, number)
+            key, weight, rest = _vertex_of(vertices, number)
             rows = self.rows[root][key]
             slot, rest = divmod(rest, weight // len(rows))
-            found.append(self.rows_of(root, rows[slot], key, rest))
-        return np.array(found, dtype=np.int32).reshape(len(numbers), self.tree.nodes)
+            results.append(self.rows_of(root, rows[slot], key, rest))
+        return np.array(results, dtype=np.int32).reshape(len(numbers), self.tree.nodes)
 
 
-def _fallen(weighted: list[tuple[Key, int]], number: int) -> tuple[Key, int, int]:
-    """The vertex that a number falls to, its weight, and the number's rest."""
+def _vertex_of(weighted: list[tuple[Key, int]], number: int) -> tuple[Key, int, int]:
+    """The vertex that a number falls to, its weight, and the number within the vertex."""
     for key, weight in weighted:
         if number < weight:
             return key, weight, number

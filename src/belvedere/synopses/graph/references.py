@@ -1,7 +1,7 @@
-"""Foreign keys: which row of a position each row of another refers to, and who waits for whom.
+"""Collapsed foreign keys (SJoin §6): the parent row of each child row, and the rows that wait for a parent.
 
-A reference needs only that its parent's key is unique. A row whose parent has not come waits under the
-parent's key; when the parent comes it is released, when the parent goes it waits again.
+A reference needs only that its parent's key is unique. A row whose parent is absent waits under the
+parent's key. It is released when the parent is inserted, and waits again when the parent is deleted.
 """
 
 from __future__ import annotations
@@ -17,66 +17,66 @@ from belvedere.kernels.rows import put
 
 
 class ReferenceIndex:
-    """One reference at work."""
+    """The rows of one reference, by key."""
 
     def __init__(self, width: int) -> None:
         self.keys = Interner(width)
         self.own = np.zeros(64, dtype=np.int32)
-        """For each row of the child the number of the key it refers to."""
+        """For each child row the number of the key that it refers to."""
         self.key = np.zeros(64, dtype=np.int32)
-        """For each row of the parent the number of its key."""
+        """For each parent row the number of its key."""
         self.owner = np.full(64, -1, dtype=np.int32)
-        """For each key the parent's row that has it."""
+        """For each key the parent row that has it."""
         self.waiting = Chains()
         """Rows of the node's root that wait for a key."""
         self.dependents: Chains | None = None
-        """Rows of the child by their key; kept from the first time that a parent goes."""
+        """The child rows by their key; built when a parent is first deleted."""
 
-    def _number(self, codes: Any) -> Any:
-        found = self.keys.ids(codes)
+    def _key_numbers(self, codes: Any) -> Any:
+        numbers = self.keys.ids(codes)
         if self.keys.size > len(self.owner):
             self.owner = grown(self.owner, self.keys.size, -1)
-        return found
+        return numbers
 
-    def refer(self, rows: Any, codes: Any, bound: int) -> None:
-        """New rows of the child."""
+    def add_children(self, rows: Any, codes: Any, bound: int) -> None:
+        """Add child rows."""
         self.own = grown(self.own, bound)
-        found = self._number(codes)
-        put(self.own, rows, found)
+        keys = self._key_numbers(codes)
+        put(self.own, rows, keys)
         if self.dependents is not None:
             self.dependents.reserve(len(self.owner), bound)
-            self.dependents.link(rows, found)
+            self.dependents.link(rows, keys)
 
-    def numbered(self, codes: Any, freed: Any) -> tuple[Any, tuple[int, int] | None]:
-        """The keys of new rows of the parent, and two places that would share one, if there are any.
+    def parent_keys(self, codes: Any, freed: Any) -> tuple[Any, tuple[int, int] | None]:
+        """The keys of new parent rows, and two places that would share a key, if there are any.
 
-        `freed` are rows of the parent that will have gone. A row that is there is place -1 - row.
+        `freed` are parent rows that are deleted first. A present row is place -1 - row.
         """
-        found = self._number(codes)
+        numbers = self._key_numbers(codes)
         keys = self.key[freed]
         self.owner[keys] = -1
-        one, other = first_clash(found, self.owner)
+        one, other = first_clash(numbers, self.owner)
         self.owner[keys] = freed
-        return found, None if other < 0 else (one, other)
+        return numbers, None if other < 0 else (one, other)
 
-    def come(self, rows: Any, found: Any, bound: int) -> Any:
-        """New rows of the parent with their keys; the root's rows that waited for them."""
+    def add_parents(self, rows: Any, keys: Any, bound: int) -> Any:
+        """Add parent rows with their keys; the root rows that waited for them."""
         self.key = grown(self.key, bound)
-        put(self.key, rows, found)
-        put(self.owner, found, rows)
+        put(self.key, rows, keys)
+        put(self.owner, keys, rows)
         self.waiting.reserve(len(self.owner), 0)
-        released = self.waiting.under(found)
+        released = self.waiting.under(keys)
         self.waiting.unlink(released)
         return released
 
-    def go(self, rows: Any) -> Any:
-        """Rows of the parent leave; their keys."""
-        found = self.key[rows]
-        self.owner[found] = -1
-        return found
+    def remove_parents(self, rows: Any) -> Any:
+        """Remove parent rows; their keys."""
+        keys = self.key[rows]
+        self.owner[keys] = -1
+        return keys
 
-    def arm(self, rows: Any) -> Chains:
-        """The child's rows by key: made when first needed of all there are, kept from then on."""
+    def children_by_key(self, rows: Any) -> Chains:
+        """The child rows by key: built from all of them at first use, maintained from then on."""
         if self.dependents is None:
             self.dependents = Chains()
             self.dependents.reserve(len(self.owner), len(self.own))
@@ -84,19 +84,19 @@ class ReferenceIndex:
         self.dependents.reserve(len(self.owner), len(self.own))
         return self.dependents
 
-    def leave(self, rows: Any) -> None:
-        """Rows of the child leave."""
+    def remove_children(self, rows: Any) -> None:
+        """Remove child rows."""
         if self.dependents is not None:
             self.dependents.unlink(rows)
 
     def wait(self, rows: Any, under: Any, bound: int) -> None:
-        """Rows of the root wait for keys."""
+        """Let root rows wait for keys."""
         self.waiting.reserve(len(self.owner), bound)
         self.waiting.link(rows, under)
 
 
 def not_unique(table: str, columns: list[str], one: Any, other: Any) -> Invalid:
-    """The one error of a reference: two rows have one key."""
+    """The error of a reference: two parent rows have one key."""
     return Invalid(
         f"two rows of {table!r} have the same {', '.join(columns)}, which was declared unique",
         detail=f"{one} and {other}",

@@ -1,8 +1,8 @@
 """The rows of a table as a synopsis holds them: numbered, with the columns that its query reads.
 
-Payload columns stay in memory as the Arrow batches they came in: what comes is held, not copied, unless it
-comes in crumbs or is a small part of something larger. A row's number leads to its place among all that
-ever came, so that a sample is gathered without reading any table. Numbers of deleted rows are given out again.
+Payload columns stay in memory as the Arrow batches they arrive in. A batch is copied only if it is small,
+or a small part of a larger piece of memory. A row's number leads to its place among all inserted rows, so
+that a sample is assembled without reading any table. Numbers of deleted rows are used again.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from belvedere.errors import Invalid
 from belvedere.kernels.hashes.interning import grown
 from belvedere.kernels.join_graph.chains import RowIndex
 from belvedere.memory import kinds
-from belvedere.synopses.graph.batch_buffer import gathered, joined
+from belvedere.synopses.graph.batch_buffer import merge_pieces, take_rows
 from belvedere.synopses.plan.value_codes import row_hashes
 
 NO_SUCH_ROW = "NO_SUCH_ROW"
 _CHUNK = 1 << 19
-"""Rows that are looked at together when most of them are gone."""
+"""Rows that are compacted together when most of them are deleted."""
 
 
 class _Chunk:
-    """Rows that came one after the other, the first of them at some place."""
+    """Consecutively inserted rows, and the place of the first."""
 
     def __init__(self, start: int) -> None:
         self.start = start
@@ -36,8 +36,8 @@ class _Chunk:
         self.pieces: list[pa.Table] = []
         self.new: list[pa.Table] = []
 
-    def keep(self, rows: pa.Table) -> None:
-        """More rows."""
+    def append(self, rows: pa.Table) -> None:
+        """Append rows."""
         self.new.append(rows)
         self.rows += rows.num_rows
         self.living += rows.num_rows
@@ -45,13 +45,13 @@ class _Chunk:
     def settle(self) -> list[pa.Table]:
         """The rows in few pieces."""
         if self.new:
-            self.pieces += joined(self.new)
+            self.pieces += merge_pieces(self.new)
             self.new = []
         return self.pieces
 
     def close(self) -> None:
-        """Nothing more will come."""
-        self.pieces, self.new = joined([*self.pieces, *self.new]), []
+        """Merge all pieces: no more rows follow."""
+        self.pieces, self.new = merge_pieces([*self.pieces, *self.new]), []
 
 
 class RowStore:
@@ -63,16 +63,16 @@ class RowStore:
         self.schema = pa.schema([(name, kinds.arrow(kind)) for name, kind in types.items()])
         self.nothing = self.schema.empty_table()
         self.bound = 0
-        """Above every row's number."""
+        """A bound above every row's number."""
         self.count = 0
         self._free = np.empty(0, dtype=np.int32)
         self._place: Any = None
-        """Where each row is, from when a number is first given out again; until then at its number."""
+        """The place of each row; None until a number is first used again, while each place is the number."""
         self._chunks = [_Chunk(0)]
         self._index: RowIndex | None = None
 
-    def shaped(self, batch: pa.RecordBatch | pa.Table) -> pa.Table:
-        """A batch as this table's columns; an error if it has others or of other types."""
+    def conform(self, batch: pa.RecordBatch | pa.Table) -> pa.Table:
+        """The columns of this table from a batch; an error if one is missing or has another type."""
         rows = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
         if rows.schema.equals(self.schema):
             return rows
@@ -98,12 +98,12 @@ class RowStore:
             ) from None
 
     def span(self, column: str) -> tuple[float, float] | None:
-        """Bounds of a column's values: the least and greatest of all that are held, gone ones too."""
+        """The least and greatest value of a column, deleted rows included."""
         ends: list[float] = []
         for chunk in self._chunks:
             for piece in chunk.settle():
-                found = pc.min_max(piece[column])
-                for end in (found["min"], found["max"]):
+                bounds = pc.min_max(piece[column])
+                for end in (bounds["min"], bounds["max"]):
                     if not end.is_valid:
                         continue
                     try:
@@ -113,34 +113,34 @@ class RowStore:
         return (min(ends), max(ends)) if ends else None
 
     def insert(self, rows: pa.Table) -> Any:
-        """The numbers of new rows."""
+        """Insert rows; their numbers."""
         count = rows.num_rows
-        again = min(count, len(self._free))
+        reused = min(count, len(self._free))
         ids = np.empty(count, dtype=np.int32)
-        if again:
-            ids[:again] = self._free[len(self._free) - again :]
-            self._free = self._free[: len(self._free) - again]
-        ids[again:] = np.arange(self.bound, self.bound + count - again, dtype=np.int32)
-        self.bound += count - again
-        if again or self._place is not None:
-            self._move(ids)
-        self._keep(rows)
+        if reused:
+            ids[:reused] = self._free[len(self._free) - reused :]
+            self._free = self._free[: len(self._free) - reused]
+        ids[reused:] = np.arange(self.bound, self.bound + count - reused, dtype=np.int32)
+        self.bound += count - reused
+        if reused or self._place is not None:
+            self._place_last(ids)
+        self._append(rows)
         self.count += count
         if self._index is not None:
             self._index.add(ids, self.hashes(rows), self.bound)
         return ids
 
-    def _move(self, ids: Any) -> None:
-        """Rows will be behind all others."""
+    def _place_last(self, ids: Any) -> None:
+        """Give rows the places behind all others."""
         if self._place is None:
             self._place = np.arange(self.bound)
         self._place = grown(self._place, self.bound)
         end = self._chunks[-1].start + self._chunks[-1].rows
         self._place[ids] = np.arange(end, end + len(ids))
 
-    def _keep(self, rows: pa.Table) -> None:
+    def _append(self, rows: pa.Table) -> None:
         last = self._chunks[-1]
-        last.keep(rows)
+        last.append(rows)
         if last.rows >= _CHUNK:
             last.close()
             self._chunks.append(_Chunk(last.start + last.rows))
@@ -149,36 +149,37 @@ class RowStore:
         return ids if self._place is None else self._place[ids]
 
     def find(self, rows: pa.Table) -> Any:
-        """The numbers of rows with these values, no number twice; nothing changes if one is missing."""
+        """The numbers of rows with these values, each once; an error, without effect, if a row is missing."""
         if self._index is None:
             self._index = RowIndex(self.count)
-            held = self._held()
-            if len(held):
-                self._index.add(held, self.hashes(self.take(held)), self.bound)
-        found = self._index.take(self.hashes(rows))
-        if (found < 0).any():
-            self._index.put_back(found[found >= 0])
-            at = int(np.flatnonzero(found < 0)[0])
+            ids = self._live_ids()
+            if len(ids):
+                self._index.add(ids, self.hashes(self.take(ids)), self.bound)
+        matches = self._index.take(self.hashes(rows))
+        if (matches < 0).any():
+            self._index.put_back(matches[matches >= 0])
+            at = int(np.flatnonzero(matches < 0)[0])
             raise Invalid(
                 f"a row to delete is not in {self.table!r}",
                 detail=str(rows.slice(at, 1).to_pylist()[0]),
                 hint="see which rows the table has; nothing was changed",
                 reason=NO_SUCH_ROW,
             )
-        return found
+        return matches
 
     def unfind(self, ids: Any) -> None:
-        """Rows that were found stay after all."""
+        """Undo `find`: the rows stay."""
         assert self._index is not None
         self._index.put_back(ids)
 
-    def _held(self) -> Any:
-        held = np.ones(self.bound, dtype=bool)
-        held[self._free] = False
-        return np.flatnonzero(held).astype(np.int32)
+    def _live_ids(self) -> Any:
+        """The numbers of all rows."""
+        live = np.ones(self.bound, dtype=bool)
+        live[self._free] = False
+        return np.flatnonzero(live).astype(np.int32)
 
-    def forget(self, ids: Any) -> None:
-        """Rows that were found are gone: their numbers are free."""
+    def remove(self, ids: Any) -> None:
+        """Remove rows that `find` returned: their numbers are free."""
         self._free = np.concatenate([self._free, ids])
         self.count -= len(ids)
         starts = np.array([chunk.start for chunk in self._chunks])
@@ -190,23 +191,23 @@ class RowStore:
                 self._shrink(number)
 
     def _shrink(self, number: int) -> None:
-        """The few rows that are left of a chunk move behind all others."""
+        """Move the rows that remain of a chunk behind all others."""
         chunk = self._chunks[number]
-        held = self._held()
-        places = self._places(held)
-        ids = held[(places >= chunk.start) & (places < chunk.start + chunk.rows)]
+        live = self._live_ids()
+        places = self._places(live)
+        ids = live[(places >= chunk.start) & (places < chunk.start + chunk.rows)]
         rows = self.take(ids)
         del self._chunks[number]
         if len(ids):
-            self._move(ids)
-            self._keep(rows)
+            self._place_last(ids)
+            self._append(rows)
 
     def hashes(self, rows: pa.Table) -> Any:
         """A hash of each row's values."""
         return row_hashes(rows, self.types)
 
     def take(self, ids: Any, columns: list[str] | None = None) -> pa.Table:
-        """Some rows by number, in the order asked for."""
+        """The rows with some numbers, in that order."""
         names = self.schema.names if columns is None else columns
         if not len(ids):
             return self.schema.empty_table().select(names)
@@ -218,11 +219,11 @@ class RowStore:
                 pieces.append(piece)
                 starts.append(at)
                 at += piece.num_rows
-        return gathered(pieces, starts, self._places(ids), names)
+        return take_rows(pieces, starts, self._places(ids), names)
 
     def saved(self) -> dict[str, Any]:
-        """The rows as arrays: their places, the free numbers, and the payload as Arrow writes it."""
-        found = {
+        """The rows as arrays: their places, the free numbers, and the payload as an Arrow stream."""
+        arrays = {
             "place": np.empty(0, dtype=np.int64)
             if self._place is None
             else self._place[: self.bound],
@@ -235,19 +236,19 @@ class RowStore:
             with pa.ipc.new_stream(sink, self.schema) as stream:
                 for piece in chunk.settle():
                     stream.write_table(piece)
-            found[f"chunk {number}"] = np.frombuffer(sink.getvalue(), dtype=np.uint8)
-        return found
+            arrays[f"chunk {number}"] = np.frombuffer(sink.getvalue(), dtype=np.uint8)
+        return arrays
 
-    def restore(self, found: Mapping[str, Any]) -> None:
-        """The rows as they were saved; the payload stays where it is mapped."""
-        self._place = found["place"].copy() if len(found["place"]) else None
-        self._free = found["free"].copy()
-        self.bound, self.count = found["numbers"].tolist()
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Load saved rows; the payload stays in the mapped file."""
+        self._place = arrays["place"].copy() if len(arrays["place"]) else None
+        self._free = arrays["free"].copy()
+        self.bound, self.count = arrays["numbers"].tolist()
         self._chunks = []
-        for number, (start, rows, living) in enumerate(found["chunks"].tolist()):
+        for number, (start, rows, living) in enumerate(arrays["chunks"].tolist()):
             chunk = _Chunk(start)
             chunk.rows, chunk.living = rows, living
-            stream = pa.ipc.open_stream(pa.py_buffer(found[f"chunk {number}"]))
+            stream = pa.ipc.open_stream(pa.py_buffer(arrays[f"chunk {number}"]))
             chunk.pieces = [pa.Table.from_batches([batch]) for batch in stream]
             self._chunks.append(chunk)
         self._index = None

@@ -1,9 +1,9 @@
 """The weighted join graph in flat arrays: one vertex per distinct join key of a node.
 
-A vertex of a node with d edges has d + 1 weights: towards edge e, its rows times what they meet over
-every *other* edge (equation 1 of the paper), and, for drawing from everything, over all edges. A batch
-of one node's rows is applied at once: its rows are grouped by vertex, and each change of a key's
-total crosses an edge once, however many rows caused it. Leaves pass nothing on.
+A vertex of a node with d edges has d + 1 weights: towards edge e, the number of its rows times what they
+meet over every *other* edge (equation 1 of the paper), and, for drawing from everything, over all edges. A
+batch of one node's rows is applied at once: its rows are grouped by vertex, and each change of a key's
+total crosses an edge once, however many rows caused it. Changes end at leaves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Parts = list[tuple[Any, Any]]
 
 @dataclass
 class WeighedBatch:
-    """A batch of a node's rows before it is applied: their vertices and what each row meets."""
+    """A batch of a node's rows before it is applied: their vertices, and what each row meets."""
 
     vids: Any
     vs: Any
@@ -50,7 +50,7 @@ class EdgeSide:
         self.held = held
         self.other: EdgeSide
         self.cached: Any = None
-        """What each vertex meets, kept where changes pass through; else it is looked up."""
+        """What each vertex meets, kept where changes pass through the node; elsewhere it is looked up."""
 
     def met(self, vs: Any) -> Any:
         """What vertices meet across the edge."""
@@ -60,7 +60,7 @@ class EdgeSide:
         return self.cached[vs] if self.cached is not None else self.look_up(vs)
 
     def look_up(self, vs: Any) -> Any:
-        """What vertices meet across a range edge, from the other side's sums."""
+        """What vertices meet across a band edge, from the other side's sums."""
         assert isinstance(self.held, Orders)
         assert isinstance(self.other.held, Orders)
         return self.other.held.totals(self.held.key_of[vs], self.held.value_of[vs])
@@ -72,7 +72,7 @@ class EdgeSide:
         return self.held.weight[vs]
 
     def pick(self, theirs: Any, numbers: Any) -> tuple[Any, Any]:
-        """The vertices here that numbers fall to, among what vertices of the other side meet."""
+        """The vertices on this side that numbers fall to, among those that vertices of the other side meet."""
         other = self.other.held
         if isinstance(self.held, Groups):
             return self.held.pick(other.key_of[theirs], numbers)
@@ -91,7 +91,7 @@ class GraphNode:
 
 
 class WeightedGraph:
-    """Weights up to 2^62; `OverflowError` tells that `PlainGraph` must take over."""
+    """Weights up to 2^62; beyond, an `OverflowError`, and `PlainGraph` must take over."""
 
     def __init__(self, tree: QueryTree) -> None:
         self.tree = tree
@@ -106,7 +106,7 @@ class WeightedGraph:
             ]
             ends[0].other, ends[1].other = ends[1], ends[0]
         self.everything: Groups | None = None
-        """The root's vertices with the weight of everything, once something is drawn from it."""
+        """The root's vertices with the weight over all edges; built at the first draw."""
 
     def _end(self, node: int, edge: int, *, left: bool) -> EdgeSide:
         band = self.tree.edges[edge].band
@@ -121,7 +121,7 @@ class WeightedGraph:
 
     @property
     def vertices(self) -> list[tuple[int, int]]:
-        """For each node, how many vertices have rows and how many have none."""
+        """For each node the number of vertices with rows, and without."""
         counts = [n.rows.count[: n.names.size] for n in self.nodes]
         return [(int((c > 0).sum()), int((c == 0).sum())) for c in counts]
 
@@ -133,7 +133,7 @@ class WeightedGraph:
         return held.vertex[rows] > 0
 
     def weigh(self, node: int, rows: Any, parts: Parts, bound: int) -> WeighedBatch:
-        """What a batch of rows would add; `bound` is above every row number of the node."""
+        """The weights of a batch before it is added; `bound` is above every row number of the node."""
         here = self.nodes[node]
         vids = self._place(node, len(rows), parts)
         here.rows.reserve(here.names.size, bound)
@@ -148,7 +148,7 @@ class WeightedGraph:
         vs, times, index = distinct(vids, here.mark)
         for side in here.sides:
             if side.cached is not None:
-                # Changes do not reach vertices without rows: what these meet is looked up again.
+                # Changes do not reach vertices without rows, so what these meet is looked up again.
                 empty = vs[here.rows.count[vs] == 0]
                 if len(empty):
                     side.cached[empty] = side.look_up(empty)
@@ -157,7 +157,7 @@ class WeightedGraph:
         return WeighedBatch(vids, vs, times, index, met, each, sum_of_products(each, times))
 
     def _place(self, node: int, count: int, parts: Parts) -> Any:
-        """The vertices of rows, new ones made."""
+        """The vertices of rows; new vertices are created."""
         here = self.nodes[node]
         columns = [c for key, value in parts for c in (key, value) if c is not None]
         codes = np.zeros((count, here.names.width), dtype=np.int64)
@@ -176,7 +176,7 @@ class WeightedGraph:
         return vids
 
     def _enroll(self, node: int, before: int) -> None:
-        """Vertices from a number on into the groups and orders of their node."""
+        """Enter the vertices from a number on into the groups and orders of their node."""
         here = self.nodes[node]
         size = here.names.size
         here.rows.reserve(size, 0)
@@ -199,13 +199,13 @@ class WeightedGraph:
             self.everything.enroll(new, np.zeros(len(new), dtype=np.int32), size)
 
     def add(self, node: int, rows: Any, weighed: WeighedBatch) -> None:
-        """Apply a batch that was weighed."""
+        """Add a weighed batch."""
         self.nodes[node].rows.append(weighed.vids, rows)
         self._change(node, weighed, weighed.times)
         self.size += weighed.total
 
     def remove(self, node: int, rows: Any) -> int:
-        """Take rows out; how many join results went with them."""
+        """Remove rows; the number of join results that this removes."""
         here = self.nodes[node]
         weighed = self._weighed(node, here.rows.vertex[rows] - 1)
         here.rows.remove(rows)
@@ -214,27 +214,27 @@ class WeightedGraph:
         return weighed.total
 
     def _change(self, node: int, batch: WeighedBatch, times: Any) -> None:
-        """The weights of a batch's vertices, and all that depends on them."""
+        """Change the weights of a batch's vertices, and all that depends on them."""
         here = self.nodes[node]
         for n, side in enumerate(here.sides):
             others = [w for m, w in enumerate(batch.met) if m != n]
-            self._turn(side, batch.vs, reduce(product, others, times))
+            self._change_side(side, batch.vs, reduce(product, others, times))
         if node == self.tree.root and self.everything is not None:
             self.everything.apply(batch.vs, product(batch.each, times))
 
-    def _turn(self, side: EdgeSide, vs: Any, changes: Any) -> None:
-        """Weights towards an edge change; across it, what depends on them does."""
+    def _change_side(self, side: EdgeSide, vs: Any, changes: Any) -> None:
+        """Change the weights of vertices towards an edge, and what depends on them across it."""
         there, far = self.nodes[side.other.node], side.other
-        quiet = len(there.sides) == 1 and (far.node != self.tree.root or self.everything is None)
+        is_end = len(there.sides) == 1 and (far.node != self.tree.root or self.everything is None)
         if isinstance(side.held, Groups):
             keys, moved = side.held.apply(vs, changes)
-            if quiet and far.cached is None:
+            if is_end and far.cached is None:
                 return
             assert isinstance(far.held, Groups)
             reached, by = far.held.members(keys, moved, there.rows.count)
         else:
             side.held.apply(vs, changes)
-            if quiet and far.cached is None:
+            if is_end and far.cached is None:
                 return
             assert isinstance(far.held, Orders)
             reached, by = far.held.spread(
@@ -246,25 +246,25 @@ class WeightedGraph:
             self._pass_on(far, reached, product(there.rows.count[reached], by))
 
     def _pass_on(self, came: EdgeSide, vs: Any, changes: Any) -> None:
-        """What vertices meet over one edge has changed: their weights towards all others."""
+        """Change the weights of vertices towards all edges but the one over which they meet something else now."""
         there = self.nodes[came.node]
         onward = [s for s in there.sides if s is not came]
         met = [s.met(vs) for s in onward]
         for n, side in enumerate(onward):
             others = [w for m, w in enumerate(met) if m != n]
-            self._turn(side, vs, reduce(product, others, changes))
+            self._change_side(side, vs, reduce(product, others, changes))
         if came.node == self.tree.root and self.everything is not None:
             self.everything.apply(vs, reduce(product, met, changes))
 
     def rows_of(self, node: int, rows: Any, vids: Any, numbers: Any) -> Any:
-        """Join results: rows of a node, and of every other node what numbers stand for."""
-        found = np.empty((len(rows), self.tree.nodes), dtype=np.int32)
-        found[:, node] = rows
-        self._descend(node, None, vids, numbers, found)
-        return found
+        """Join results: rows of a node, and the rows of the other nodes that numbers stand for."""
+        results = np.empty((len(rows), self.tree.nodes), dtype=np.int32)
+        results[:, node] = rows
+        self._descend(node, None, vids, numbers, results)
+        return results
 
     def _descend(
-        self, node: int, came: EdgeSide | None, vids: Any, numbers: Any, found: Any
+        self, node: int, came: EdgeSide | None, vids: Any, numbers: Any, results: Any
     ) -> None:
         for side in self.nodes[node].sides:
             if side is came:
@@ -275,8 +275,8 @@ class WeightedGraph:
             numbers = numbers // met
             held = self.nodes[far.node].rows
             each = far.weight(vs) // held.count[vs]
-            found[:, far.node] = held.arena[held.start[vs] + rest // each]
-            self._descend(far.node, far, vs, rest % each, found)
+            results[:, far.node] = held.arena[held.start[vs] + rest // each]
+            self._descend(far.node, far, vs, rest % each, results)
 
     def draw(self, numbers: Any) -> Any:
         """The join results with some numbers below the size."""

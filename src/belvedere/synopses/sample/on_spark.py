@@ -1,10 +1,13 @@
-"""A synopsis drawn on Spark, for joins whose tables do not fit into memory: only the sample does.
+"""A synopsis drawn on Spark, for joins whose sample fits into memory but whose tables do not.
 
-Weights bottom-up, by one aggregation and one join per edge; join numbers drawn here, in Python's integers; rows
-found top-down: the rows that could be meant, in order, with running sums of their weights, and each
-number beside the last row that begins at or before it. Nothing is kept but the sample. Rows that come make
-results that were not there before: so many of the sample are drawn from these as chance has it, and the others
-stay. Rows that go would have to be replaced from everything, so they mean drawing anew.
+1. Weights are computed bottom-up, by one aggregation and one join per edge.
+2. Join numbers are drawn here, in Python's integers.
+3. Rows are found top-down: the candidate rows are put in order with running sums of their weights, and each
+   number belongs to the last row that begins at or before it.
+
+Only the sample is kept. Inserted rows make new results: a random number of the sample's rows is drawn from
+these, and the others stay. Deleted rows would have to be replaced from the whole join, so the sample is
+drawn again.
 """
 
 from __future__ import annotations
@@ -32,14 +35,14 @@ if TYPE_CHECKING:
 
 _WIDE = "decimal(38,0)"
 _PART = "shiftright(__place, 33)"
-"""The partition that a row was numbered in."""
+"""The partition in which Spark numbered a row."""
 _ROUNDS = 4
 _MORE = 1.3
 
 
 @dataclass
 class SparkSample:
-    """A sample that was drawn at once: rows under the plan's names, and the size of the join."""
+    """A sample drawn on Spark: rows under the plan's names, and the size of the join."""
 
     plan: SynopsisPlan
     kind: SampleKind
@@ -54,7 +57,7 @@ class SparkSample:
         return true(every(self.plan.sample_filters), self.rows, self.plan.block.types)
 
     def slots(self) -> Any:
-        """The places of the rows that are shown."""
+        """The places of the rows that the query shows."""
         places = np.flatnonzero(self.passing())
         return places if self.kind.rows is None else places[: self.kind.rows]
 
@@ -132,38 +135,39 @@ def draw(
 
 @dataclass(frozen=True)
 class DeltaTerm:
-    """Rows that came at one position, and what every position holds beside them; theirs is what came."""
+    """One term of the join's change: the inserted rows at one position, and a table for every position."""
 
     position: int
     tables: tuple[str, ...]
 
 
-def steps(
+def delta_terms(
     positions: Sequence[str],
     old: Mapping[str, str],
     new: Mapping[str, str],
-    came: Mapping[str, str],
+    inserted: Mapping[str, str],
 ) -> list[DeltaTerm]:
-    """The results that new rows make, each in one step: tables by name as they were, are, and what came.
+    """The terms that make the new results, each result in one term; `inserted` has the new rows by table.
 
-    >>> [s.tables for s in steps(["t", "u", "t"], {"t": "t0", "u": "u0"}, {"t": "t1"}, {"t": "dt"})]
+    >>> old, new = {"t": "t0", "u": "u0"}, {"t": "t1"}
+    >>> [s.tables for s in delta_terms(["t", "u", "t"], old, new, {"t": "dt"})]
     [('dt', 'u0', 't0'), ('t1', 'u0', 'dt')]
     """
     now = [old[t] for t in positions]
-    found = []
+    terms = []
     for at, table in sorted(enumerate(positions), key=lambda p: (p[1], p[0])):
-        if table in came:
-            found.append(DeltaTerm(at, (*now[:at], came[table], *now[at + 1 :])))
+        if table in inserted:
+            terms.append(DeltaTerm(at, (*now[:at], inserted[table], *now[at + 1 :])))
             now[at] = new[table]
-    return found
+    return terms
 
 
-def added(
-    work: Workspace, before: SparkSample, came: Sequence[DeltaTerm], random: np.random.Generator
+def draw_inserted(
+    work: Workspace, before: SparkSample, terms: Sequence[DeltaTerm], random: np.random.Generator
 ) -> SparkSample | None:
-    """The sample after rows came; None if filters leave too little of it."""
+    """The sample after inserts; None if filters leave too few rows of it."""
     plan, kind, seed = before.plan, before.kind, before.seed
-    trees = [_Tree(work, s.tables, plan, plan.roots.index(s.position)) for s in came]
+    trees = [_Tree(work, t.tables, plan, plan.roots.index(t.position)) for t in terms]
     sizes = [before.size, *(tree.weigh() for tree in trees)]
     shares = _shares(sizes, before.rows.num_rows, kind, random)
     stay = random.permutation(before.rows.num_rows)[: shares[0]]
@@ -171,7 +175,7 @@ def added(
     for tree, size, share in zip(trees, sizes[1:], shares[1:], strict=True):
         parts.append(tree.rows(_numbers(random, size, share, kind)))
     rows = pa.concat_tables(parts)
-    # Which of those that pass are shown is a matter of their order.
+    # The order decides which of the passing rows are shown.
     rows = rows.take(pa.array(random.permutation(rows.num_rows)))
     drawn = SparkSample(plan, kind, rows, sum(sizes), seed)
     everything = not kind.replacement and rows.num_rows == drawn.size
@@ -183,20 +187,20 @@ def added(
 def _shares(
     sizes: list[int], held: int, kind: SampleKind, random: np.random.Generator
 ) -> list[int]:
-    """How many of a sample are from each of some sets of results, the first of which it was drawn from."""
+    """The rows of a sample from each of some sets of results; its present rows are from the first."""
     if kind.rate is not None:
         return [held, *(_wanted(kind, size, random) for size in sizes[1:])]
     assert kind.rows is not None
-    left, found = list(sizes), [0] * len(sizes)
+    remaining, shares = list(sizes), [0] * len(sizes)
     wanted = max(held, kind.rows) if sum(sizes) else 0
     for _ in range(wanted if kind.replacement else min(wanted, sum(sizes))):
-        number, at = _below(random, sum(left)), 0
-        while number >= left[at]:
-            number -= left[at]
+        number, at = _below(random, sum(remaining)), 0
+        while number >= remaining[at]:
+            number -= remaining[at]
             at += 1
-        found[at] += 1
-        left[at] -= not kind.replacement
-    return found
+        shares[at] += 1
+        remaining[at] -= not kind.replacement
+    return shares
 
 
 def _wanted(kind: SampleKind, size: int, random: np.random.Generator) -> int:
@@ -212,14 +216,14 @@ def _numbers(random: np.random.Generator, size: int, count: int, kind: SampleKin
         return [_below(random, size) for _ in range(count)]
     if 2 * count >= size:
         return [int(n) for n in random.permutation(size)[:count]]
-    found: dict[int, None] = {}
-    while len(found) < count:
-        found[_below(random, size)] = None
-    return list(found)
+    numbers: dict[int, None] = {}
+    while len(numbers) < count:
+        numbers[_below(random, size)] = None
+    return list(numbers)
 
 
 def _below(random: np.random.Generator, size: int) -> int:
-    """A whole number below another, of any size."""
+    """A random integer below another, of any size."""
     bits = size.bit_length()
     while True:
         drawn = int.from_bytes(random.bytes(bits // 8 + 1), "little") >> (8 - bits % 8)
@@ -228,9 +232,9 @@ def _below(random: np.random.Generator, size: int) -> int:
 
 
 class _Tree:
-    """The nodes of a plan as temporary views with weights, seen from its root, or from the rows that came.
+    """The nodes of a plan as temporary views with weights, from its root or from the node of inserted rows.
 
-    In the second case only what these meet is looked at.
+    In the second case the views hold only rows that meet the inserted rows.
     """
 
     def __init__(
@@ -247,8 +251,8 @@ class _Tree:
         """Weights of all nodes, from the leaves to the root; the size of the join."""
         self._weighed(self.root, None, None)
         root = quote(self.views[self.root])
-        found = self.work.query(f"SELECT {_PART}, sum(__weight) FROM {root} GROUP BY {_PART}")
-        self.parts = sorted((int(part), int(total)) for part, total in found.collect())
+        totals = self.work.query(f"SELECT {_PART}, sum(__weight) FROM {root} GROUP BY {_PART}")
+        self.parts = sorted((int(part), int(total)) for part, total in totals.collect())
         return sum(total for _, total in self.parts)
 
     def _children(self, node: int, came: int | None) -> list[int]:
@@ -275,7 +279,7 @@ class _Tree:
         return sql
 
     def _weighed(self, node: int, came: int | None, above: str | None) -> None:
-        """A view of a node's rows, each with its weight and what it meets over each edge below."""
+        """Register a view of a node's rows, each with its weight and what it meets over each edge below."""
         sql, mine = self._base(node, came, above), None
         if self.narrow:
             mine = self.work.register(f"base_{node}", self.work.keep(self.work.query(sql)))
@@ -314,39 +318,48 @@ class _Tree:
             return schema.empty_table()
         ends = list(accumulate(total for _, total in self.parts))
         at = [bisect_right(ends, number) for number in numbers]
-        asked = {
+        requests = {
             "__part": [self.parts[n][0] for n in at],
             "__number": [n - (ends[p - 1] if p else 0) for n, p in zip(numbers, at, strict=True)],
         }
-        found = self._picked(root, None, [_PART], asked, ["__part"])
-        columns = self._below(root, None, found)
+        rows = self._rows_at(root, None, [_PART], requests, ["__part"])
+        columns = self._below(root, None, rows)
         return pa.table({name: columns[name] for name in types}).cast(schema)
 
-    def _below(self, node: int, came: int | None, found: pa.Table) -> dict[str, Any]:
-        """The columns of a node's picked rows, and those of all nodes below it."""
+    def _below(self, node: int, came: int | None, rows: pa.Table) -> dict[str, Any]:
+        """The columns of a node's rows, and of the rows of all nodes below it."""
         position = self.plan.block.positions[self.plan.roots[node]]
-        columns = {f.name: found[f.name] for f in position.fields}
-        rests = [int(r) for r in found["__rest"].to_pylist()]
+        columns = {f.name: rows[f.name] for f in position.fields}
+        rests = [int(r) for r in rows["__rest"].to_pylist()]
         for edge in self._children(node, came):
             there = self.plan.tree.across(node, edge)
-            met = [int(m) for m in found[f"__met_{edge}"].to_pylist()]
-            asked: dict[str, Any] = {
-                f"__k{n}": found[f"__own_{edge}_{n}"] for n in range(len(self._keys(edge, node)))
+            met = [int(m) for m in rows[f"__met_{edge}"].to_pylist()]
+            requests: dict[str, Any] = {
+                f"__k{n}": rows[f"__own_{edge}_{n}"] for n in range(len(self._keys(edge, node)))
             }
-            asked["__number"] = [r % m for r, m in zip(rests, met, strict=True)]
+            requests["__number"] = [r % m for r, m in zip(rests, met, strict=True)]
             rests = [r // m for r, m in zip(rests, met, strict=True)]
-            names = [n for n in asked if n != "__number"]
-            picked = self._picked(there, edge, self._keys(edge, there), asked, names)
-            columns |= self._below(there, edge, picked)
+            names = [n for n in requests if n != "__number"]
+            below = self._rows_at(there, edge, self._keys(edge, there), requests, names)
+            columns |= self._below(there, edge, below)
         return columns
 
-    def _picked(
-        self, node: int, came: int | None, keys: list[str], asked: dict[str, Any], names: list[str]
+    def _rows_at(
+        self,
+        node: int,
+        came: int | None,
+        keys: list[str],
+        requests: dict[str, Any],
+        names: list[str],
     ) -> pa.Table:
-        """For each number the row of its group that it falls to, and the number's rest, in order."""
-        numbers = pa.array([str(n) for n in asked["__number"]], pa.string())
+        """For each number the row of its group that it falls to, and the number within the row, in order."""
+        numbers = pa.array([str(n) for n in requests["__number"]], pa.string())
         table = pa.table(
-            {**{n: asked[n] for n in names}, "__number": numbers, "__turn": np.arange(len(numbers))}
+            {
+                **{n: requests[n] for n in names},
+                "__number": numbers,
+                "__turn": np.arange(len(numbers)),
+            }
         )
         wanted = self.work.register("asked", self.work.spark.createDataFrame(table))
         view, group = quote(self.views[node]), ", ".join(names)
@@ -362,7 +375,7 @@ class _Tree:
             f" FROM ({rows}) AS r UNION ALL SELECT {group}, CAST(__number AS {_WIDE}), NULL, NULL,"
             f" __turn FROM {quote(wanted)}"
         )
-        # Starts and places grow together: the largest so far are those of the row it falls to.
+        # Starts and places increase together: the greatest so far are those of the row that a number falls to.
         order = f"PARTITION BY {group} ORDER BY __start, __turn NULLS FIRST"
         span = f"({order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
         falls = (
@@ -374,8 +387,8 @@ class _Tree:
             for e in self._children(node, came)
             for n, k in enumerate(self._keys(e, node))
         )
-        found = self.work.query(
+        rows_found = self.work.query(
             f"SELECT __turn, __rest, v.*{owns} FROM ({falls}) AS f JOIN {view} AS v"
             f" ON v.__place = f.__at WHERE __turn IS NOT NULL ORDER BY __turn"
         )
-        return found.toArrow()
+        return rows_found.toArrow()

@@ -1,5 +1,6 @@
-"""The choices of `kernels.skips` by coins, one per join result, in integers of any size where there are few
-results, and by the same skips where there are many: the definition, and what joins beyond 64 bits use.
+"""The choices of `kernels.sampling.skips` in plain Python, with integers of any size.
+
+It is the definition that the kernel is tested against, and joins beyond 64 bits use it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Chosen = tuple[list[int], list[int], list[int]]
 
 
 def below(state: Any, n: int) -> int:
-    """A whole number in [0, n), each equally likely."""
+    """A random integer in [0, n)."""
     words = (n.bit_length() + 63) // 64 or 1
     while True:
         drawn = 0
@@ -28,22 +29,22 @@ def below(state: Any, n: int) -> int:
 
 
 def numbers(state: Any, n: int, count: int) -> list[int]:
-    """Several independent whole numbers in [0, n)."""
+    """Independent random integers in [0, n)."""
     return [below(state, n) for _ in range(count)]
 
 
 def _whole(state: Any, x: float) -> int:
-    """A float as a whole number, the bits that it cannot hold at random."""
+    """A float as an integer; the bits that it cannot represent are random."""
     n = int(x)
     spare = n.bit_length() - 53
     return n + below(state, 1 << spare) if spare > 0 else n
 
 
 def skip_without(state: Any, m: int, results: int) -> int:
-    """Results passed over before one enters a full reservoir: the m-th smallest key of all, then coins.
+    """The number of results to skip before one enters a full reservoir.
 
-    The keys of the results may be thought of as uniform and independent of who is in the sample: the
-    m-th smallest of J is a beta variable, and each further result is below it with that probability.
+    Each result has a uniform random key, and the sample has the m smallest keys. The m-th smallest of J keys
+    is a beta variable, and each further result is below it with that probability.
     """
     shape_m = -math.fsum(math.log(uniform(state)) for _ in range(m)) if m < 64 else _gamma(state, m)
     rest = _gamma(state, results - m + 1)
@@ -64,7 +65,7 @@ def _gamma(state: Any, shape: float) -> float:
 
 
 def _located(weights: list[int], places: Iterator[tuple[int, int]]) -> Chosen:
-    """Places among all results of a batch as rows and numbers within them."""
+    """Places among all results of a batch, as rows of the batch and numbers within them."""
     ends = list(accumulate(weights))
     chosen: Chosen = ([], [], [])
     for place, slot in places:

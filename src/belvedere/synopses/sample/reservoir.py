@@ -1,7 +1,7 @@
-"""The sample itself: join results as row numbers of every node, of fixed size or by coins.
+"""The sample as join results, each a row number of every node: of fixed size, or Bernoulli (SJoin §5).
 
-After deletions: purge what is gone, draw again what is missing (all of it when the sample is at least
-half of the join), and only then insert. No skip is pending meanwhile: see `kernels.skips`.
+After deletions the sample drops lost results, draws as many again (all of it if the sample is at least half
+of the join), and only then takes new results. No skip is pending meanwhile: see `kernels.sampling.skips`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from belvedere.synopses.sample import plain_skips
 
 @dataclass(frozen=True)
 class SampleKind:
-    """What sample is wanted: so many rows, with or without replacement, or a share of all."""
+    """The kind of a sample: a number of rows, with or without replacement, or a share of all results."""
 
     rows: int | None = None
     rate: float | None = None
@@ -61,34 +61,34 @@ class Reservoir(Protocol):
     filled: int
 
     def enter(self, graph: AnyGraph, node: int, rows: Any, weighed: Any) -> Any:
-        """New results of a batch that is weighed and not yet added; the slots that changed."""
+        """Sample the new results of a batch that is weighed but not yet added; the slots that changed."""
         ...
 
     def settle(self, graph: AnyGraph, lost: Lost) -> Any:
-        """What deletions took away is purged and drawn again; the slots that changed."""
+        """Drop the results that deletions removed, and draw as many again; the slots that changed."""
         ...
 
 
 AnyGraph = WeightedGraph | PlainGraph
 Lost = Callable[[Any], Any]
-"""For rows of results, which of the results exist no more."""
+"""Which of some results, given as rows of nodes, no longer exist."""
 
 
 def entries(graph: AnyGraph, node: int, rows: Any, weighed: Any, chosen: tuple[Any, Any]) -> Any:
-    """The results that numbers of a batch's rows stand for."""
+    """The results that numbers within a batch's rows stand for."""
     at, rest = chosen
     if isinstance(graph, WeightedGraph):
         assert isinstance(weighed, WeighedBatch)
         return graph.rows_of(node, rows[at], weighed.vids[at], rest)
     assert isinstance(weighed, PlainWeighedBatch)
-    found = [
+    results = [
         graph.rows_of(node, int(rows[i]), weighed.keys[i], r) for i, r in zip(at, rest, strict=True)
     ]
-    return np.array(found, dtype=np.int32).reshape(len(found), graph.tree.nodes)
+    return np.array(results, dtype=np.int32).reshape(len(results), graph.tree.nodes)
 
 
 class _Slots:
-    """Slots for results, and randomness."""
+    """Slots for results, and the state of the random numbers."""
 
     def __init__(self, nodes: int, seed: int) -> None:
         self.state = seeded(seed)
@@ -96,7 +96,7 @@ class _Slots:
         self.filled = 0
 
     def _draw(self, graph: AnyGraph, count: int) -> Any:
-        """Results drawn from all, each equally likely, independently."""
+        """Results drawn from the whole join, independently and with equal probability."""
         if isinstance(graph, WeightedGraph):
             return graph.draw(many_below(self.state, graph.size, count))
         return graph.draw(plain_skips.numbers(self.state, graph.size, count))
@@ -106,7 +106,7 @@ class _Slots:
         if len(at):
             self.slots = grown(self.slots, int(np.max(slots)) + 1)
             if isinstance(graph, WeightedGraph):
-                # Of several entries into one slot the last stays.
+                # The last of several entries into one slot stays.
                 at, rest, slots = last_of(at, rest, slots, len(self.slots))
             self.slots[slots] = entries(graph, node, rows, weighed, (at, rest))
         return slots
@@ -166,19 +166,19 @@ class WithoutReplacement(_Slots):
             done = self.distinct.refill(self.slots, holes, done, drawn)
 
     def _some_of_few(self, graph: AnyGraph, wanted: int) -> Any:
-        """So many of all results, of which there are at most twice as many as slots."""
+        """Distinct results of a join that has at most twice as many results as slots."""
         chosen = some_of(self.state, graph.size, wanted)
         return graph.draw(chosen if isinstance(graph, WeightedGraph) else chosen.tolist())
 
     def enlarge(self, graph: AnyGraph, size: int, lost: Lost) -> Any:
-        """More slots, filled from all results."""
+        """Increase the number of slots, and fill them from the whole join."""
         self.size = size
         self.distinct = None
         return self.settle(graph, lost)
 
 
 class WithReplacement(_Slots):
-    """A fixed number of results, each drawn by itself."""
+    """A fixed number of results, drawn independently."""
 
     def __init__(self, size: int, nodes: int, seed: int) -> None:
         super().__init__(nodes, seed)
@@ -211,13 +211,13 @@ class WithReplacement(_Slots):
         return at
 
     def enlarge(self, graph: AnyGraph, size: int, lost: Lost) -> Any:
-        """More slots, filled from all results."""
+        """Increase the number of slots, and fill them from the whole join."""
         self.size = size
         return self.settle(graph, lost)
 
 
 class Bernoulli(_Slots):
-    """Every result with the same probability, by itself."""
+    """Every result with the same probability, independently."""
 
     def __init__(self, rate: float, most: int, nodes: int, seed: int) -> None:
         super().__init__(nodes, seed)
@@ -259,7 +259,7 @@ class Bernoulli(_Slots):
 def reservoir(
     kind: SampleKind, nodes: int, seed: int, most: int
 ) -> WithoutReplacement | WithReplacement | Bernoulli:
-    """An empty sample of some kind."""
+    """An empty sample of a kind."""
     if kind.rate is not None:
         return Bernoulli(kind.rate, most, nodes, seed)
     assert kind.rows is not None

@@ -1,7 +1,7 @@
-"""The sample as rows: gathered from the stores, filtered by what comes after the graph, projected.
+"""The sample as rows: assembled from the stores, filtered by the plan's sample filters, projected.
 
-With such filters the reservoir is larger than the sample that was asked for: by the share of its results that
-pass, as observed, and topped up whenever too few do.
+With sample filters the reservoir is larger than the sample: by the observed share of results that pass. It
+is enlarged whenever too few pass.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from belvedere.synopses.sample.reservoir import Bernoulli
 from belvedere.synopses.state import Keeper
 
 MORE = 1.25
-"""How much larger than 1/f the reservoir becomes, so that it need not grow at once again."""
+"""The reservoir is enlarged to so many times 1/f, so that it need not grow again at once."""
 MOST_LARGER = 1000
-"""How many times the asked size a reservoir may have at most."""
+"""The most times that a reservoir may be larger than its sample."""
 
 FEW, TOGETHER = 256, 4096
-"""Inserts of so few rows wait for each other until there are so many, or something is read."""
+"""Inserts of at most FEW rows are collected until there are TOGETHER rows, or the sample is read."""
 
 
 class SampleResults:
-    """A keeper's sample, read."""
+    """The sample of a synopsis, for readers."""
 
     def __init__(self, keeper: Keeper, seed: int) -> None:
         self._keeper = keeper
@@ -47,18 +47,18 @@ class SampleResults:
         return self._keeper
 
     def change(self, table: str, deletes: Any, inserts: Any) -> None:
-        """Apply a batch, and keep enough of the sample behind the filters."""
+        """Apply a batch, and enlarge the reservoir if too few results pass the filters."""
         self._passing = None
         few = inserts is not None and 0 < inserts.num_rows <= FEW
         if few and deletes is None and self._keeper.never_refuses(table):
-            self._gather_few(table, self._keeper.store(table).shaped(inserts))
+            self._collect(table, self._keeper.store(table).conform(inserts))
             return
         self.keeper.change(table, deletes, inserts)
         if self._keeper.plan.sample_filters:
             self._top_up()
 
-    def _gather_few(self, table: str, rows: pa.Table) -> None:
-        """Small inserts are applied together, before anything else is: their order does not matter."""
+    def _collect(self, table: str, rows: pa.Table) -> None:
+        """Collect small inserts, which are applied together before any other change: their order does not matter."""
         self._pending.setdefault(table, []).append(rows)
         self._pending_rows += rows.num_rows
         if self._pending_rows >= TOGETHER:
@@ -77,7 +77,7 @@ class SampleResults:
         return pa.table({name: value(scalar, rows, types).data for name, scalar in outputs})
 
     def slots(self) -> Any:
-        """The results of the sample: those that pass, and no more than were asked for."""
+        """The results of the sample: those that pass the filters, at most as many as the sample has."""
         sample = self.keeper.sample
         held = sample.slots[: sample.filled]
         if not self.keeper.plan.sample_filters:
@@ -85,7 +85,7 @@ class SampleResults:
         passing = np.flatnonzero(self.passing())
         wanted = self.keeper.kind.rows
         if wanted is not None and len(passing) > wanted:
-            # A choice that has nothing to do with the results, and stays from read to read.
+            # The choice is independent of the results, and the same at every read.
             if len(self._rank) < sample.filled:
                 more = self._random.random(sample.filled - len(self._rank))
                 self._rank = np.concatenate([self._rank, more])
@@ -93,7 +93,7 @@ class SampleResults:
         return held[passing]
 
     def passing(self) -> Any:
-        """Which results in the reservoir pass the filters after the graph."""
+        """Which results in the reservoir pass the sample filters."""
         if self._passing is None:
             sample = self.keeper.sample
             predicate = every(self.keeper.plan.sample_filters)
@@ -128,7 +128,7 @@ class SampleResults:
 
     @property
     def join_size(self) -> Any:
-        """How many rows the join has: exact, or an estimate where filters come after the graph."""
+        """The number of rows of the join: exact, or an estimate if there are sample filters."""
         if not self.keeper.plan.sample_filters:
             return self.keeper.size
         return estimates.size(self._population())
@@ -152,7 +152,7 @@ class SampleResults:
         return estimates.split(self.arrow(), share, self._random)
 
     def key_counts(self, column: str) -> pa.Table:
-        """How many join results each value of a join key has: exact, from the weights."""
+        """The exact number of join results for each value of a join key, from the weights."""
         return key_counts(self.keeper, column)
 
     def _population(self) -> estimates.Population:
