@@ -43,7 +43,7 @@ class Outcome:
     def __str__(self) -> str:
         """
         >>> print(Outcome("visits", "rebuild", "REQUESTED", None, 1.5, {}, {}))
-        visits: rebuild (REQUESTED: a full refresh was asked for), 1.50 s
+        visits: rebuild (REQUESTED: a full refresh was requested), 1.50 s
         """
         why = f" ({REASONS[self.reason]})" if self.reason else ""
         rows = "" if self.rows_changed is None else f", {self.rows_changed} rows changed"
