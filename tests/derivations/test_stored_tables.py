@@ -15,8 +15,8 @@ from belvedere.delta import log
 from belvedere.delta.stamps import FOREIGN_WRITE, VECTOR_LOST, read_local
 from belvedere.errors import Unsupported
 from belvedere.lake.writes import commits
-from belvedere.views import incremental
 from belvedere.views.catalog import the_view
+from belvedere.views.incremental import apply
 from tests.derivations.events_lake import VIEWS, EventsLake
 
 pytestmark = pytest.mark.spark
@@ -98,7 +98,7 @@ def test_rows_that_are_not_what_their_vector_says_are_computed_again_and_told(
     if writer != "delta-rs":
         _by_spark(monkeypatch)
     if writer == "Spark alone":
-        monkeypatch.setattr(incremental, "_rows_in_memory", lambda *_: None)
+        monkeypatch.setattr(apply, "_rows_in_memory", lambda *_: None)
     events.run(*events.rows("log"))
     events.refresh()
     for view in VIEWS:

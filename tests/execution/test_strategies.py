@@ -11,7 +11,7 @@ import belvedere as bv
 from belvedere.derivations.cost_history import cost_history
 from belvedere.execution import costs, in_memory, lookups
 from belvedere.execution.strategies import Strategy
-from belvedere.views import incremental
+from belvedere.views.incremental import comparison
 from tests.views.comparison import assert_all_fresh
 
 pytestmark = pytest.mark.spark
@@ -77,7 +77,7 @@ def test_it_is_foreseen_whether_spark_has_to_work(
         expected[strategy.value] = earlier.of_spark
         return costs.candidate(strategy, work, earlier)
 
-    monkeypatch.setattr(incremental, "candidate", noted)
+    monkeypatch.setattr(comparison, "candidate", noted)
     monkeypatch.setattr(lookups, "MIN_TABLE_ROWS", 10)
     monkeypatch.setattr(in_memory, "MAX_ROWS_READ_WHOLE", 10)
     query = "SELECT l.k, v, w FROM l JOIN r ON l.k = r.k"

@@ -13,7 +13,8 @@ from belvedere.algebra.scalars import Scalar, equal, every, lit
 from belvedere.rules.delta import Delta
 from belvedere.sql import render
 from belvedere.sql.merges import Merge
-from belvedere.views import choice, maintenance, state
+from belvedere.views import maintenance, state
+from belvedere.views.incremental import choice
 from belvedere.views.state import COUNT, Combine, Grouped
 from tests.mutants import hunts
 from tests.mutants.hunt import Mutants, Patch

@@ -48,8 +48,8 @@ from belvedere.sql.binder.bind import Bound
 from belvedere.sql.merges import Merge
 from belvedere.sql.render import SIGN, is_signed, render
 from belvedere.views import maintenance
-from belvedere.views.choice import choose_strategy
 from belvedere.views.definition import Definition
+from belvedere.views.incremental.choice import choose_strategy
 from belvedere.views.parts import assembled, called
 from belvedere.views.sampling import Sampling, sampled_plan
 from belvedere.views.state import Bag as BagState

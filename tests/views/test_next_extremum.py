@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import belvedere as bv
-from belvedere.views import extrema
+from belvedere.views.incremental import extrema
 from tests.views.comparison import assert_fresh
 
 pytestmark = pytest.mark.spark

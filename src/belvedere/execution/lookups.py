@@ -6,6 +6,7 @@ from the tables' files without Spark, and puts them into the plan.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -218,10 +219,12 @@ def _look_up(
 def _rows(group: LookupGroup, values: pa.Array, context: ExecutionContext) -> pa.Table | None:
     """The rows of a group: from a change, from the new state, or from the table's files."""
     table, version = context.versions.version(group.leaf)
+    start = time.perf_counter()
 
     def record(rows: pa.Table, how: str) -> pa.Table:
         text = f"{rows.num_rows} rows of {table.name} at version {version}, {how}"
-        context.ran.append(RanStep("look-up", text, rows.num_rows))
+        seconds = time.perf_counter() - start
+        context.ran.append(RanStep("look-up", text, rows.num_rows, seconds))
         return rows
 
     by = f"by {len(values)} values of {group.column}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from belvedere.algebra.relations import Rel
 from belvedere.analyses.effort import effort
@@ -26,6 +26,10 @@ class PredictedWork:
 
     rows: float
     on_spark: bool
+
+    def plus(self, rows: float) -> PredictedWork:
+        """More work, wherever it is done."""
+        return replace(self, rows=self.rows + rows)
 
 
 def predict_work(change: ChangePlan, context: ExecutionContext) -> PredictedWork:

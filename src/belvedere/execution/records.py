@@ -16,7 +16,9 @@ class RanStep:
     """
 
     step: str
+    """`look-up`, `step` (a part that Spark computed beforehand), `query` or `result`."""
     description: str = ""
+    """What was done, where no SQL ran."""
     rows: int | None = None
     seconds: float | None = None
     sql: str | None = None

@@ -38,8 +38,8 @@ from belvedere.scheduling.serve.deadlines import refuse_too_tight
 from belvedere.sql.statements.views import Policy
 from belvedere.storage.private_files import Damage
 from belvedere.views.catalog import canonical_name, shown_name, the_view
-from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import View
+from belvedere.views.incremental.choice import rebuild_reason
 
 KIND = "schedule"
 REMEMBERED = 5

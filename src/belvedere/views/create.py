@@ -31,9 +31,9 @@ from belvedere.views.catalog import (
     the_view,
 )
 from belvedere.views.catalog_views import show
-from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import Definition, View
 from belvedere.views.drop import drop_parts
+from belvedere.views.incremental.choice import rebuild_reason
 from belvedere.views.kind import Views
 from belvedere.views.parts import assembled, chosen
 from belvedere.views.state import Bag

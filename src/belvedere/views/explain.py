@@ -20,8 +20,8 @@ from belvedere.execution.strategies import Strategy, StrategyChoice
 from belvedere.reasons import REASONS
 from belvedere.rules.delta import delta
 from belvedere.rules.sample import placed
-from belvedere.views.choice import choose_strategy, rebuild_reason
 from belvedere.views.definition import View
+from belvedere.views.incremental.choice import choose_strategy, rebuild_reason
 from belvedere.views.maintenance import plan_change
 from belvedere.views.state import Bag, Combine, Grouped
 

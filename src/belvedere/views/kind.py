@@ -31,9 +31,8 @@ from belvedere.views.catalog import the_view
 from belvedere.views.catalog_views import show
 from belvedere.views.definition import View
 from belvedere.views.drop import drop_view
-from belvedere.views.incremental import apply
+from belvedere.views.incremental.apply import apply
 from belvedere.views.maintenance import fill, most_selective_key, rebuild_work
-from belvedere.views.pending_changes import ViewStep
 from belvedere.views.references import holding_references
 from belvedere.views.retype import retyped
 from belvedere.views.state import ROW, physical
@@ -165,13 +164,7 @@ class Views:
     ) -> StateWrite[View, ViewCommit] | Rebuild:
         """The rows that the changes of the step change."""
         view = loaded.definition
-        moving = tuple(t for t in view.tables if t in step.moving)
-        write = apply(
-            ViewStep(
-                self._lake, step.pins, view, step.before, step.target, moving, step.holding,
-                step.meter, step.ran, step.notes,
-            )
-        )  # fmt: skip
+        write = apply(self._lake, view, step)
         if isinstance(write, Rebuild):
             return write
         rows = 0 if write.rows is None else None

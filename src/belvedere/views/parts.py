@@ -24,8 +24,8 @@ from belvedere.errors import Invalid
 from belvedere.sql.binder.bind import Bound
 from belvedere.sql.binder.freshen import rename
 from belvedere.sql.names import part_name, parts, quote, whole_name
-from belvedere.views.choice import rebuild_reason
 from belvedere.views.definition import Definition, View, part_suffix
+from belvedere.views.incremental.choice import rebuild_reason
 from belvedere.views.sampling import sampled_plan
 from belvedere.views.state import Bag, state_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
@@ -11,11 +11,8 @@ import pyarrow as pa
 
 from belvedere.analyses.sizes import Statistics
 from belvedere.delta.change_sizes import change_passes, changed_at_most
-from belvedere.delta.stamps import Vector
-from belvedere.derivations.meter import Meter
-from belvedere.execution.records import RanStep
+from belvedere.derivations.protocol import AdvanceStep
 from belvedere.execution.sources import Versions
-from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.change_feed import Changes
@@ -28,35 +25,15 @@ _SMALL_CHANGES = {"spark.sql.adaptive.enabled": "false"}
 
 
 @dataclass(frozen=True)
-class ViewStep:
-    """A view, the state that its rows have, and the state that they are to have."""
+class PendingChanges:
+    """The changes of a view's tables in one advance."""
 
     lake: SparkLake
-    pins: Pins
     view: View
-    before: Vector
-    target: Vector
-    moving: tuple[str, ...]
-    """The tables whose versions differ between the two."""
-    holding: frozenset[str]
-    """The foreign keys that held before."""
-    meter: Meter
-    ran: list[RanStep] = field(default_factory=list)
-    """What ran, in order."""
-    notes: list[str] = field(default_factory=list)
-
-    def versions(self, table: str) -> tuple[int, int]:
-        """The versions of a table between which it moves."""
-        return self.before[table].version, self.target[table].version
-
-
-@dataclass(frozen=True)
-class PendingChanges:
-    """The changes of the tables that have any."""
-
-    step: ViewStep
+    step: AdvanceStep
     work: Workspace
     moving: tuple[str, ...]
+    """The tables whose net change has rows."""
     changes: Mapping[str, Changes]
     at_most: Mapping[str, float]
     """How many rows of each table changed at most, as its log counts them."""
@@ -78,7 +55,7 @@ class PendingChanges:
         pins, counts = self.step.pins, {t: self.changes[t].rows for t in self.moving}
         changed = {t: self.at_most[t] if n is None else float(n) for t, n in counts.items()}
         read = {t: self.changes[t] for t in self.moving}
-        known = pins.statistics(self.step.view.tables, changed, read)
+        known = pins.statistics(self.view.tables, changed, read)
         by_spark = [t for t, n in counts.items() if n is None and t in known.rows]
         passes = {t: change_passes(pins.table(t), *self.step.versions(t)) or 0 for t in by_spark}
         return replace(known, passed={t: n * known.rows[t] for t, n in passes.items()})
@@ -88,7 +65,7 @@ class PendingChanges:
         """The tables in both states, and the changes between."""
         step = self.step
         # A table without a net change is read at its new version, which is still there.
-        same = {t: step.target[t] for t in step.moving if t not in self.moving}
+        same = {t: step.target[t] for t in self.changes if t not in self.moving}
         return Versions(
             step.pins,
             self.work,
@@ -99,13 +76,13 @@ class PendingChanges:
         )
 
 
-def read_changes(step: ViewStep) -> PendingChanges:
-    """The net changes between the two states of a step."""
-    pins, view = step.pins, step.view
-    counts = {t: changed_at_most(pins.table(t), *step.versions(t)) for t in step.moving}
+def read_changes(lake: SparkLake, view: View, step: AdvanceStep) -> PendingChanges:
+    """The net changes of the tables that a view reads itself, between the states of a step."""
+    pins, candidates = step.pins, [t for t in view.tables if t in step.moving]
+    counts = {t: changed_at_most(pins.table(t), *step.versions(t)) for t in candidates}
     at_most = {t: inf if rows is None else float(rows) for t, rows in counts.items()}
     small = all(rows <= SMALL for rows in at_most.values())
     work = pins.work({**view.definition.settings, **(_SMALL_CHANGES if small else {})})
-    changes = {t: pins.changes(work, t, *step.versions(t), list(view.used(t))) for t in step.moving}
-    moving = tuple(t for t in step.moving if changes[t].rows != 0)
-    return PendingChanges(step, work, moving, changes, at_most)
+    changes = {t: pins.changes(work, t, *step.versions(t), list(view.used(t))) for t in candidates}
+    moving = tuple(t for t in candidates if changes[t].rows != 0)
+    return PendingChanges(lake, view, step, work, moving, changes, at_most)

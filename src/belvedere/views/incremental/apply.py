@@ -15,33 +15,31 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from belvedere.derivations.cost_history import cost_history
-from belvedere.derivations.protocol import Rebuild
+from belvedere.derivations.protocol import AdvanceStep, Rebuild
 from belvedere.execution.context import ExecutionContext, new_context
-from belvedere.execution.costs import candidate, cheaper
-from belvedere.execution.foreign_keys import CheckedForeignKeys, check_foreign_keys
 from belvedere.execution.in_memory import MAX_ROWS_READ_WHOLE
-from belvedere.execution.lookups import new_values
-from belvedere.execution.predicted_work import PredictedWork, predict_work
+from belvedere.execution.predicted_work import predict_work
 from belvedere.execution.records import RanStep
 from belvedere.execution.rows import IN_MEMORY_PASSES, ChangeRows, rows_of
 from belvedere.execution.strategies import Strategy, StrategyChoice
+from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.writes import commits
-from belvedere.sql.statements.views import Policy
-from belvedere.views.choice import choose_strategy
-from belvedere.views.copies import copies_to_write
-from belvedere.views.extrema import NextExtremum, plan_value_changes, row_to_merge
-from belvedere.views.maintenance import ViewChange, overwriting, plan_change, rebuild_work
-from belvedere.views.pending_changes import PendingChanges, ViewStep, read_changes
-from belvedere.views.references import references
+from belvedere.views.definition import View
+from belvedere.views.incremental.choice import choose_strategy
+from belvedere.views.incremental.comparison import rebuild_is_cheaper, stored_rows
+from belvedere.views.incremental.copies import copies_to_write
+from belvedere.views.incremental.extrema import NextExtremum, plan_value_changes, row_to_merge
+from belvedere.views.incremental.foreign_keys import check_references
+from belvedere.views.incremental.pending_changes import PendingChanges, read_changes
+from belvedere.views.incremental.writes import RowsToMerge, ViewWrite
+from belvedere.views.maintenance import ViewChange, overwriting, plan_change
 from belvedere.views.state import Grouped, physical
-from belvedere.views.writes import RowsToMerge, ViewWrite
 
 
-def apply(step: ViewStep) -> ViewWrite | Rebuild:
+def apply(lake: SparkLake, view: View, step: AdvanceStep) -> ViewWrite | Rebuild:
     """What to write so that a view's rows have the target state, or why it is to be rebuilt."""
-    pending = read_changes(step)
-    state, types = step.view.state, step.view.definition.types
+    pending = read_changes(lake, view, step)
+    state, types = view.state, view.definition.types
     choice = choose_strategy(state, types, pending.moving, inserts_only=pending.inserts_only)
     if choice.strategy is Strategy.REBUILD:
         return Rebuild(choice.reason)
@@ -55,10 +53,10 @@ def apply(step: ViewStep) -> ViewWrite | Rebuild:
     context = _context(pending)
     work = predict_work(planned.change, context)
     if pending.statistics.passed:
-        work = PredictedWork(work.rows + planned.write_work(_stored_rows(step)), work.on_spark)
-    if _rebuild_is_cheaper(pending, choice.strategy, work):
+        work = work.plus(planned.write_work(stored_rows(pending)))
+    if rebuild_is_cheaper(pending, choice.strategy, work):
         return Rebuild("CHEAPER")
-    foreign_keys = _check_foreign_keys(pending)
+    foreign_keys = check_references(pending)
     rows = rows_of(planned.change, context.with_foreign_keys(foreign_keys))
     merged = None if rows.is_empty else _rows_to_merge(pending, planned, rows)
     return _write(pending, choice, foreign_keys.holding, merged)
@@ -66,15 +64,15 @@ def apply(step: ViewStep) -> ViewWrite | Rebuild:
 
 def _write_without_lost_extrema(pending: PendingChanges, state: Grouped) -> ViewWrite | None:
     """A merge that reads no old rows, if rows in memory show that no extremum is lost."""
-    step, table = pending.step, pending.step.pins.table(pending.step.view.stored)
+    step, view = pending.step, pending.view
     if pending.in_memory.keys() != set(pending.moving):
         return None
-    types = step.view.definition.types
+    types = view.definition.types
     planned = plan_value_changes(state, pending.moving, types, pending.statistics)
     context = _context(pending)
-    if _rebuild_is_cheaper(pending, Strategy.MERGE, predict_work(planned.change, context)):
+    if rebuild_is_cheaper(pending, Strategy.MERGE, predict_work(planned.change, context)):
         return None
-    foreign_keys = _check_foreign_keys(pending)
+    foreign_keys = check_references(pending)
     context = context.with_foreign_keys(foreign_keys)
     values = rows_of(planned.change, context, IN_MEMORY_PASSES)
     choice = StrategyChoice(Strategy.MERGE)
@@ -82,8 +80,8 @@ def _write_without_lost_extrema(pending: PendingChanges, state: Grouped) -> View
         return _write(pending, choice, foreign_keys.holding)
     if values.in_memory is None:
         return None
-    names = tuple(physical(state).values())
-    stored = step.pins.whole(step.view.stored, table.version, names, MAX_ROWS_READ_WHOLE)
+    table, names = step.pins.table(view.stored), tuple(physical(state).values())
+    stored = step.pins.whole(view.stored, table.version, names, MAX_ROWS_READ_WHOLE)
     if stored is None:
         return None
     find_next = NextExtremum(state, pending.moving, pending.statistics, context)
@@ -100,7 +98,7 @@ def _write_without_lost_extrema(pending: PendingChanges, state: Grouped) -> View
 
 def _rows_to_merge(pending: PendingChanges, planned: ViewChange, rows: ChangeRows) -> RowsToMerge:
     """The rows to write if they are in memory, otherwise a query for Spark."""
-    step, stored = pending.step, pending.step.view.stored
+    step, stored = pending.step, pending.view.stored
     table = step.pins.table(stored)
     in_memory = _rows_in_memory(pending, planned, rows, table.version)
     if in_memory is not None and commits.merges_in_memory(table, in_memory, planned.merge):
@@ -123,7 +121,7 @@ def _rows_in_memory(
         return None if rows.in_memory is None else rows.in_memory.table
     if not pending.work.near:
         return None
-    return copies_to_write(rows.in_memory, pending.step.pins, pending.step.view.stored, version)
+    return copies_to_write(rows.in_memory, pending.step.pins, pending.view.stored, version)
 
 
 def _write(
@@ -132,45 +130,9 @@ def _write(
     holding: frozenset[str],
     rows: RowsToMerge | None = None,
 ) -> ViewWrite:
-    return ViewWrite(choice, pending.work, pending.step.view.stored, holding, rows)
+    return ViewWrite(choice, pending.work, pending.view.stored, holding, rows)
 
 
 def _context(pending: PendingChanges) -> ExecutionContext:
-    types = pending.step.view.definition.types
+    types = pending.view.definition.types
     return new_context(pending.versions, pending.in_memory, types, pending.step.ran)
-
-
-def _check_foreign_keys(pending: PendingChanges) -> CheckedForeignKeys:
-    """The foreign keys that hold before and after, and a note on each that no longer does."""
-    step = pending.step
-    declared = references(step.lake, step.view, step.pins.table)
-    checked = check_foreign_keys(
-        step.holding,
-        declared,
-        pending.moving,
-        pending.in_memory,
-        lambda *wanted: new_values(pending.versions, *wanted),
-    )
-    step.notes.extend(note for note in checked.notes if note not in step.notes)
-    return checked
-
-
-def _stored_rows(step: ViewStep) -> float:
-    """How many rows the view has, as its log counts them; 0 if it does not."""
-    measured = step.pins.measured(step.view.stored)
-    return 0.0 if measured is None else measured.rows
-
-
-def _rebuild_is_cheaper(pending: PendingChanges, strategy: Strategy, work: PredictedWork) -> bool:
-    """Whether policy AUTO prefers a rebuild; both candidates are noted."""
-    step, history = pending.step, cost_history(pending.step.lake, pending.step.view.definition.id)
-    # A change that Spark reads is never computed in memory. Other large tables may turn out not
-    # to be read.
-    surely = bool(pending.statistics.passed)
-    similar = history.on_spark(surely=surely) if surely or work.on_spark else history
-    incremental = candidate(strategy, work.rows, similar)
-    work_of_rebuild = rebuild_work(step.view.state, pending.statistics)
-    rebuild = candidate(Strategy.REBUILD, work_of_rebuild, history.on_spark())
-    step.meter.candidates = (incremental, rebuild)
-    free = Policy(step.view.definition.policy) is Policy.AUTO
-    return free and cheaper(rebuild, incremental)

@@ -24,8 +24,8 @@ from belvedere.algebra.scalars import col, equal
 from belvedere.analyses.sizes import NOTHING_KNOWN
 from belvedere.memory.plans import Memory, Rows
 from belvedere.sql.render import SIGN
-from belvedere.views import extrema
-from belvedere.views.extrema import plan_value_changes, row_to_merge
+from belvedere.views.incremental import extrema
+from belvedere.views.incremental.extrema import plan_value_changes, row_to_merge
 from belvedere.views.state import COUNT, Combine, Grouped, Part, physical, state_of
 
 Row = tuple[Any, ...]

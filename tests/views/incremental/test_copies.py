@@ -11,7 +11,7 @@ import pytest
 from belvedere.errors import Internal
 from belvedere.memory.plans import Rows
 from belvedere.sql.render import SIGN
-from belvedere.views.copies import copies_to_write
+from belvedere.views.incremental.copies import copies_to_write
 
 TYPES = {"a": "bigint", "b": "string"}
 
