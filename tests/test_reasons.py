@@ -93,13 +93,13 @@ def test_every_known_code_is_written_somewhere() -> None:
 
 
 def test_a_code_stands_in_one_table_of_its_use() -> None:
-    assert list(reasons.TABLES) == list(reasons.Use)
+    assert list(reasons.TABLES) == list(reasons.ReasonUse)
     assert sum(map(len, reasons.TABLES.values())) == len(reasons.REASONS)
     for use, table in reasons.TABLES.items():
         assert {(reason.code, reason.use) for reason in table.values()} == {(c, use) for c in table}
 
 
-def table_of(use: reasons.Use) -> str:
+def table_of(use: reasons.ReasonUse) -> str:
     """The reasons of a use as a table of the page."""
     table = reasons.TABLES[use].values()
     lines = [f"| `{r.code}` | {r.sentence} | {r.remedy} |".replace("|  |", "| |") for r in table]
@@ -110,7 +110,7 @@ def with_tables(page: str) -> str:
     """A page with the table of each use between its marks."""
 
     def block(match: re.Match[str]) -> str:
-        return f"{match[1]}\n{table_of(reasons.Use(match[2]))}\n<!-- end -->"
+        return f"{match[1]}\n{table_of(reasons.ReasonUse(match[2]))}\n<!-- end -->"
 
     return re.sub(r"(<!-- reasons: ([a-z ]+) -->)\n.*?<!-- end -->", block, page, flags=re.DOTALL)
 
@@ -124,7 +124,9 @@ def test_the_page_lists_every_code_and_no_other() -> None:
 def test_the_tables_of_the_page_are_those_of_the_reasons() -> None:
     """`python -m tests.test_reasons` writes them anew."""
     page = PAGE.read_text()
-    assert [f"reasons: {use.value} -->" in page for use in reasons.Use] == [True] * len(reasons.Use)
+    assert [f"reasons: {use.value} -->" in page for use in reasons.ReasonUse] == [True] * len(
+        reasons.ReasonUse
+    )
     assert page == with_tables(page)
 
 

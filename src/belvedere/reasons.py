@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Use(Enum):
+class ReasonUse(Enum):
     """What a code is used for; the value is the name of its table in docs/limitations.md."""
 
     REBUILD = "rebuild"
@@ -46,7 +46,7 @@ class Reason:
     code: str
     sentence: str
     remedy: str
-    use: Use
+    use: ReasonUse
 
     def __str__(self) -> str:
         """
@@ -56,10 +56,10 @@ class Reason:
         return f"{self.code}: {self.sentence}"
 
 
-def _table(use: Use, text: str) -> dict[str, Reason]:
+def _table(use: ReasonUse, text: str) -> dict[str, Reason]:
     """The reasons of a table; a code that stands twice in it is an error.
 
-    >>> _table(Use.STATEMENT, "CYCLE | a view reads itself | break the cycle")["CYCLE"].remedy
+    >>> _table(ReasonUse.STATEMENT, "CYCLE | a view reads itself | break the cycle")["CYCLE"].remedy
     'break the cycle'
     """
     reasons: dict[str, Reason] = {}
@@ -329,22 +329,22 @@ OUT_OF_MEMORY | the memory was not sufficient | give Spark more
 SPARK_ENDED | Spark has ended | connect again
 """
 
-TABLES: Mapping[Use, Mapping[str, Reason]] = {
+TABLES: Mapping[ReasonUse, Mapping[str, Reason]] = {
     use: _table(use, text)
     for use, text in [
-        (Use.REBUILD, _REBUILD),
-        (Use.REPLACE_KEYS, _REPLACE_KEYS),
-        (Use.CAPTURE, _CAPTURE),
-        (Use.NOT_MAINTAINED, _NOT_MAINTAINED),
-        (Use.MISTAKE, _MISTAKE),
-        (Use.DEFINITION, _DEFINITION),
-        (Use.STATEMENT, _STATEMENT),
-        (Use.SAMPLE, _SAMPLE),
-        (Use.SCHEDULE, _SCHEDULE),
-        (Use.SYNOPSIS, _SYNOPSIS),
-        (Use.SKETCH, _SKETCH),
-        (Use.UPDATE, _UPDATE),
-        (Use.MACHINE, _MACHINE),
+        (ReasonUse.REBUILD, _REBUILD),
+        (ReasonUse.REPLACE_KEYS, _REPLACE_KEYS),
+        (ReasonUse.CAPTURE, _CAPTURE),
+        (ReasonUse.NOT_MAINTAINED, _NOT_MAINTAINED),
+        (ReasonUse.MISTAKE, _MISTAKE),
+        (ReasonUse.DEFINITION, _DEFINITION),
+        (ReasonUse.STATEMENT, _STATEMENT),
+        (ReasonUse.SAMPLE, _SAMPLE),
+        (ReasonUse.SCHEDULE, _SCHEDULE),
+        (ReasonUse.SYNOPSIS, _SYNOPSIS),
+        (ReasonUse.SKETCH, _SKETCH),
+        (ReasonUse.UPDATE, _UPDATE),
+        (ReasonUse.MACHINE, _MACHINE),
     ]
 }
 """Every table of reasons."""

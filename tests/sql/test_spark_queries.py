@@ -14,7 +14,7 @@ import pytest
 
 from belvedere import reasons
 from belvedere.errors import Invalid, Unsupported
-from belvedere.reasons import REASONS, Use
+from belvedere.reasons import REASONS, ReasonUse
 from belvedere.sql.render import render
 from tests.sql.combined_queries import COMBINED, CORRELATED
 from tests.sql.shop import TABLES, bound
@@ -83,7 +83,7 @@ def test_the_codes_of_queries_all_have_a_query() -> None:
     assert codes - set(REASONS) == set()
     elsewhere = {"PARAMETER", "NOT_READ", "QUANTIFIED", "BY_NAME", "DISTINCT_ON"}
     elsewhere |= {"TIME_TRAVEL", "JOIN_KIND", "OTHER_QUERY"}
-    queries = {*reasons.TABLES[Use.NOT_MAINTAINED], *reasons.TABLES[Use.MISTAKE]}
+    queries = {*reasons.TABLES[ReasonUse.NOT_MAINTAINED], *reasons.TABLES[ReasonUse.MISTAKE]}
     assert queries - codes - elsewhere == set()
 
 
