@@ -25,7 +25,7 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "lake/pins.py": {"work"},
     "lake/sessions/errors.py": {"told"},
     "lake/sessions/workspace.py": {"near"},
-    "lake/spark_lake.py": {"near", "work"},
+    "lake/spark_lake.py": {"work"},
     "scheduling/calibrate/calibration.py": {"_Known"},
     "scheduling/model/problem.py": {"left"},
     "scheduling/notify/subscriptions.py": {"Asked"},

@@ -132,31 +132,37 @@ def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
 
-def statements(tree: ast.AST, *, typing: bool) -> Iterator[ast.AST]:
+def statements(tree: ast.AST, *, typing: bool) -> Iterator[ast.stmt]:
     """Every statement below; those under `if TYPE_CHECKING` only where `typing`."""
-    for child in ast.iter_child_nodes(tree):
-        if isinstance(child, ast.expr):
-            continue
-        if is_type_checking(child) and not typing:
-            assert isinstance(child, ast.If)
-            for other in child.orelse:
-                yield from (other, *statements(other, typing=typing))
-        else:
-            yield child
-            yield from statements(child, typing=typing)
+    waiting = [tree]
+    while waiting:
+        for child in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(child, ast.expr):
+                continue
+            if is_type_checking(child) and not typing:
+                assert isinstance(child, ast.If)
+                waiting.append(ast.Module(child.orelse, []))
+                continue
+            if isinstance(child, ast.stmt):
+                yield child
+            waiting.append(child)
 
 
-def imports(path: Path, text: str, *, typing: bool) -> Iterator[str]:
+@cache
+def imports(path: Path, text: str, *, typing: bool) -> tuple[str, ...]:
     """The absolute names of what a file imports, `from a import b` as `a.b`."""
+    names: list[str] = []
     for node in statements(parsed(text), typing=typing):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package(path)[: len(package(path)) - node.level + 1] if node.level else []
             prefix = ".".join([*base, *([node.module] if node.module else [])])
-            yield from (f"{prefix}.{alias.name}" for alias in node.names)
+            names += (f"{prefix}.{alias.name}" for alias in node.names)
+    return tuple(names)
 
 
+@cache
 def module_of(name: str) -> str:
     """The module that an imported name is, or is in, without `belvedere.`."""
     parts = name.split(".")[1:]

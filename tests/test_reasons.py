@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
 
 import pytest
 
@@ -14,9 +14,8 @@ from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.binder.bind import bind
 from belvedere.views.catalog import as_not_read
 from tests.sql.shop import Shop
+from tests.test_house import ROOT, SOURCES, parsed
 
-ROOT = Path(__file__).parent.parent
-SOURCES = sorted((ROOT / "src" / "belvedere").rglob("*.py"))
 PAGE = ROOT / "docs" / "limitations.md"
 REFUSALS = {"Invalid", "Unsupported", "Unable", "unsupported"}
 # Names of Spark's own errors, which the page may explain.
@@ -26,9 +25,15 @@ SPARKS = frozenset(
 )
 
 
-def refusals(tree: ast.AST) -> Iterator[ast.Call]:
+@cache
+def calls_and_constants(text: str) -> list[ast.Call | ast.Constant]:
+    """The calls and the constants of a source."""
+    return [n for n in ast.walk(parsed(text)) if isinstance(n, ast.Call | ast.Constant)]
+
+
+def refusals(text: str) -> Iterator[ast.Call]:
     """The calls that make a refusal: of an error's class, or of a function that makes one."""
-    for node in ast.walk(tree):
+    for node in calls_and_constants(text):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
             if name in REFUSALS:
@@ -41,7 +46,7 @@ def reason(call: ast.Call) -> ast.expr | None:
 
 def without_code(text: str) -> list[int]:
     """The lines of the refusals without a reason code."""
-    empty = [c for c in refusals(ast.parse(text)) if _is_empty(reason(c))]
+    empty = [c for c in refusals(text) if _is_empty(reason(c))]
     return [c.lineno for c in empty]
 
 
@@ -51,13 +56,13 @@ def _is_empty(value: ast.expr | None) -> bool:
 
 def literals(text: str) -> set[str]:
     """The strings of a source that could be reason codes."""
-    constants = (n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant))
+    constants = (n.value for n in calls_and_constants(text) if isinstance(n, ast.Constant))
     return {c for c in constants if isinstance(c, str) and re.fullmatch("[A-Z][A-Z_]+", c)}
 
 
 def written(text: str) -> set[str]:
     """The reason codes that a source writes where it refuses."""
-    values = (reason(c) for c in refusals(ast.parse(text)))
+    values = (reason(c) for c in refusals(text))
     return {v.value for v in values if isinstance(v, ast.Constant) and isinstance(v.value, str)}
 
 

@@ -153,9 +153,8 @@ def captured(upkeep: Upkeep, definition: Definition, vector: Vector) -> Live:
     engine = SketchEngine(blocks, definition.partitions, kinds, definition.room)
     rows = {}
     for name in tables(plan):
-        root = upkeep.pins.table(name).root
-        assert root is not None
-        read = DeltaTable(root, version=vector[name].version).to_pyarrow_table()
+        uri = upkeep.pins.table(name).store.uri
+        read = DeltaTable(uri, version=vector[name].version).to_pyarrow_table()
         rows[name] = read.append_column(SIGN, pa.array([1] * read.num_rows, pa.int64()))
     for number, feed in enumerate(blocks.feeds):
         change = delta(feed.plan, tables(feed.plan)[:1])

@@ -47,7 +47,7 @@ def decimals_are_read_as_floats(patch: Patch) -> None:
     patch.setattr(files, "parsed_stats", rounded)
 
 
-@caught_by(bounds)
+@caught_by(bounds, start=4)
 def recorded_texts_are_whole(patch: Patch) -> None:
     right = statistics._texts
 
@@ -58,12 +58,12 @@ def recorded_texts_are_whole(patch: Patch) -> None:
     patch.setitem(statistics._READ, "string", wrong)  # type: ignore[arg-type]
 
 
-@caught_by(numbers)
+@caught_by(numbers, start=5)
 def not_a_number_is_recorded(patch: Patch) -> None:
     patch.setitem(statistics._READ, "double", lambda _k, low, high: (float(low), float(high)))  # type: ignore[arg-type]
 
 
-@caught_by(numbers)
+@caught_by(numbers, start=15)
 def floats_are_recorded_as_doubles(patch: Patch) -> None:
     right = statistics._floats
     patch.setitem(statistics._READ, "float", lambda _k, low, high: right("double", low, high))  # type: ignore[arg-type]
@@ -103,6 +103,6 @@ def texts_are_compared_like_numbers(patch: Patch) -> None:
     patch.setattr(implied_conditions, "_is_plain_number", lambda _e, _types: True)
 
 
-@caught_by(implied)
+@caught_by(implied, start=6)
 def constants_stay_apart(patch: Patch) -> None:
     patch.setattr(implied_conditions.Constant, "is_exact", True)

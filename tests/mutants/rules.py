@@ -155,7 +155,7 @@ def set_operations_look_only_at_the_left_change(patch: Patch) -> None:
     patch.setattr(Delta, "_on_rows", on_rows)
 
 
-@caught_by(hunts.windows)
+@caught_by(hunts.windows, start=13)
 def windows_recompute_only_the_changed_rows(patch: Patch) -> None:
     _instead(patch, Window, lambda d, q: d._on_keys(q, q.child.columns))
 
@@ -289,7 +289,7 @@ def filters_between_joins_are_lost(patch: Patch) -> None:
     patch.setattr(outward, "_flat", lambda q: right(q.child) if isinstance(q, Filter) else right(q))
 
 
-@caught_by(hunts.joins_in_order)
+@caught_by(hunts.joins_in_order, start=12)
 def what_ties_small_relations_to_terms_is_lost(patch: Patch) -> None:
     right = outward._inner
     patch.setattr(outward, "_inner", lambda leaves, _: right(leaves, TRUE))

@@ -153,12 +153,12 @@ def nulls_may_come_first(patch: Patch) -> None:
     patch.setattr(stable, "_trend", wrong)
 
 
-@caught_by(grouped)
+@caught_by(grouped, start=16)
 def groups_that_come_to_be_shown_bring_nothing(patch: Patch) -> None:
     patch.setattr(occurrences, "flip", lambda *_: None)
 
 
-@caught_by(grouped, start=15)
+@caught_by(grouped, start=22)
 def fragments_of_shown_groups_stay(patch: Patch) -> None:
     patch.setattr(occurrences, "merge", lambda *_: True)
 
@@ -183,7 +183,7 @@ def only_new_groups_are_looked_at_again(patch: Patch) -> None:
     patch.setattr(SketchEngine, "_show", wrong)
 
 
-@caught_by(extremes)
+@caught_by(extremes, start=7)
 def values_beyond_the_bound_of_a_buffer_are_admitted(patch: Patch) -> None:
     right = measures.hold
 

@@ -19,7 +19,8 @@ from belvedere.samples.estimators.smooth import (
     Method,
     SmoothFunction,
     StaleExtremes,
-    estimate_smooth,
+    choose_estimates,
+    estimate_by_methods,
 )
 from belvedere.samples.estimators.stale_view import extremes_of
 from belvedere.samples.estimators.totals import Contribution, Total, from_totals
@@ -188,8 +189,9 @@ class Coverage:
         wanted, extremes = fresh.sum(axis=0)[None, :], known(of, keys, samples)
         for name, function in SMOOTH.items():
             truth = float(function([Dual(t[None], np.zeros((1, 4))) for t in wanted[0]]).value[0])
+            sides, before = estimate_by_methods(function, cells, base, extremes)
             for method in Method:
-                found = estimate_smooth(function, cells, base, 0.95, method, extremes)
+                found = choose_estimates(sides, before, ratio, 0.95, method)
                 slack = 1e-9 * abs(truth)
                 holds = (found.low - slack <= truth) & (truth <= found.high + slack)
                 clean = np.array([not note for note in found.notes])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from belvedere.errors import Invalid
 from belvedere.sql.binder.bind import Bound, Relation, bind
 from belvedere.sql.binder.naming import did_you_mean
@@ -18,6 +20,7 @@ TABLES: dict[str, str] = {
 }
 
 
+@cache
 def fields(text: str) -> tuple[tuple[str, str], ...]:
     """`a int, b string` as pairs; commas inside types do not part."""
     pairs, depth, start = [], 0, 0

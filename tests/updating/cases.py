@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 
 import pyarrow as pa
@@ -22,6 +22,21 @@ Tables = Mapping[str, list[Row]]
 
 
 @dataclass(frozen=True)
+class Columns:
+    """The columns of some tables, all integers."""
+
+    columns: Mapping[str, tuple[str, ...]]
+
+    def resolve(self, name: str) -> Relation:
+        return Relation(columns=tuple((c, "int") for c in self.columns[name]), table=name)
+
+
+@cache
+def _updatable_block(query: str, columns: tuple[tuple[str, tuple[str, ...]], ...]) -> JoinBlock:
+    return updatable_block(bind(query, Columns(dict(columns))))
+
+
+@dataclass(frozen=True)
 class Case:
     """A view and its tables, all columns integers."""
 
@@ -31,12 +46,9 @@ class Case:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     root: int = 0
 
-    def resolve(self, name: str) -> Relation:
-        return Relation(columns=tuple((c, "int") for c in self.columns[name]), table=name)
-
     @cached_property
     def shape(self) -> JoinBlock:
-        return updatable_block(bind(self.query, self))
+        return _updatable_block(self.query, tuple(self.columns.items()))
 
     def base(self, tables: Tables | None = None) -> BaseTables:
         shape = self.shape

@@ -56,7 +56,9 @@ def tail_index(group: NDArray[np.int64], contributions: Array, groups: int) -> A
     size = np.abs(contributions)
     nonzero = size > 0
     group, size = group[nonzero], size[nonzero]
-    order = np.lexsort((-size, group))
+    order = np.argsort(-size)
+    # NumPy sorts small integers by radix.
+    order = order[np.argsort(group[order].astype(np.min_scalar_type(groups)), kind="stable")]
     group, size = group[order], size[order]
     count = np.bincount(group, minlength=groups)
     start = np.cumsum(count) - count

@@ -111,7 +111,9 @@ _CODES = {"pivots": "PIVOT", "sample": "TABLESAMPLE"}
 def _refuse_unread(text: str, tree: exp.Expr) -> None:
     for node in tree.walk():
         for kind, keys in _NOT_READ.items():
-            key = next((k for k in keys if isinstance(node, kind) and node.args.get(k)), None)
+            if not isinstance(node, kind):
+                continue
+            key = next((k for k in keys if node.args.get(k)), None)
             if key is not None:
                 raise Unsupported(
                     f"{_CODES.get(key, key.strip('_').upper())} is not supported here ({place(text, node)})",

@@ -11,15 +11,16 @@ import pyarrow.compute as pc
 
 from belvedere.delta import log
 from belvedere.delta.files import count, files
-from belvedere.delta.lookups import can_look_up, legible, look_up, read_whole, stream_whole
+from belvedere.delta.lookups import can_look_up, legible_files, look_up, read_whole, stream_whole
 from belvedere.delta.small_changes import arrow_schema, is_small, net_arrow, signed_arrow
 from belvedere.delta.stamps import Vector
 from belvedere.delta.statistics import bounds_of_all
-from belvedere.delta.tables import Table
 from belvedere.errors import Unsupported
 from belvedere.joins.normal_form import JoinBlock
+from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import key_of
+from belvedere.lake.tables.table import Table
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
 from belvedere.updating.side_effects.neighbours import agreeing_rows
@@ -47,25 +48,23 @@ def read_version(
 
 def workspace_of(lake: ReadableLake, table: Table) -> AbstractContextManager[Workspace]:
     """Spark, for a table that cannot be read without."""
-    work = getattr(lake, "work", None)
-    if work is None:
+    spark = spark_lake(lake)
+    if spark is None:
         raise Unsupported(
             f"{table.name!r} cannot be read without Spark",
             hint="use it from a lake that has Spark",
             reason="NEEDS_SPARK",
         )
-    found: AbstractContextManager[Workspace] = work()
-    return found
+    return spark.work()
 
 
 def net_changes(table: Table, old: int, new: int, columns: Sequence[str]) -> pa.Table | None:
     """The net changes of some columns between versions, with signs; None if they are not small."""
-    root = table.root
-    if root is None or not table.change_feed:
+    if not table.change_feed:
         return None
     kinds = {c: table.types[c.lower()] for c in columns}
     try:
-        commits = log.commits(root, range(old + 1, new + 1))
+        commits = log.commits(table.store, range(old + 1, new + 1))
         if not is_small(table, commits, list(kinds.values())):
             return None
         return net_arrow(signed_arrow(table, commits, kinds), columns)
@@ -81,8 +80,8 @@ def change_signs(net: pa.Table) -> list[int]:
 
 def row_count(table: Table) -> int | None:
     """How many rows a table has, as its log says; None if it does not."""
-    found = files(table.root, table.version) if table.root is not None else None
-    return None if found is None else count(found)
+    some = files(table.store, table.version)
+    return None if some is None else count(some)
 
 
 class LakeRowFinder:
@@ -103,7 +102,8 @@ class LakeRowFinder:
             nulls = wanted.null_count > 0
             rows = look_up(at, version, columns, by, wanted.drop_null(), nulls=nulls, most=most)
         if rows is None:
-            if not hasattr(self._lake, "work") and legible(at, version, columns) is not None:
+            legible = spark_lake(self._lake) is None and legible_files(at, version, columns)
+            if legible:
                 return None
             return self._joined(at, version, values, most)
         return rows.filter(pa.array(agreeing_rows(rows, values)))
@@ -155,7 +155,7 @@ class LakeRowSource:
     def largest(self, table: str, column: str) -> int:
         """As `RowSource.largest`: by the log, or by a look at the column."""
         at = self._table(table)
-        some = files(at.root, at.version) if at.root is not None and at.plain else None
+        some = files(at.store, at.version) if at.plain else None
         bounds = bounds_of_all(at, some, column) if some is not None else None
         if bounds is not None:
             return max(0, int(bounds[1]))

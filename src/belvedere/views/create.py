@@ -10,7 +10,7 @@ from belvedere.algebra.types import VARIANT, VOID, IntervalType, MapType, parse
 from belvedere.analyses.origins import origin
 from belvedere.analyses.sizes import Sizes
 from belvedere.analyses.types import types as types_of
-from belvedere.delta.tables import COLUMN_MAPPING
+from belvedere.delta.snapshots import COLUMN_MAPPING
 from belvedere.derivations.advance import call_of, create
 from belvedere.derivations.guard import refuse_if_needed, view_readers
 from belvedere.errors import Invalid, Unsupported

@@ -50,14 +50,16 @@ class Sql:
         # Spark's parser takes WHERE (x) for a table's alias and its only column.
         bare = (where.this.unnest() for where in query.find_all(exp.Where))
         assert not any(isinstance(condition, exp.Column) for condition in bare)
-        self.connection.execute(f"CREATE TEMP TABLE {name} AS {query.sql(dialect='duckdb')}")
+        self.connection.execute(
+            f"CREATE TEMP TABLE {name} AS {query.sql(dialect='duckdb', copy=False)}"
+        )
         return name
 
     def read(self, name: str) -> pa.Table:
         return self.ask(exp.select("*").from_(name))
 
     def ask(self, query: exp.Query) -> pa.Table:
-        return self.connection.execute(query.sql(dialect="duckdb")).to_arrow_table()
+        return self.connection.execute(query.sql(dialect="duckdb", copy=False)).to_arrow_table()
 
     def passes(self) -> SummaryQueries:
         base = self.base

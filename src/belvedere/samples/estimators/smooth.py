@@ -119,23 +119,44 @@ def estimate_smooth(
 
     Without the `extremes` of the stale view, notes come from the sample alone.
     """
+    sides, stale = estimate_by_methods(answer, cells, stale_totals, extremes)
+    return choose_estimates(sides, stale, cells.ratio, confidence, method)
+
+
+def estimate_by_methods(
+    answer: SmoothFunction,
+    cells: KeySums,
+    stale_totals: Array | None,
+    extremes: StaleExtremes | None = None,
+) -> tuple[dict[Method, MethodEstimate], Array]:
+    """The estimate of each method, and the answer over the stale view."""
     sides = {Method.AQP: _estimate_by(answer, cells, None, Method.AQP, extremes)}
-    stale = np.full(cells.groups, np.nan)
-    if stale_totals is not None:
-        sides[Method.CORR] = _estimate_by(answer, cells, stale_totals, Method.CORR, extremes)
-        stale = answer(totals(stale_totals)).value
-    doubts = {m: _find_doubts(s, cells.ratio) for m, s in sides.items()}
+    if stale_totals is None:
+        return sides, np.full(cells.groups, np.nan)
+    sides[Method.CORR] = _estimate_by(answer, cells, stale_totals, Method.CORR, extremes)
+    return sides, answer(totals(stale_totals)).value
+
+
+def choose_estimates(
+    sides: dict[Method, MethodEstimate],
+    stale: Array,
+    ratio: float,
+    confidence: float,
+    method: Method,
+) -> SmoothEstimates:
+    """The estimates of the given method, or in each group those with the smaller variance."""
+    doubts = {m: _find_doubts(s, ratio) for m, s in sides.items()}
     chosen = _choose_methods(sides, doubts, method)
     names = list(sides)
     pick = np.array([names.index(m) for m in chosen])
-    groups = np.arange(cells.groups)
+    groups = np.arange(len(chosen))
 
     def of(values: Sequence[Array]) -> Array:
         return np.asarray(np.stack(list(values))[pick, groups], np.float64)
 
     value = of([s.value for s in sides.values()])
     ends = [of(e) for e in zip(*(s.reach(confidence) for s in sides.values()), strict=True)]
-    exact = cells.ratio == 1
+    exact = ratio == 1
     has_interval = exact | (of([s.keys for s in sides.values()]) >= FEWEST)
     low, high = (
         np.where(has_interval, value if exact else value + sign * end, np.nan)
@@ -207,11 +228,13 @@ def _curvature(answer: SmoothFunction, cells: KeySums, values: Array, estimated:
     slope = np.nan_to_num(answer_here.slope, posinf=0.0, neginf=0.0)
     if np.array_equal(answer_here.slope, answer(totals(2 * estimated + 1)).slope):
         return np.zeros(cells.groups)  # The answer is linear, as sums and counts are.
-    sampled = np.where(cells.exact, 0.0, np.sqrt(1 - cells.ratio))[:, None] * values
+    deviation = np.where(cells.exact, 0.0, np.sqrt(1 - cells.ratio) / cells.ratio)
+    columns = np.ascontiguousarray((values * deviation[:, None]).T)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (CURVATURES, len(cells.group)))
     remainders = []
     for sign in signs:
-        error = cells.estimate(sampled * sign[:, None])
+        sums = [np.bincount(cells.group, column * sign, cells.groups) for column in columns]
+        error = np.stack(sums, axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             perturbed = answer(totals(estimated + error)).value
             remainder = perturbed - answer_here.value - (slope * error).sum(axis=1)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from belvedere.delta.files import files
-from belvedere.delta.tables import Table
 from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.lake.pins import Pins
+from belvedere.lake.tables.table import Table
 from belvedere.sketches.live import Live
 from belvedere.sketches.use.rewrite import Skipped, share, skipped
 from belvedere.sql.names import quote
@@ -75,8 +75,8 @@ def offered(table: Table, partition: Partition, bitmap: Bitmap) -> str:
 
 def file_size(table: Table) -> int:
     """How large the files of a clustered table are to be."""
-    found = files(table.root, table.version) if table.root is not None else None
-    whole = sum(f.size for f in found) if found else FILES * _LARGEST
+    some = files(table.store, table.version)
+    whole = sum(f.size for f in some) if some else FILES * _LARGEST
     return min(max(whole // FILES, _SMALLEST), _LARGEST)
 
 

@@ -21,7 +21,7 @@ from belvedere.algebra.types import parse
 from belvedere.analyses.intervals import End, Interval
 from belvedere.delta.files import files
 from belvedere.delta.statistics import bounds_of_all, column_facts
-from belvedere.delta.tables import Table
+from belvedere.lake.tables.table import Table
 from belvedere.sketches.use.implied_conditions import Constant, range_of
 from belvedere.sql.dialect import SparkAsWritten
 from belvedere.sql.statements.cursor import without_comments
@@ -51,8 +51,7 @@ def recorded(table: Table, column: str) -> tuple[Any, Any] | None:
     Of a file without values nothing is asked. Rows that were deleted since may have been the least.
     """
     kind = table.types.get(column.lower(), "")
-    root = table.root if table.plain else None
-    some = files(root, table.version) if root is not None else None
+    some = files(table.store, table.version) if table.plain else None
     if some is None or not parse(kind).is_exact:
         return None
     if not any(column_facts(table, f, column).may_have_values for f in some):

@@ -14,7 +14,6 @@ from belvedere.algebra.types import parse
 from belvedere.algebra.walks import nodes, tables
 from belvedere.analyses.stable import Cuts, unsafe
 from belvedere.analyses.types import types
-from belvedere.delta.tables import Table
 from belvedere.errors import Internal, Invalid, Unsupported
 from belvedere.joins.partitions import (
     Partition,
@@ -26,6 +25,7 @@ from belvedere.joins.partitions import (
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.workspace import PRECISION, Workspace
 from belvedere.lake.spark_lake import SparkLake
+from belvedere.lake.tables.table import Table
 from belvedere.memory.kinds import is_exact
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.sketches.capture.blocks import block

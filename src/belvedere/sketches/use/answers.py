@@ -43,7 +43,7 @@ def _read(door: SparkLake, reading: Reading) -> DataFrame:
     from belvedere.lake.tables.frames import open_version
     from belvedere.sketches.use.rewrite import rewritten
 
-    if not door.analyses_at_once:
+    if not door.capabilities.analyzes_at_once:
         return door.sql(rewritten(door, reading))
     with door.own_work() as work:
         opened = {}

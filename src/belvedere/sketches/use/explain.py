@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from belvedere.delta.tables import Table
 from belvedere.lake.offline import ReadableLake
+from belvedere.lake.tables.table import Table
 from belvedere.sketches.capture.clustering import offered
 from belvedere.sketches.costs import Costs
 from belvedere.sketches.live import Live

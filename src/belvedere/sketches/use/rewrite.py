@@ -15,10 +15,10 @@ from sqlglot import exp
 
 from belvedere.delta.files import File, files
 from belvedere.delta.statistics import column_facts
-from belvedere.delta.tables import Table
 from belvedere.errors import Unsupported
 from belvedere.joins.partitions import Bitmap, Partition, coarser
 from belvedere.lake.offline import ReadableLake
+from belvedere.lake.tables.table import Table
 from belvedere.sketches.definition import Version
 from belvedere.sql.names import parts, quote
 from belvedere.sql.parse import parse_query
@@ -173,18 +173,17 @@ def _cannot(why: str) -> Unsupported:
 
 
 def skipped(table: Table, version: int, partition: Partition, bitmap: Bitmap) -> Skipped | None:
-    """What a query need not read of a table on local disk; None if its log does not say."""
-    root = table.root
-    found = files(root, version) if root is not None else None
-    if found is None:
+    """What a query need not read of a table; None if its log does not say."""
+    every = files(table.store, version)
+    if every is None:
         return None
-    gone = [f for f in found if not _needed(table, partition, bitmap, f)]
+    unneeded = [f for f in every if not _needed(table, partition, bitmap, f)]
     return Skipped(
         table.name,
-        len(gone),
-        len(found),
-        sum(f.size for f in gone),
-        sum(f.size for f in found),
+        len(unneeded),
+        len(every),
+        sum(f.size for f in unneeded),
+        sum(f.size for f in every),
     )
 
 

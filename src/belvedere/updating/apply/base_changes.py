@@ -26,16 +26,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from belvedere.delta import log
-from belvedere.delta.small_writes import passes_arrow
-from belvedere.delta.tables import Table
+from belvedere.delta.delta_rs import open_table
 from belvedere.errors import BelvedereError, Invalid
+from belvedere.lake.capabilities import writes_files
 from belvedere.lake.offline import ReadableLake
+from belvedere.lake.tables.table import Table
 from belvedere.lake.writes.row_replacement import Exchange, exchange, undoing, unwritable
-from belvedere.storage.locks import lock
 from belvedere.storage.private_files import open_file, replacing, set_aside
 from belvedere.updating.translate.constraints import BaseRow
 
@@ -249,16 +248,14 @@ class UpdateApplier:
 
     def _made(self, intent: Intent, part: TableCommit) -> bool:
         """Whether a table has an update's changes, and they were not taken back."""
-        root = self._lake.table(part.table).root
-        assert root is not None
-        table = DeltaTable(str(root))
+        table = open_table(self._lake.table(part.table).store)
         done = table.transaction_version(intent.app) or 0
         undone = table.transaction_version(intent.app + ".undo") or 0
         return done >= intent.number > undone
 
     def _writable(self, name: str) -> Table:
         table = self._lake.table(name)
-        if table.root is None or not passes_arrow(table):
+        if not writes_files(table):
             raise unwritable(
                 name, "it is not on a local disk, or has columns that only Spark writes"
             )
@@ -268,9 +265,7 @@ class UpdateApplier:
     def _locked(self, tables: Mapping[str, Table]) -> Iterator[None]:
         with ExitStack() as stack:
             for name in sorted(tables):
-                root = tables[name].root
-                assert root is not None
-                stack.enter_context(lock(root))
+                stack.enter_context(tables[name].store.lease())
             yield
 
 
@@ -278,9 +273,9 @@ def next_number(lake: ReadableLake, view: str, tables: Sequence[str]) -> int:
     """A number that no update of a view had in any of its tables."""
     app, highest = Intent(view, 0, ()).app, 0
     for name in tables:
-        root = lake.table(name).root
-        if root is not None and log.is_table(root):
-            known = DeltaTable(str(root))
+        store = lake.table(name).store
+        if log.is_table(store):
+            known = open_table(store)
             used = [known.transaction_version(a) or 0 for a in (app, app + ".undo")]
             highest = max(highest, *used)
     return highest + 1

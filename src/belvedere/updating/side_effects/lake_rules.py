@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 
+from belvedere.delta.delta_rs import open_table
 from belvedere.errors import BelvedereError
+from belvedere.lake.capabilities import reads_files
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import foreign_keys
 from belvedere.sql.names import quote
@@ -16,12 +18,10 @@ from belvedere.views.catalog import canonical_name, is_view
 
 def table_rules(lake: ReadableLake, name: str) -> TableRules:
     """The rules that a table declares, with NOT NULL from its log and Spark for its CHECKs."""
-    from deltalake import DeltaTable
-
     table = lake.table(name)
     required: frozenset[str] = frozenset()
-    if table.root is not None:
-        fields = DeltaTable(str(table.root)).schema().fields
+    if reads_files(table):
+        fields = open_table(table.store).schema().fields
         required = frozenset(f.name for f in fields if not f.nullable)
     return declared_rules(table, required, check_evaluator(lake, table))
 

@@ -9,10 +9,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from belvedere.delta.stamps import Vector
-from belvedere.delta.tables import Table
 from belvedere.errors import BelvedereError, Unsupported
 from belvedere.joins.equijoin_tree import EquijoinTree, Keys
+from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
+from belvedere.lake.tables.table import Table
 from belvedere.memory import kinds
 from belvedere.updating.side_effects.on_spark import JoinEngine
 from belvedere.updating.summary.base_tables import held_columns
@@ -33,12 +34,12 @@ def table_at_version(table: Table, version: int) -> exp.Table:
 
 def join_engine(lake: ReadableLake, vector: Vector) -> JoinEngine | None:
     """The tables of a lake at some versions, joined by Spark; None of a lake that has no Spark."""
-    work = getattr(lake, "work", None)
-    if work is None:
+    spark = spark_lake(lake)
+    if spark is None:
         return None
 
     def fetch(query: exp.Query) -> Sequence[Sequence[Any]]:
-        with work() as w:
+        with spark.work() as w:
             return _fetch_rows(w, query)
 
     return JoinEngine(lambda t: table_at_version(lake.table(t), vector[t].version), fetch)
@@ -46,8 +47,8 @@ def join_engine(lake: ReadableLake, vector: Vector) -> JoinEngine | None:
 
 def check_evaluator(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow], bool] | None:
     """Spark, asked whether a row breaks a CHECK of a table; None of a lake that has no Spark."""
-    work = getattr(lake, "work", None)
-    if work is None:
+    spark = spark_lake(lake)
+    if spark is None:
         return None
     texts, known = check_texts(table), dict[tuple[Any, ...], bool]()
     types = {c: kind for c, kind in table.columns if kinds.is_exact(kind)}
@@ -57,7 +58,7 @@ def check_evaluator(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow]
         if key not in known:
             one = {c: pa.array([row.get(c)], kinds.arrow(kind)) for c, kind in types.items()}
             try:
-                with work() as w:
+                with spark.work() as w:
                     held = w.hold("checked", pa.table(one), types)
                     found = w.query(f"SELECT NOT ({texts[name]}) AS broken FROM {held}").toArrow()
             except BelvedereError as why:

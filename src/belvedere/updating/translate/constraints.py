@@ -20,9 +20,9 @@ import sqlglot
 from sqlglot import exp
 
 from belvedere.algebra.scalars import Scalar
-from belvedere.delta.tables import Table
 from belvedere.errors import Unsupported
 from belvedere.lake.tables.declared_keys import ForeignKey, foreign_keys, key_of
+from belvedere.lake.tables.table import Table
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
 from belvedere.memory.scalars import value
