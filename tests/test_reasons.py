@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 
@@ -148,6 +149,7 @@ class Judge:
 
     def __init__(self, *understood: str) -> None:
         self.understood = understood
+        self.capabilities = SimpleNamespace(runs_spark=True)
 
     def output_schema(self, sql: str) -> list[tuple[str, str]]:
         """The columns of a query; `Invalid` if it is not understood."""
