@@ -16,7 +16,8 @@ from belvedere.algebra.printing import line, tree
 from belvedere.algebra.relations import At, Change, Rel, Scan
 from belvedere.algebra.walks import children
 from belvedere.analyses.families import Family, passage
-from belvedere.execution.strategies import REASONS, Strategy, StrategyChoice
+from belvedere.execution.strategies import Strategy, StrategyChoice
+from belvedere.reasons import REASONS
 from belvedere.rules.delta import delta
 from belvedere.rules.sample import placed
 from belvedere.views.definition import View
@@ -144,7 +145,7 @@ def _verdict(view: View) -> str:
     for table in view.tables:
         reason = rebuild_reason(view.state, _types(view), [table])
         if reason:
-            lines.append(f"{table}: no, rebuild ({reason}: {REASONS[reason]})")
+            lines.append(f"{table}: no, rebuild ({REASONS[reason]})")
             continue
         choices = {
             i: choose_strategy(view.state, _types(view), [table], inserts_only=i)
@@ -153,9 +154,9 @@ def _verdict(view: View) -> str:
         inserts, others = choices[True], choices[False]
         text = f"{table}: yes, {inserts.strategy.value}"
         if inserts.strategy is not others.strategy:
-            text += f" for inserts, {others.strategy.value} otherwise ({others.reason}: {REASONS[others.reason]})"
+            text += f" for inserts, {others.strategy.value} otherwise ({REASONS[others.reason]})"
         elif others.reason:
-            text += f" ({others.reason}: {REASONS[others.reason]})"
+            text += f" ({REASONS[others.reason]})"
         lines.append(text)
     wide = _everything(_core(view))
     lines += [f"any change below can touch everything: {line(q)}" for q in wide]
