@@ -13,7 +13,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema, write_deltalake
@@ -27,6 +26,7 @@ from belvedere.delta.files import files
 from belvedere.delta.small_changes import is_small, signed_arrow
 from belvedere.lake.tables.change_feed import net_arrow
 from belvedere.sql.render import SIGN
+from tests.reference.recorded import engine
 
 Row: TypeAlias = dict[str, Any]
 
@@ -117,9 +117,7 @@ def _write(root: Path, writer: str, some: pa.Table) -> None:
             if writer == "pyarrow":
                 pq.write_table(some, root / path, row_group_size=2)
             else:
-                with duckdb.connect() as connection:
-                    connection.register("arriving", some)
-                    connection.sql(f"COPY arriving TO '{root / path}' (FORMAT parquet)")
+                engine().from_arrow(some).write_parquet(str(root / path))
             add = AddAction(path, (root / path).stat().st_size, {}, 0, True, "{}")
             table.create_write_transaction([add], mode="append", schema=table.schema())
 
@@ -127,9 +125,7 @@ def _write(root: Path, writer: str, some: pa.Table) -> None:
 def _read(root: Path, version: int) -> Counter[tuple[str, ...]]:
     """The rows of a version as DuckDB finds them in its files."""
     some = [f.path for f in files(root, version) or ()]
-    with duckdb.connect() as connection:
-        connection.sql("SET TimeZone = 'UTC'")
-        found = connection.read_parquet(some).select(", ".join(TYPES)).to_arrow_table()
+    found = engine().read_parquet(some).select(", ".join(TYPES)).to_arrow_table()
     return Counter(_texts(found.cast(_SHAPE)))
 
 
