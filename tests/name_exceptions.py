@@ -25,7 +25,7 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "lake/pins.py": {"work"},
     "lake/sessions/errors.py": {"told"},
     "lake/sessions/workspace.py": {"near"},
-    "lake/spark_lake.py": {"near", "work"},
+    "lake/spark_lake.py": {"work"},
     "scheduling/calibrate/calibration.py": {"_Known"},
     "scheduling/model/problem.py": {"left"},
     "scheduling/notify/subscriptions.py": {"Asked"},
@@ -41,9 +41,7 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "synopses/kind.py": {"handle"},
     "synopses/sample/results.py": {"keeper"},
     "synopses/state.py": {"Keeper"},
-    "updating/request/view_rows.py": {"known"},
     "updating/side_effects/neighbours.py": {"found"},
     "updating/state.py": {"Brought", "Held", "bring"},
-    "updating/translate/candidate_values.py": {"spoken"},
     "views/describe.py": {"Shown"},
 }

@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from belvedere.delta import data_files, tables
+from belvedere.delta import data_files
 from belvedere.delta.data_files import DataFile
 from belvedere.delta.files import File
 from belvedere.delta.lookups import _with_room
+from tests.local_tables import store_in, table_in
 
 KEYS = [5, None, 7, 5, 9, None, -3, 7, 7, 100]
 TEXTS = ["a", "b", None, "a", "b", "a", None, "c", "a", "b"]
@@ -29,7 +30,7 @@ def file(
     monkeypatch.setattr(data_files, "_BATCH", 2)
     rows = pa.table({"n": [{"k": 1}] * 10, "k": pa.array(KEYS, pa.int32()), "t": TEXTS})
     pq.write_table(rows, tmp_path / "f.parquet", row_group_size=request.param)
-    return DataFile(tmp_path / "f.parquet", {"p": "2024-02-29"})
+    return DataFile(store_in(tmp_path), "f.parquet", {"p": "2024-02-29"})
 
 
 def test_some_rows_as_the_table_has_them(file: DataFile) -> None:
@@ -69,8 +70,8 @@ def test_days_of_the_old_calendar_are_noticed(
 ) -> None:
     rows = pa.table({"d": pa.array([0], pa.date32())}).replace_schema_metadata(told)
     pq.write_table(rows, tmp_path / "f.parquet")
-    assert DataFile(tmp_path / "f.parquet").hides_times(["int", "date"]) is hides
-    assert not DataFile(tmp_path / "f.parquet").hides_times(["int", "string"])
+    assert DataFile(store_in(tmp_path), "f.parquet").hides_times(["int", "date"]) is hides
+    assert not DataFile(store_in(tmp_path), "f.parquet").hides_times(["int", "string"])
 
 
 def test_rows_by_text(file: DataFile) -> None:
@@ -87,14 +88,14 @@ def test_a_column_that_a_file_does_not_hold_is_null(file: DataFile) -> None:
 def test_a_column_is_not_taken_for_a_field_of_the_same_path(tmp_path: Path) -> None:
     rows = pa.table({"a": [{"b": 1}, {"b": 2}], "a.b": pa.array([70, 80])})
     pq.write_table(rows, tmp_path / "f.parquet")
-    file = DataFile(tmp_path / "f.parquet")
+    file = DataFile(store_in(tmp_path), "f.parquet")
     assert file.where("a.b", pa.array([80]), nulls=False).tolist() == [1]
     assert file.some(pa.schema([("a.b", pa.int64())]), np.array([1]))["a.b"].to_pylist() == [80]
 
 
 def test_files_without_room_for_a_value_stay_closed(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path), pa.table({"k": pa.array([], pa.int32())}))
-    table = tables.read("t", tmp_path)
+    table = table_in(tmp_path)
 
     def file(bounds: str, nulls: int = 0) -> File:
         return File("", 0, f'{{{bounds} "nullCount": {{"k": {nulls}}}}}', None)

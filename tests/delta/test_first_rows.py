@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from belvedere.delta import data_files, tables
+from belvedere.delta import data_files
 from belvedere.delta.data_files import DataFile
 from belvedere.delta.first_rows import foremost
-from belvedere.delta.tables import Table
+from belvedere.lake.tables.table import Table
+from tests.local_tables import store_in, table_in
 
 KINDS: dict[str, tuple[pa.DataType, Any]] = {
     "int": (pa.int32(), int),
@@ -39,7 +40,7 @@ def written(at: Path) -> tuple[Table, list[dict[str, Any]]]:
         schema = pa.schema([("id", pa.int64()), *((c, kind) for c, (kind, _) in KINDS.items())])
         write_deltalake(at, pa.Table.from_pylist(rows, schema), mode="append")
         every += rows
-    return tables.read("t", at), every
+    return table_in(at), every
 
 
 @pytest.mark.parametrize("column", KINDS)
@@ -77,7 +78,7 @@ def test_the_first_rows_by_a_column(
 def test_deleted_rows_and_files_without_the_column_have_none(tmp_path: Path) -> None:
     rows = pa.table({"x": pa.array([3, 1, None, 2, 5])})
     pq.write_table(rows, tmp_path / "f.parquet")
-    file, by = DataFile(tmp_path / "f.parquet"), pa.field("x", pa.int64())
+    file, by = DataFile(store_in(tmp_path), "f.parquet"), pa.field("x", pa.int64())
     numbers, values = file.foremost(by, np.array([1]), pa.scalar(1), 2, least=True)
     assert (numbers.tolist(), values.to_pylist()) == ([0, 3], [3, 2])
     absent = file.foremost(pa.field("y", pa.int64()), np.array([1]), pa.scalar(1), 2, least=True)
@@ -86,4 +87,4 @@ def test_deleted_rows_and_files_without_the_column_have_none(tmp_path: Path) -> 
 
 def test_what_arrow_does_not_hold_as_spark_does_is_not_read(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"x": pa.array([1.0, 2.0])}))
-    assert foremost(tables.read("t", tmp_path), 0, ["x"], "x", 0.0, 1, least=True) is None
+    assert foremost(table_in(tmp_path), 0, ["x"], "x", 0.0, 1, least=True) is None

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from belvedere.delta import lookups, tables
+from belvedere.delta import lookups
 from belvedere.delta.lookups import read_whole
-from belvedere.delta.tables import Table
+from belvedere.lake.tables.table import Table
 from tests import small_lake
+from tests.local_tables import table_in
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def at(tmp_path: Path) -> list[Table]:
     found = []
     for value in range(5):
         small_lake.write(tmp_path / "log", {"video_id": [value]})
-        found.append(tables.read("log", tmp_path / "log"))
+        found.append(table_in(tmp_path / "log", "log"))
     return found
 
 

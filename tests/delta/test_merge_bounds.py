@@ -12,11 +12,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from belvedere.algebra.scalars import Scalar
 from belvedere.delta import merge_bounds as reaching
-from belvedere.delta import tables
 from belvedere.delta.merge_bounds import reach
 from belvedere.delta.small_writes import merge_rows
 from belvedere.delta.stamps import Position, Stamp
+from belvedere.lake.tables.table import Table
 from belvedere.sql.merges import Merge
+from tests.local_tables import table_in
 
 SHAPE = pa.schema([("k", pa.int64()), ("g", pa.string()), ("n", pa.int64())])
 STAMP = Stamp("view-1", 1, {"log": Position("an id", 0)})
@@ -35,10 +36,10 @@ ADDED = Merge(
 )
 
 
-def stored(root: Path, *files: list[tuple[int | None, str | None, int]]) -> tables.Table:
+def stored(root: Path, *files: list[tuple[int | None, str | None, int]]) -> Table:
     for rows in files:
         write_deltalake(root, rows_of(rows), mode="append")
-    return tables.read("t", root)
+    return table_in(root)
 
 
 def rows_of(rows: list[tuple[int | None, str | None, int]]) -> pa.Table:
@@ -99,7 +100,7 @@ def test_new_keys_open_no_file_and_old_ones_those_with_room(
     assert reach(table, rows_of([(2, "a", 1), (6, "b", 1)]), ADDED) == "FALSE"
     assert reach(table, rows_of([(2, "a", 1), (5, "b", 1)]), ADDED) == 't."k" >= 2 AND t."k" <= 5'
     merge_rows(table, rows_of([(2, "a", 1), (6, "b", 1)]), ADDED, STAMP)
-    merge_rows(tables.read("t", tmp_path), rows_of([(5, "a", 2), (7, "a", 2)]), ADDED, STAMP)
+    merge_rows(table_in(tmp_path), rows_of([(5, "a", 2), (7, "a", 2)]), ADDED, STAMP)
     newer, older = (h["operationMetrics"] for h in DeltaTable(tmp_path).history(2))
     assert (older["num_target_files_scanned"], older["num_target_rows_inserted"]) == (0, 2)
     assert (newer["num_target_files_removed"], newer["num_target_rows_updated"]) == (1, 2)

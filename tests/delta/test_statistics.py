@@ -14,11 +14,11 @@ import pytest
 from deltalake import write_deltalake
 from hypothesis import given, settings
 
-from belvedere.delta import tables
 from belvedere.delta.files import File
 from belvedere.delta.statistics import ColumnFacts, bounds_of_all, column_facts
-from belvedere.delta.tables import Table
+from belvedere.lake.tables.table import Table
 from belvedere.memory import kinds
+from tests.local_tables import table_in
 from tests.reference.recorded import VALUES, recorded_values_are_bounds, written
 
 
@@ -37,7 +37,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     root = tmp_path_factory.mktemp("typed")
     fields = [pa.field(f"c{i}", kinds.arrow(kind)) for i, kind in enumerate(KINDS)]
     write_deltalake(str(root), pa.schema([*fields, pa.field("Name", pa.string())]).empty_table())
-    return tables.read("t", root)
+    return table_in(root)
 
 
 def facts(table: Table, kind: str, low: object, high: object, **more: Any) -> ColumnFacts:

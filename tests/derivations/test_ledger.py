@@ -21,6 +21,7 @@ from belvedere.lake.records.journal import LocalJournal
 from belvedere.storage import private_files
 from belvedere.views.catalog import the_view
 from tests import small_lake
+from tests.local_tables import store_in
 
 
 @pytest.fixture
@@ -226,7 +227,7 @@ def test_times_are_exact_in_any_zone(lake: Path) -> None:
 
 
 def test_the_ledger_is_made_by_the_first_record(tmp_path: Path) -> None:
-    journal = LocalJournal(tmp_path / "deep" / "refreshes")
+    journal = LocalJournal(store_in(tmp_path / "deep" / "refreshes"))
     journal.trouble = "before"
     with Ledger(journal) as ledger:
         ledger.add(record_of(small_lake.make(tmp_path / "lake"), 1))

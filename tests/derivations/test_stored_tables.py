@@ -12,12 +12,13 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 import belvedere as bv
 from belvedere.delta import log
-from belvedere.delta.stamps import FOREIGN_WRITE, VECTOR_LOST, read_local
+from belvedere.delta.stamps import FOREIGN_WRITE, VECTOR_LOST, logged_stamp
 from belvedere.errors import Unsupported
 from belvedere.lake.writes import commits
 from belvedere.views.catalog import the_view
 from belvedere.views.incremental import apply
 from tests.derivations.events_lake import VIEWS, EventsLake
+from tests.local_tables import directory_of, store_in
 
 pytestmark = pytest.mark.spark
 
@@ -45,9 +46,7 @@ def _by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def root(events: EventsLake, view: str) -> Path:
-    found = events.lake._door.table(the_view(events.lake._door, view).stored).root
-    assert found is not None
-    return found
+    return directory_of(events.lake._door.table(the_view(events.lake._door, view).stored))
 
 
 def written_by_someone(at: Path) -> None:
@@ -60,7 +59,7 @@ def forgotten(at: Path) -> None:
     """A checkpoint is written, and all commits before it go: what Delta does in time."""
     DeltaTable(str(at)).alter.set_table_properties({"delta.checkpointInterval": "10"})
     DeltaTable(str(at)).create_checkpoint()
-    for version in log.commit_versions(at)[:-1]:
+    for version in log.commit_versions(store_in(at))[:-1]:
         (at / "_delta_log" / f"{version:020}.json").unlink()
 
 
@@ -83,7 +82,7 @@ def test_rows_that_cannot_be_relied_on_are_computed_again(
 
 def emptied_under_its_vector(at: Path) -> None:
     """All rows go, in a commit that carries the vector in force: no stamp tells of it."""
-    found = read_local(at).stamp
+    found = logged_stamp(store_in(at)).stamp
     assert found is not None
     # A view's number must not be used twice.
     stamp = replace(found, refresh=found.refresh + 1)
@@ -121,7 +120,7 @@ def test_under_strict_rows_that_are_not_what_their_vector_says_are_an_error(
     emptied_under_its_vector(root(events, "visits"))
     events.run("DELETE FROM log")
     for _ in range(2):
-        with pytest.raises(Unsupported, match="were not what their versions say") as refused:
+        with pytest.raises(Unsupported, match="the stored rows do not contain") as refused:
             events.lake.refresh("visits")
         assert refused.value.reason == "STATE_MISMATCH"
         assert refused.value.hint == "REFRESH MATERIALIZED VIEW visits FULL"
@@ -140,10 +139,10 @@ def test_rows_that_someone_writes_during_a_refresh_are_noticed(
     def beside_someone(table: Any, *rest: Any) -> int:
         someone = table.name not in met and not met.add(table.name)  # type: ignore[func-returns-value]
         if someone and moment == "before our commit":
-            written_by_someone(table.root)
+            written_by_someone(directory_of(table))
         changed = merge_rows(table, *rest)
         if someone and moment == "after it":
-            written_by_someone(table.root)
+            written_by_someone(directory_of(table))
         return changed
 
     events.change()

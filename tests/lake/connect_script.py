@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 import belvedere as bv
 from belvedere.algebra.scalars import Scalar
-from belvedere.delta import tables
 from belvedere.delta.stamps import FOREIGN_WRITE, Position, Stamp
 from belvedere.derivations.ledger import SCHEMA
 from belvedere.errors import Invalid
@@ -22,6 +21,7 @@ from belvedere.lake.tables import remote
 from belvedere.lake.tables.change_feed import Feed
 from belvedere.lake.writes import commits
 from belvedere.sql.merges import Merge
+from belvedere.storage.stores import UnreachableStore
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.derivations.kill_cases import Kill, fill, random_kills, run_kills
@@ -56,8 +56,7 @@ def sql(text: str) -> Scalar:
 def run(elsewhere: bool) -> None:
     """All cases; `elsewhere` as if the tables' storage could not be reached from here."""
     if elsewhere:
-        tables.Table.root = property(lambda self: None)  # type: ignore[method-assign, assignment]
-        remote._local = lambda *_: None
+        remote.open_store = UnreachableStore  # type: ignore[assignment, attr-defined]
     suffix = "_far" if elsewhere else ""
     t, stored = f"t{suffix}", f"__bv_v{suffix}"
     door = open_session(spark)

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from belvedere.delta import tables
 from belvedere.delta.lookups import look_up
-from belvedere.delta.tables import Table
 from belvedere.lake import lookup_cache
 from belvedere.lake.lookup_cache import LookupCache
+from belvedere.lake.tables.table import Table
+from tests.local_tables import table_in
 
 MOST = 1000
 
@@ -24,7 +24,7 @@ def table(tmp_path: Path) -> Table:
     keys = [*range(40), None, None, 3, 3]
     rows = pa.table({"k": pa.array(keys, pa.int64()), "a": range(44), "b": [str(k) for k in keys]})
     write_deltalake(str(tmp_path / "t"), rows)
-    return tables.read("t", tmp_path / "t")
+    return table_in(tmp_path / "t")
 
 
 def values(*some: int) -> pa.Array:
@@ -84,7 +84,7 @@ def test_another_version_is_another_table(
     one = values(1)
     assert known.rows(table, 0, ["a"], "k", one, nulls=False, most=MOST) is not None
     write_deltalake(str(tmp_path / "t"), pa.table({"k": one, "a": [99], "b": [""]}), mode="append")
-    newer = tables.read("t", tmp_path / "t")
+    newer = table_in(tmp_path / "t")
     found = known.rows(newer, 1, ["a"], "k", one, nulls=False, most=MOST)
     assert found is not None
     assert sorted(found["a"].to_pylist()) == [1, 99]

@@ -21,11 +21,12 @@ from deltalake.transaction import AddAction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belvedere.delta import log, tables
+from belvedere.delta import log
 from belvedere.delta.files import files
 from belvedere.delta.small_changes import is_small, signed_arrow
 from belvedere.lake.tables.change_feed import net_arrow
 from belvedere.sql.render import SIGN
+from tests.local_tables import store_in, table_in
 from tests.reference.recorded import engine
 
 Row: TypeAlias = dict[str, Any]
@@ -78,11 +79,11 @@ def test_the_feed_in_memory_is_what_came_and_went(
         root = Path(directory)
         _create(root)
         write_deltalake(str(root), pa.Table.from_pylist(begun, _SHAPE), mode="append")
-        old = log.newest_version(root)
+        old = log.newest_version(store_in(root))
         for writer, some in done:
             _write(root, writer, pa.Table.from_pylist(some, _SHAPE))
-        table = tables.read("t", root)
-        commits = log.commits(root, range(old + 1, table.version + 1))
+        table = table_in(root)
+        commits = log.commits(store_in(root), range(old + 1, table.version + 1))
         kinds = {name: kind for name, (_, kind, _) in TYPES.items()}
         assert not commits or is_small(table, commits, [*kinds.values()])
         net = net_arrow(signed_arrow(table, commits, kinds), [*kinds])
@@ -124,7 +125,9 @@ def _write(root: Path, writer: str, some: pa.Table) -> None:
 
 def _read(root: Path, version: int) -> Counter[tuple[str, ...]]:
     """The rows of a version as DuckDB finds them in its files."""
-    some = [f.path for f in files(root, version) or ()]
+    some = [str(root / f.path) for f in files(store_in(root), version) or ()]
+    if not some:
+        return Counter()
     found = engine().read_parquet(some).select(", ".join(TYPES)).to_arrow_table()
     return Counter(_texts(found.cast(_SHAPE)))
 

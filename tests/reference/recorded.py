@@ -25,14 +25,15 @@ from deltalake import write_deltalake
 from hypothesis import strategies as st
 
 from belvedere.algebra.types import parse
-from belvedere.delta import log, tables
+from belvedere.delta import log
 from belvedere.delta.files import files
 from belvedere.delta.lookups import _with_room
 from belvedere.delta.statistics import column_facts, measured
 from belvedere.joins.partitions import Partition
 from belvedere.memory import kinds
-from belvedere.sketches.safety.bounds import recorded
+from belvedere.sketches.safety.bounds import recorded_range
 from belvedere.sketches.use.rewrite import _needed
+from tests.local_tables import store_in, table_in
 
 _WIDE = decimal.Context(prec=60)
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -128,7 +129,7 @@ def with_short_texts(root: Path, rows: pa.Table) -> None:
 
 
 def _by_arrow(root: Path, rows: pa.Table, cut: int) -> None:
-    path = root / f"{log.newest_version(root)}.parquet"
+    path = root / f"{log.newest_version(store_in(root))}.parquet"
     pq.write_table(rows, path)
     found = {n: [v for v in rows[n].to_pylist() if v is not None] for n in rows.column_names}
     ends = {n: (min(v, key=_order), max(v, key=_order)) for n, v in found.items() if v}
@@ -153,7 +154,7 @@ def engine() -> duckdb.DuckDBPyConnection:
 
 def by_duckdb(root: Path, rows: pa.Table) -> None:
     """A file of DuckDB's, of which nothing but the number of rows is recorded."""
-    path = root / f"{log.newest_version(root)}.parquet"
+    path = root / f"{log.newest_version(store_in(root))}.parquet"
     engine().from_arrow(rows).write_parquet(str(path))
     _commit(root, path, json.dumps({"numRecords": rows.num_rows}))
 
@@ -188,9 +189,9 @@ def recorded_values_are_bounds(
 
 def holds(root: Path, columns: Mapping[str, str]) -> None:
     """The law, for the files of a table as they are."""
-    table = tables.read("t", root)
-    every = files(root, table.version) or []
-    held = [pq.ParquetFile(f.path, coerce_int96_timestamp_unit="us").read() for f in every]
+    table = table_in(root)
+    every = files(store_in(root), table.version) or []
+    held = [pq.ParquetFile(root / f.path, coerce_int96_timestamp_unit="us").read() for f in every]
     sizes = measured(table)
     assert sizes is not None
     assert sizes.rows == sum(rows.num_rows for rows in held) - sum(f.deleted for f in every)
@@ -208,7 +209,7 @@ def holds(root: Path, columns: Mapping[str, str]) -> None:
                 assert _needed(table, partition, kept, file), (file.stats_text, column, fragment)
             if parse(kind).is_integer:
                 assert _with_room(table, [file], name, column.combine_chunks(), nulls=True) or not len(column)  # fmt: skip
-        for ends in (recorded(table, name), sizes.bounds.get(name)):
+        for ends in (recorded_range(table, name), sizes.bounds.get(name)):
             if ends is not None and values:
                 assert ends[0] <= min(values), (name, ends)
                 assert ends[1] >= max(values), (name, ends)
@@ -257,5 +258,5 @@ def _commit(root: Path, path: Path, stats: str) -> None:
         "dataChange": True,
         "stats": stats,
     }
-    version = log.newest_version(root) + 1
+    version = log.newest_version(store_in(root)) + 1
     (root / "_delta_log" / f"{version:020}.json").write_text(json.dumps({"add": add}))

@@ -30,6 +30,7 @@ from belvedere.updating import state as updating
 from belvedere.updating.apply.base_changes import Intent, TableCommit, UpdateApplier
 from belvedere.updating.summary.in_tables.creation import UNFINISHED
 from tests.lake.damages import DAMAGES, a_directory, a_link, auxiliary_files, copied, cut_off, gone
+from tests.local_tables import store_in
 from tests.small_lake import make
 
 SCHEMA = Schema([Field("who", PrimitiveType("string"))])
@@ -314,15 +315,15 @@ def test_a_journal_of_which_a_file_is_damaged_goes_on_or_begins_anew(
     assert len(journal.read()) in (0, 11, 12)
     journal.append([{"who": "new"}], SCHEMA)
     assert "new" in {row["who"] for row in journal.read()}
-    if journal.root.name in kept_aside(journal.root.parent):
+    if journal.store.name in kept_aside(Path(journal.store.uri).parent):
         assert "history of refreshes" in str(Saves(copy / ".belvedere").damages()[0])
 
 
 def test_a_journal_that_someone_else_keeps_is_left_where_it_is(tmp_path: Path) -> None:
-    LocalJournal(tmp_path / "t").append([{"who": "a"}], SCHEMA)
+    LocalJournal(store_in(tmp_path / "t")).append([{"who": "a"}], SCHEMA)
     next((tmp_path / "t").glob("*.parquet")).unlink()
     with pytest.raises(OSError, match="parquet"):
-        LocalJournal(tmp_path / "t").read()
+        LocalJournal(store_in(tmp_path / "t")).read()
     assert kept_aside(tmp_path) == {}
 
 

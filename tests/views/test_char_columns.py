@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import belvedere as bv
-from belvedere.delta import tables
+from belvedere.delta import snapshots
 from belvedere.errors import Unsupported
 from belvedere.sql.names import stored_name
 from tests.views.comparison import assert_fresh
@@ -148,8 +148,8 @@ def test_a_view_that_kept_char_as_it_was_stored_is_computed_again(
     # Checksums have the schema too, and tell that the commit is another.
     for checksum in [path for path in commit.parent.iterdir() if path.suffix == ".crc"]:
         checksum.unlink()
-    tables._read.cache_clear()
-    tables._newest.clear()
+    snapshots._read.cache_clear()
+    snapshots._newest.clear()
     lake.sql("INSERT INTO earlier VALUES (2, 'ab')")
     assert lake.refresh("e").reason == "REDEFINED"
     lake.sql("INSERT INTO earlier VALUES (3, 'ab')")

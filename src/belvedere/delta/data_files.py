@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from belvedere.delta.deletion_vectors import Numbers
+from belvedere.storage.store import ObjectStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,9 +26,10 @@ _DICTIONARY = frozenset(("RLE_DICTIONARY", "PLAIN_DICTIONARY"))
 
 @dataclass(frozen=True)
 class DataFile:
-    """A Parquet file, and the values that all its rows have in common."""
+    """A Parquet file of a store, and the values that all its rows have in common."""
 
-    path: Path
+    store: ObjectStore
+    path: str
     values: Mapping[str, str | None] = field(default_factory=dict)
 
     def whole(self, schema: pa.Schema, gone: Numbers) -> pa.Table:
@@ -150,16 +151,16 @@ class DataFile:
     def _open(self, dictionaries: list[str] | None = None) -> pq.ParquetFile:
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(
-            self.path, metadata=self._footer, read_dictionary=dictionaries, memory_map=True
-        )
+        source = self.store.open(self.path)
+        return pq.ParquetFile(source, metadata=self._footer, read_dictionary=dictionaries)
 
     @cached_property
     def _footer(self) -> pq.FileMetaData:
         """What the file says of itself, read once."""
         import pyarrow.parquet as pq
 
-        return pq.read_metadata(self.path, memory_map=True)
+        with self.store.open(self.path) as source:
+            return pq.read_metadata(source)
 
     def _shaped(self, rows: pa.Table, schema: pa.Schema, count: int) -> pa.Table:
         """Rows as the table has them: partition values and NULL for what the file does not hold."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import struct
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from belvedere.delta import log
 from belvedere.delta.log import Action
 from belvedere.errors import Internal
+from belvedere.storage.store import ObjectStore
 
 Numbers = npt.NDArray[np.int64]
 
@@ -27,9 +27,9 @@ _LIST_AT_MOST = 4096
 NONE: Numbers = np.empty(0, dtype=np.int64)
 
 
-def deleted(root: Path, vector: Action) -> Numbers:
+def deleted(store: ObjectStore, vector: Action) -> Numbers:
     """The row numbers that a vector of a table deletes, in order."""
-    return decode(_bytes(root, vector))
+    return decode(_bytes(store, vector))
 
 
 def decode(data: bytes) -> Numbers:
@@ -45,15 +45,15 @@ def decode(data: bytes) -> Numbers:
     return np.concatenate(found) if found else NONE
 
 
-def _bytes(root: Path, vector: Action) -> bytes:
-    file, size = log.vector_file(root, vector), int(vector["sizeInBytes"])
-    if file is None:
+def _bytes(store: ObjectStore, vector: Action) -> bytes:
+    path, size = log.vector_path(vector), int(vector["sizeInBytes"])
+    if path is None:
         return base64.b85decode(log.from_z85(str(vector["pathOrInlineDv"])))[:size]
-    with file.open("rb") as source:
-        source.seek(int(vector.get("offset") or 0))
-        if int.from_bytes(source.read(4), "big") != size:
-            raise Internal(f"the deletion vector in {file} is damaged")
-        return source.read(size)
+    start = int(vector.get("offset") or 0)
+    [data] = store.read_ranges(path, [(start, start + 4 + size)])
+    if int.from_bytes(data[:4], "big") != size:
+        raise Internal(f"the deletion vector in {store.url(path)} is damaged")
+    return data[4:]
 
 
 def _bitmap(data: bytes, at: int) -> tuple[Numbers, int]:

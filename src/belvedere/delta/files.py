@@ -1,4 +1,4 @@
-"""The data files of a version of a table on local disk, from its log: no Spark, no scan.
+"""The data files of a version of a table, from its log: no Spark, no scan.
 
 A version's files are the nearest checkpoint's, or an earlier version's that is remembered, and
 what the commits since then added and removed.
@@ -13,18 +13,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from belvedere.delta import log
 from belvedere.delta.log import Action
+from belvedere.storage.store import ObjectStore
 
 _REMEMBERED = 256
 
 
 @dataclass(frozen=True)
 class File:
-    """A data file of a version, as the log describes it."""
+    """A data file of a version, as the log describes it; `path` is in the table's store."""
 
     path: str
     size: int
@@ -54,19 +54,20 @@ class File:
 Files = Mapping[tuple[str, str], File]
 """By path and deletion vector: a commit that deletes rows removes the one and adds the other."""
 
-_memory: OrderedDict[tuple[str, int, int, int], Files] = OrderedDict()
+_Key = tuple[ObjectStore, int, str]
+_memory: OrderedDict[_Key, Files] = OrderedDict()
 _remembering = threading.Lock()
 
 
-def files(root: Path, version: int) -> list[File] | None:
+def files(store: ObjectStore, version: int) -> list[File] | None:
     """The files of a version; None if the log is not in a form that is read here."""
-    wanted = _key(root, version)
+    wanted = _key(store, version)
     if wanted is None:
         return None
     with _remembering:
         known = _memory.get(wanted)
         if known is None:
-            known = _replayed(root, version)
+            known = _replayed(store, version)
             if known is None:
                 return None
             _memory[wanted] = known
@@ -103,58 +104,60 @@ def count(some: Iterable[File]) -> int | None:
     return None if None in counts else sum(n for n in counts if n is not None)
 
 
-def _key(root: Path, version: int) -> tuple[str, int, int, int] | None:
+def _key(store: ObjectStore, version: int) -> _Key | None:
     try:
-        return str(root), version, *log.fingerprint(root, version)
+        return store, version, log.etag(store, version)
     except FileNotFoundError:
         return None
 
 
-def _replayed(root: Path, version: int) -> Files | None:
+def _replayed(store: ObjectStore, version: int) -> Files | None:
     """The files of a version from the nearest state before it that can be had."""
     pending: list[int] = []
     for earlier in range(version, -1, -1):
-        key = _key(root, earlier)
+        key = _key(store, earlier)
         known = _memory.get(key) if key is not None else None
         if known is None:
-            known = _checkpoint(root, earlier)
+            known = _checkpoint(store, earlier)
         if known is not None:
-            return _applied(root, known, reversed(pending))
+            return _applied(store, known, reversed(pending))
         if key is None:
             return None
         pending.append(earlier)
-    return _applied(root, {}, reversed(pending))
+    return _applied(store, {}, reversed(pending))
 
 
-def _applied(root: Path, start: Files, versions: Iterable[int]) -> Files:
+def _applied(store: ObjectStore, start: Files, versions: Iterable[int]) -> Files:
     found = dict(start)
     for version in versions:
-        commit = log.commit(root, version)
+        commit = log.commit(store, version)
         for action in commit.removes:
             found.pop(log.identity(action), None)
         for action in commit.adds:
-            found[log.identity(action)] = _file(root, action)
+            found[log.identity(action)] = _file(action)
     return found
 
 
-def _checkpoint(root: Path, version: int) -> Files | None:
+def _checkpoint(store: ObjectStore, version: int) -> Files | None:
     """The files in a checkpoint of one file; None if there is none, or some stand in others."""
     import pyarrow.parquet as pq
 
-    path = log.checkpoint_file(root, version)
-    if not path.exists():
+    path = log.checkpoint_path(version)
+    if not store.exists(path):
         return None
-    beside = {"add", "sidecar"} & set(pq.read_schema(path).names)
-    rows = pq.read_table(path, columns=sorted(beside))
+    with store.open(path) as source:
+        checkpoint = pq.ParquetFile(source)
+        beside = {"add", "sidecar"} & set(checkpoint.schema_arrow.names)
+        rows = checkpoint.read(columns=sorted(beside))
     if "sidecar" in beside and rows.column("sidecar").null_count < rows.num_rows:
         return None
     actions = [a for a in rows.column("add").to_pylist() if a is not None]
-    return {log.identity(a): _file(root, a) for a in actions}
+    return {log.identity(a): _file(a) for a in actions}
 
 
-def _file(root: Path, action: Action) -> File:
+def _file(action: Action) -> File:
     return File(
-        path=str(log.data_file(root, action["path"])),
+        path=log.data_path(action["path"]),
         size=int(action["size"]),
         stats_text=action.get("stats") or "",
         vector=log.vector_of(action),

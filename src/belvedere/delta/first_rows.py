@@ -1,24 +1,22 @@
-"""Rows of a table on local disk that come first by a column, from a value on: no Spark."""
+"""Rows of a table that come first by a column, from a value on: no Spark."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from belvedere.delta.data_files import DataFile, first_of
-from belvedere.delta.lookups import gone, legible, schema_of
-from belvedere.delta.tables import Table
+from belvedere.delta.lookups import deleted_rows, legible_files, schema_of
+from belvedere.delta.snapshots import Snapshot
 
 
 def foremost(
-    table: Table,
+    table: Snapshot,
     version: int,
     columns: Sequence[str],
     column: str,
@@ -32,20 +30,21 @@ def foremost(
     Only values from `beyond` on count. Fewer rows are all there are; None if a file is gone, or
     Arrow is not the one to read or order them.
     """
-    found = legible(table, version, [*columns, column])
-    if found is None:
+    legible = legible_files(table, version, [*columns, column])
+    if legible is None:
         return None
-    then, some = found
+    then, some = legible
     schema, by = schema_of(then, columns), schema_of(then, [column]).field(0)
     if pa.types.is_floating(by.type):  # NaN comes last to Spark, nowhere to Arrow
         return None
-    start, opened = pa.scalar(beyond, by.type), [DataFile(Path(f.path)) for f in some]
+    start = pa.scalar(beyond, by.type)
+    opened = [DataFile(then.store, f.path) for f in some]
     try:
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        with ThreadPoolExecutor(then.store.parallel_reads) as pool:
             ends = list(
                 pool.map(
                     lambda data, file: data.foremost(
-                        by, gone(then, file), start, count, least=least
+                        by, deleted_rows(then, file), start, count, least=least
                     ),
                     opened,
                     some,

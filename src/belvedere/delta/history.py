@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from belvedere.delta import log
 from belvedere.delta.files import parsed_stats, row_count
 from belvedere.delta.log import Action, Commit
+from belvedere.storage.store import ObjectStore
 
 # Metrics that count touched rows, by operation; spelled without case and underscores, since
 # Spark writes numDeletedRows and delta-rs num_deleted_rows.
@@ -47,16 +47,16 @@ class Event:
     """The rows by what became of them: insert, update, delete."""
 
 
-def local_events(root: Path, after: int = -1) -> Iterator[Event]:
-    """The commits of a table on local disk after a version, newest first."""
-    for version in reversed(log.commit_versions(root)):
+def logged_events(store: ObjectStore, after: int = -1) -> Iterator[Event]:
+    """The commits of a table after a version, newest first, from its log."""
+    for version in reversed(log.commit_versions(store)):
         if version <= after:
             return
-        yield _event(log.commit(root, version))
+        yield _event(log.commit(store, version))
 
 
 def history_events(rows: Iterable[Mapping[str, Any]], after: int = -1) -> Iterator[Event]:
-    """The same from DESCRIBE HISTORY, newest first."""
+    """The commits of a table after a version, newest first, from DESCRIBE HISTORY."""
     for row in rows:
         if int(row["version"]) > after:
             touched = _touched(row["operation"], row["operationMetrics"] or {})

@@ -1,24 +1,24 @@
-"""The Delta log of a table on local disk, read as the JSON it is: no Spark, no delta-rs."""
+"""The Delta log of a table in a store, read as the JSON it is: no Spark, no delta-rs."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
-import os
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 from belvedere.errors import Invalid
+from belvedere.storage.store import ObjectStore
 
 Action: TypeAlias = Mapping[str, Any]
 
+_LOG = "_delta_log/"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -64,132 +64,115 @@ class Commit:
         return str(self.info.get("operation", ""))
 
 
-def local_root(location: str) -> Path | None:
-    """The directory of a table on local disk, or None.
-
-    >>> local_root("file:/tmp/a%20b"), local_root("s3://b/t")
-    (PosixPath('/tmp/a b'), None)
-    """
-    url = urlparse(location)
-    if url.scheme == "file":
-        return Path(unquote(url.path))
-    return Path(location) if not url.scheme else None
+def is_table(store: ObjectStore) -> bool:
+    """Whether a store holds a Delta table with at least one version."""
+    return store.exists(commit_path(0)) or next(_versions(store), None) is not None
 
 
-def is_table(root: Path) -> bool:
-    """Whether a directory holds a Delta table with at least one version."""
-    return next(_files(root), None) is not None
-
-
-def newest_version(root: Path) -> int:
+def newest_version(store: ObjectStore) -> int:
     """The newest version; FileNotFoundError if there is no table."""
-    found = max((version for version, _ in _files(root)), default=None)
-    if found is None:
-        raise FileNotFoundError(root)
-    return found
+    newest = next(_versions(store, newest_first=True), None)
+    if newest is None:
+        raise FileNotFoundError(store.uri)
+    return newest[0]
 
 
-def commit_versions(root: Path) -> list[int]:
+def commit_versions(store: ObjectStore) -> list[int]:
     """The versions whose commit files still exist, in order."""
-    return sorted(version for version, is_commit in _files(root) if is_commit)
+    return [version for version, is_commit in _versions(store) if is_commit]
 
 
-def commits(root: Path, versions: Iterable[int]) -> list[Commit]:
+def commits(store: ObjectStore, versions: Iterable[int]) -> list[Commit]:
     """Some versions' commits, in the order asked for; FileNotFoundError if one is gone."""
-    return [commit(root, version) for version in versions]
+    return [commit(store, version) for version in versions]
 
 
-def commit(root: Path, version: int) -> Commit:
+def commit(store: ObjectStore, version: int) -> Commit:
     """One version's commit."""
-    return _parse(str(_commit_file(root, version)), version, *fingerprint(root, version))
+    return _parse(store, version, etag(store, version))
 
 
-def fingerprint(root: Path, version: int) -> tuple[int, int]:
-    """What tells a commit file from one of the same name that took its place."""
-    stat = _commit_file(root, version).stat()
-    return stat.st_mtime_ns, stat.st_ino
+def etag(store: ObjectStore, version: int) -> str:
+    """The etag of a commit file, which one that takes its place does not share."""
+    return store.head(commit_path(version)).etag
 
 
-def mark(root: Path, version: int) -> str:
+def mark(store: ObjectStore, version: int) -> str:
     """What tells a commit from another of the same number; nothing if it is gone."""
     try:
-        return hashlib.sha256(_commit_file(root, version).read_bytes()).hexdigest()[:16]
+        return hashlib.sha256(store.read(commit_path(version))).hexdigest()[:16]
     except FileNotFoundError:
         return ""
 
 
-def reproducible(root: Path, version: int) -> bool:
+def reproducible(store: ObjectStore, version: int) -> bool:
     """Whether the log still has all that a version is made of."""
-    found = list(_files(root))
-    commits = {v for v, is_commit in found if is_commit}
-    start = max((v for v, is_commit in found if not is_commit and v <= version), default=-1)
+    there = list(_versions(store))
+    commits = {v for v, is_commit in there if is_commit}
+    start = max((v for v, is_commit in there if not is_commit and v <= version), default=-1)
     return commits.issuperset({version, *range(start + 1, version + 1)})
 
 
-def _commit_file(root: Path, version: int) -> Path:
-    return root / "_delta_log" / f"{version:020}.json"
+def commit_path(version: int) -> str:
+    """The path of a version's commit file."""
+    return f"{_LOG}{version:020}.json"
 
 
-def checkpoint_file(root: Path, version: int) -> Path:
-    """Where the checkpoint of a version is, if it is one file."""
-    return root / "_delta_log" / f"{version:020}.checkpoint.parquet"
+def checkpoint_path(version: int) -> str:
+    """The path of the checkpoint of a version, if it is one file."""
+    return f"{_LOG}{version:020}.checkpoint.parquet"
 
 
 @lru_cache(maxsize=128)
-def _parse(path: str, version: int, _modified: int, _inode: int) -> Commit:
-    found: dict[str, list[Action]] = {}
+def _parse(store: ObjectStore, version: int, _etag: str) -> Commit:
+    path = commit_path(version)
+    actions: dict[str, list[Action]] = {}
     try:
-        with open(path, encoding="utf-8") as lines:
-            for line in lines:
-                if line.strip():
-                    for kind, action in json.loads(line).items():
-                        found.setdefault(kind, []).append(action)
+        for line in store.read(path).decode().split("\n"):
+            if line.strip():
+                for kind, action in json.loads(line).items():
+                    actions.setdefault(kind, []).append(action)
     except (ValueError, AttributeError, IsADirectoryError) as error:
-        raise damaged_log(Path(path).parents[1].name, f"{path}: {error}") from error
+        raise damaged_log(store.name, f"{store.url(path)}: {error}") from error
     return Commit(
         version,
-        info=next(iter(found.get("commitInfo", [])), {}),
-        adds=tuple(found.get("add", ())),
-        removes=tuple(found.get("remove", ())),
-        cdcs=tuple(found.get("cdc", ())),
-        metadata=next(iter(found.get("metaData", [])), None),
-        transactions=tuple(found.get("txn", ())),
-        protocol=next(iter(found.get("protocol", [])), None),
+        info=next(iter(actions.get("commitInfo", [])), {}),
+        adds=tuple(actions.get("add", ())),
+        removes=tuple(actions.get("remove", ())),
+        cdcs=tuple(actions.get("cdc", ())),
+        metadata=next(iter(actions.get("metaData", [])), None),
+        transactions=tuple(actions.get("txn", ())),
+        protocol=next(iter(actions.get("protocol", [])), None),
     )
 
 
-def _files(root: Path) -> Iterator[tuple[int, bool]]:
-    try:
-        entries = os.scandir(root / "_delta_log")
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    with entries:
-        for entry in entries:
-            if match := _COMMIT.fullmatch(entry.name):
-                yield int(match[1]), True
-            elif match := _CHECKPOINT.fullmatch(entry.name):
-                yield int(match[1]), False
+def _versions(store: ObjectStore, *, newest_first: bool = False) -> Iterator[tuple[int, bool]]:
+    """The versions with a file in the log, in order, and whether the file is a commit."""
+    paths: Iterable[str] = store.list(_LOG)
+    for path in reversed([*paths]) if newest_first else paths:
+        name = path[len(_LOG) :]
+        if match := _COMMIT.fullmatch(name):
+            yield int(match[1]), True
+        elif match := _CHECKPOINT.fullmatch(name):
+            yield int(match[1]), False
 
 
-def data_file(root: Path, path: str) -> Path:
-    """The file that an action's path names."""
-    return (
-        local_root(path) or root
-        if "://" in path or path.startswith("file:")
-        else root / unquote(path)
-    )
+def data_path(path: str) -> str:
+    """The path in its table's store of the file that an action names."""
+    return path if "://" in path or path.startswith("file:") else unquote(path)
 
 
-def vector_file(root: Path, vector: Action) -> Path | None:
-    """The file of a deletion vector; None if it stands in the log itself."""
+def vector_path(vector: Action) -> str | None:
+    """The path of a deletion vector; None if it stands in the log itself."""
     text = str(vector["pathOrInlineDv"])
     match vector["storageType"]:
         case "u":
             # A random directory prefix, then 20 characters: a UUID in Z85.
             raw = base64.b85decode(from_z85(text[-20:]))
-            return root / text[:-20] / f"deletion_vector_{uuid.UUID(bytes=raw)}.bin"
+            name = f"deletion_vector_{uuid.UUID(bytes=raw)}.bin"
+            return f"{text[:-20]}/{name}" if text[:-20] else name
         case "p":
-            return data_file(root, text)
+            return data_path(text)
         case _:
             return None
 
@@ -208,5 +191,5 @@ def identity(action: Action) -> tuple[str, str]:
 
 def vector_of(action: Action) -> Action | None:
     """The deletion vector of an add or remove action."""
-    found = action.get("deletionVector")
-    return found if isinstance(found, Mapping) else None
+    vector = action.get("deletionVector")
+    return vector if isinstance(vector, Mapping) else None

@@ -1,4 +1,4 @@
-"""Rows of a table on local disk whose column has one of a few values: no Spark.
+"""Rows of a table whose column has one of a few values: no Spark.
 
 Spark reads every column that a query needs of every row before it joins them with the few keys
 of a change. Here the key column is gone through first, and of the others only the batches that
@@ -7,26 +7,25 @@ hold a row of it are kept.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from belvedere.algebra.types import BIGINT, DATE, INT, SMALLINT, STRING, TINYINT, parse
-from belvedere.delta import tables
+from belvedere.delta import snapshots
 from belvedere.delta.data_files import DataFile
 from belvedere.delta.deletion_vectors import NONE, Numbers, deleted
 from belvedere.delta.files import File, files
 from belvedere.delta.small_changes import arrow_schema
+from belvedere.delta.snapshots import Snapshot
 from belvedere.delta.stamps import Position
 from belvedere.delta.statistics import column_facts
-from belvedere.delta.tables import Table
 from belvedere.memory.kinds import is_exact
+from belvedere.storage.store import ObjectStore
 
 KEYS = frozenset((TINYINT, SMALLINT, INT, BIGINT, DATE, STRING))
 """Types of columns that rows are looked up by: equal in Arrow where they are in SQL."""
@@ -36,7 +35,7 @@ HELD_BYTES = 64_000_000
 
 
 def look_up(
-    table: Table,
+    table: Snapshot,
     version: int,
     columns: Sequence[str],
     column: str,
@@ -49,10 +48,10 @@ def look_up(
 
     None if they are more than `most`, a file is gone, or Arrow is not the one to read them.
     """
-    found = legible(table, version, [*columns, column])
-    if found is None or not can_look_up(table, column):
+    legible = legible_files(table, version, [*columns, column])
+    if legible is None or not can_look_up(table, column):
         return None
-    then, some = found
+    then, some = legible
     if arrow_schema({column: then.types[column.lower()]}).types != [values.type]:
         return None
     try:
@@ -61,7 +60,7 @@ def look_up(
         return None
 
 
-def read_whole(table: Table, version: int, columns: Sequence[str], most: int) -> pa.Table | None:
+def read_whole(table: Snapshot, version: int, columns: Sequence[str], most: int) -> pa.Table | None:
     """Some columns of all rows; None if they are more than `most` or Arrow is not to read them.
 
     What was read last stays in memory: a small table is joined with by every refresh.
@@ -69,7 +68,7 @@ def read_whole(table: Table, version: int, columns: Sequence[str], most: int) ->
     # Without a mark, another version of the same number could not be told from this one.
     if not table.mark or version != table.version:
         return _whole(table, version, columns, most)
-    place = (table.location, tuple(columns))
+    place = (table.store, tuple(columns))
     with _holding:
         held = _held.get(place, {}).get(table.position)
     if held is not None:
@@ -89,39 +88,41 @@ def _hold(place: _Place, at: Position, rows: pa.Table) -> None:
             _held.popitem(last=False)
 
 
-_Place = tuple[str, tuple[str, ...]]
+_Place = tuple[ObjectStore, tuple[str, ...]]
 _held: OrderedDict[_Place, dict[Position, pa.Table]] = OrderedDict()
 _holding = threading.Lock()
 
 
-def _whole(table: Table, version: int, columns: Sequence[str], most: int) -> pa.Table | None:
-    found = legible(table, version, columns)
-    if found is None or any(f.rows is None for f in found[1]):
+def _whole(table: Snapshot, version: int, columns: Sequence[str], most: int) -> pa.Table | None:
+    legible = legible_files(table, version, columns)
+    if legible is None or any(f.rows is None for f in legible[1]):
         return None
-    then, some = found
+    then, some = legible
     if sum(f.rows or 0 for f in some) > most:
         return None
     schema = schema_of(then, columns)
     try:
-        parts = [DataFile(Path(f.path)).whole(schema, gone(then, f)) for f in some]
+        parts = [DataFile(then.store, f.path).whole(schema, deleted_rows(then, f)) for f in some]
     except FileNotFoundError:
         return None
     return pa.concat_tables([schema.empty_table(), *parts]).rename_columns(list(columns))
 
 
-def stream_whole(table: Table, version: int, columns: Sequence[str]) -> Iterator[pa.Table] | None:
+def stream_whole(
+    table: Snapshot, version: int, columns: Sequence[str]
+) -> Iterator[pa.Table] | None:
     """Some columns of all rows, a file at a time; None if Arrow is not to read them."""
-    found = legible(table, version, columns)
-    if found is None or not all(Path(f.path).exists() for f in found[1]):
+    legible = legible_files(table, version, columns)
+    if legible is None or not all(table.store.exists(f.path) for f in legible[1]):
         return None
-    then, some = found
+    then, some = legible
     schema = schema_of(then, columns)
-    parts = (DataFile(Path(f.path)).whole(schema, gone(then, f)) for f in some)
+    parts = (DataFile(then.store, f.path).whole(schema, deleted_rows(then, f)) for f in some)
     return (rows.rename_columns(list(columns)) for rows in parts)
 
 
 def _rows(
-    then: Table,
+    then: Snapshot,
     some: Sequence[File],
     columns: Sequence[str],
     column: str,
@@ -132,8 +133,8 @@ def _rows(
 ) -> pa.Table | None:
     schema, by = schema_of(then, columns), schema_of(then, [column]).names[0]
     some = _with_room(then, some, by, values, nulls=nulls)
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        opened = [DataFile(Path(f.path)) for f in some]
+    with ThreadPoolExecutor(then.store.parallel_reads) as pool:
+        opened = [DataFile(then.store, f.path) for f in some]
         numbers = list(pool.map(lambda f: f.where(by, values, nulls=nulls), opened))
         kept = [_kept(then, *pair) for pair in zip(some, numbers, strict=True)]
         if sum(map(len, kept)) > most:
@@ -144,7 +145,7 @@ def _rows(
 
 
 def _with_room(
-    table: Table, some: Sequence[File], column: str, values: pa.Array, *, nulls: bool
+    table: Snapshot, some: Sequence[File], column: str, values: pa.Array, *, nulls: bool
 ) -> Sequence[File]:
     """The files whose bounds in the log leave room for one of the values: the others stay closed."""
     if not pa.types.is_integer(values.type):
@@ -161,44 +162,41 @@ def _with_room(
     return [file for file in some if has_room(file)]
 
 
-def can_look_up(table: Table, column: str) -> bool:
+def can_look_up(table: Snapshot, column: str) -> bool:
     """Whether rows may be found by the values of a column."""
     return table.plain and parse(table.types.get(column.lower(), "")) in KEYS
 
 
-def legible(
-    table: Table, version: int, columns: Sequence[str]
-) -> tuple[Table, Sequence[File]] | None:
+def legible_files(
+    table: Snapshot, version: int, columns: Sequence[str]
+) -> tuple[Snapshot, Sequence[File]] | None:
     """A version and its files, if they hold these columns as Arrow reads them."""
-    root = table.root
-    found = files(root, version) if root is not None and table.plain else None
-    if root is None or found is None:
+    some = files(table.store, version) if table.plain else None
+    if some is None:
         return None
-    then = table if version == table.version else tables.read(table.name, root, version)
+    then = table if version == table.version else snapshots.read(table.store, version)
     kinds = [then.types.get(c.lower(), "") for c in columns]
     if not then.plain or not all(map(is_exact, kinds)):
         return None
-    if _TIMES & set(kinds) and any(DataFile(Path(f.path)).hides_times(kinds) for f in found):
+    opened = (DataFile(table.store, f.path) for f in some)
+    if _TIMES & set(kinds) and any(f.hides_times(kinds) for f in opened):
         return None
-    return then, found
+    return then, some
 
 
-def schema_of(table: Table, columns: Sequence[str]) -> pa.Schema:
+def schema_of(table: Snapshot, columns: Sequence[str]) -> pa.Schema:
     """Columns in Arrow, as the table spells them."""
     spelled = {name.lower(): name for name, _ in table.columns}
     return arrow_schema({spelled[c.lower()]: table.types[c.lower()] for c in columns})
 
 
-def _kept(table: Table, file: File, numbers: np.ndarray) -> np.ndarray:
+def _kept(table: Snapshot, file: File, numbers: np.ndarray) -> np.ndarray:
     """The numbers of rows that are not deleted."""
     if file.vector is None or not len(numbers):
         return numbers
-    return numbers[~np.isin(numbers, gone(table, file), assume_unique=True)]
+    return numbers[~np.isin(numbers, deleted_rows(table, file), assume_unique=True)]
 
 
-def gone(table: Table, file: File) -> Numbers:
+def deleted_rows(table: Snapshot, file: File) -> Numbers:
     """The numbers of rows that are deleted."""
-    if file.vector is None:
-        return NONE
-    assert table.root is not None
-    return deleted(table.root, file.vector)
+    return NONE if file.vector is None else deleted(table.store, file.vector)

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.algebra.types import parse
+from belvedere.delta import log
 from belvedere.delta.files import count, files
 from belvedere.delta.lookups import look_up
-from belvedere.delta.tables import Table, newest
+from belvedere.delta.snapshots import Snapshot
 from belvedere.sql.merges import Merge
 
 LARGE = 500_000
@@ -27,7 +28,7 @@ _GREATEST = 2**62
 """Beyond it, numbers are not written into a condition."""
 
 
-def reach(table: Table, rows: pa.Table, merge: Merge) -> str:
+def reach(table: Snapshot, rows: pa.Table, merge: Merge) -> str:
     """A condition that holds of every stored row that one of some rows matches; empty if unknown."""
     values = {k: pc.unique(rows[k]) for k in merge.keys if _tells(table, rows[k], k)}
     if not values:
@@ -42,7 +43,7 @@ def reach(table: Table, rows: pa.Table, merge: Merge) -> str:
     return f't."{key}" >= {low} AND t."{key}" <= {high}'
 
 
-def _tells(table: Table, column: pa.ChunkedArray, key: str) -> bool:
+def _tells(table: Snapshot, column: pa.ChunkedArray, key: str) -> bool:
     """Whether a key is of whole numbers, and rows have one: NULL has its match anywhere."""
     return (
         parse(table.types.get(key.lower(), "")).is_integer
@@ -51,10 +52,12 @@ def _tells(table: Table, column: pa.ChunkedArray, key: str) -> bool:
     )
 
 
-def _all_new(table: Table, key: str, values: pa.Array) -> bool:
+def _all_new(table: Snapshot, key: str, values: pa.Array) -> bool:
     """Whether it is known that no stored row has one of the values."""
-    some = files(table.root, table.version) if table.root is not None else None
-    if some is None or (count(some) or 0) < LARGE or newest(table) != table.version:
+    some = files(table.store, table.version)
+    if some is None or (count(some) or 0) < LARGE:
+        return False
+    if log.newest_version(table.store) != table.version:
         return False
     found = look_up(table, table.version, [key], key, values, nulls=False, most=MOST_FOUND)
     return found is not None and not found.num_rows

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from deltalake.exceptions import DeltaError
@@ -19,8 +18,9 @@ from deltalake.exceptions import DeltaError
 from belvedere.delta import log
 from belvedere.delta.log import Commit
 from belvedere.delta.schema_types import columns_of, places_of
+from belvedere.delta.snapshots import Snapshot, feed_enabled, read
 from belvedere.delta.stamps import Position
-from belvedere.delta.tables import Table, feed_enabled, read
+from belvedere.storage.store import ObjectStore
 
 NO_CHANGE_FEED = "NO_CHANGE_FEED"
 VERSION_GONE = "VERSION_GONE"
@@ -29,54 +29,56 @@ SCHEMA_CHANGED = "SCHEMA_CHANGED"
 PARTITIONS_CHANGED = "PARTITIONS_CHANGED"
 
 
-def identity_problem(table: Table, known: Position, columns: Mapping[str, str]) -> str | None:
+def identity_problem(table: Snapshot, known: Position, columns: Mapping[str, str]) -> str | None:
     """Why what was known of a table no longer holds: another table, or other columns."""
     if table.id != known.id:
         return TABLE_REPLACED
     return SCHEMA_CHANGED if _differ(columns, table.types) else None
 
 
-def put_back(table: Table, known: Position) -> bool:
+def put_back(table: Snapshot, known: Position) -> bool:
     """Whether a table's history is not the one in which a version was read."""
     if table.version < known.version:
         return True
-    mark = log.mark(table.root, known.version) if table.root is not None else ""
+    mark = log.mark(table.store, known.version)
     return bool(mark and known.mark) and mark != known.mark
 
 
-def feed_problem(table: Table, known: Position, new: int, columns: Mapping[str, str]) -> str | None:
-    """Why the changes from a version up to `new` cannot be read from a local log; None if they can."""
+def feed_problem(
+    table: Snapshot, known: Position, new: int, columns: Mapping[str, str]
+) -> str | None:
+    """Why the changes from a version up to `new` cannot be read from the log; None if they can."""
     problem = identity_problem(table, known, columns)
-    old, root = known.version, table.root
+    old, store = known.version, table.store
     if problem or old == new:
         return problem
-    if root is None or old > new:
+    if old > new:
         return VERSION_GONE
     try:
-        commits = log.commits(root, range(old + 1, new + 1))
-        before = _before(table, root, old, commits)
+        commits = log.commits(store, range(old + 1, new + 1))
+        before = _before(table, old, commits)
     except (FileNotFoundError, DeltaError):
         return VERSION_GONE
     problem = _metadata_problem(before, commits, columns)
     if problem or not any(c.changes_data for c in commits):
         return problem  # rows that stayed need neither the feed nor the old state
-    needed = (*_feed_files(root, commits), *_old_files(root, commits))
-    return None if log.reproducible(root, old) and _exist(needed) else VERSION_GONE
+    needed = (*_feed_files(commits), *_old_files(commits))
+    return None if log.reproducible(store, old) and _exist(store, needed) else VERSION_GONE
 
 
-def state_problem(table: Table, known: Position, columns: Mapping[str, str]) -> str | None:
-    """Why a version of a table on local disk cannot be read; None if it can."""
+def state_problem(table: Snapshot, known: Position, columns: Mapping[str, str]) -> str | None:
+    """Why a version of a table cannot be read here; None if it can."""
     problem = identity_problem(table, known, columns)
-    old, root = known.version, table.root
+    old, store = known.version, table.store
     if problem or old == table.version:
         return problem
-    if root is None or old > table.version or not log.reproducible(root, old):
+    if old > table.version or not log.reproducible(store, old):
         return VERSION_GONE
     try:
-        commits = log.commits(root, range(old + 1, table.version + 1))
+        commits = log.commits(store, range(old + 1, table.version + 1))
     except FileNotFoundError:
         return VERSION_GONE
-    return None if _exist(_old_files(root, commits)) else VERSION_GONE
+    return None if _exist(store, _old_files(commits)) else VERSION_GONE
 
 
 def spans(commits: Iterable[Commit]) -> list[tuple[int, int]]:
@@ -97,17 +99,16 @@ def spans(commits: Iterable[Commit]) -> list[tuple[int, int]]:
     return found
 
 
-def first_readable(table: Table) -> int | None:
+def first_readable(table: Snapshot) -> int | None:
     """The oldest version from which all changes up to now are recorded; None if there is none."""
-    root = table.root
-    if root is None or not table.change_feed:
+    if not table.change_feed or not table.store.reachable:
         return None
     first = enabled_at = table.version
-    for version in reversed(log.commit_versions(root)):
+    for version in reversed(log.commit_versions(table.store)):
         if version < first - 1:
             break
         first = version
-        metadata = log.commit(root, version).metadata
+        metadata = log.commit(table.store, version).metadata
         if metadata is not None:
             if not feed_enabled(metadata.get("configuration") or {}):
                 return enabled_at
@@ -115,15 +116,15 @@ def first_readable(table: Table) -> int | None:
     return first
 
 
-def _before(table: Table, root: Path, old: int, commits: Sequence[Commit]) -> Table:
+def _before(table: Snapshot, old: int, commits: Sequence[Commit]) -> Snapshot:
     """The table at `old`: unless a commit says otherwise, it was as it is now."""
     if all(c.metadata is None for c in commits) and table.version == commits[-1].version:
         return table
-    return read(table.name, root, old)
+    return read(table.store, old)
 
 
 def _metadata_problem(
-    before: Table, commits: Iterable[Commit], columns: Mapping[str, str]
+    before: Snapshot, commits: Iterable[Commit], columns: Mapping[str, str]
 ) -> str | None:
     enabled = before.change_feed
     for commit in commits:
@@ -140,7 +141,7 @@ def _metadata_problem(
     return None
 
 
-def _moved(schema: Mapping[str, Any], before: Table, columns: Mapping[str, str]) -> bool:
+def _moved(schema: Mapping[str, Any], before: Snapshot, columns: Mapping[str, str]) -> bool:
     """Whether columns have other names or types in a schema, or their values another place."""
     if _differ(columns, {name.lower(): kind for name, kind in columns_of(schema)}):
         return True
@@ -148,38 +149,38 @@ def _moved(schema: Mapping[str, Any], before: Table, columns: Mapping[str, str])
     return any(places[c] != before.places.get(c) for c in map(str.lower, columns))
 
 
-def _feed_files(root: Path, commits: Iterable[Commit]) -> Iterator[Path]:
+def _feed_files(commits: Iterable[Commit]) -> Iterator[str]:
     """The files that the feed reads."""
     for commit in commits:
         for action in commit.cdcs:
-            yield log.data_file(root, action["path"])
+            yield log.data_path(action["path"])
         if not commit.cdcs:
             for action in (*commit.adds, *commit.removes):
                 if action.get("dataChange", True):
-                    yield from _files_of(root, action)
+                    yield from _files_of(action)
 
 
-def _old_files(root: Path, commits: Iterable[Commit]) -> Iterator[Path]:
+def _old_files(commits: Iterable[Commit]) -> Iterator[str]:
     """The files of the state before the commits that they took away."""
     added: set[tuple[str, str]] = set()
     for commit in commits:
         for action in commit.removes:
             if log.identity(action) not in added:
-                yield from _files_of(root, action)
+                yield from _files_of(action)
         added.update(map(log.identity, commit.adds))
 
 
-def _files_of(root: Path, action: log.Action) -> Iterator[Path]:
-    yield log.data_file(root, action["path"])
+def _files_of(action: log.Action) -> Iterator[str]:
+    yield log.data_path(action["path"])
     vector = log.vector_of(action)
     if vector is not None:
-        path = log.vector_file(root, vector)
+        path = log.vector_path(vector)
         if path is not None:
             yield path
 
 
-def _exist(paths: Iterable[Path]) -> bool:
-    return all(path.exists() for path in paths)
+def _exist(store: ObjectStore, paths: Iterable[str]) -> bool:
+    return all(map(store.exists, paths))
 
 
 def _differ(expected: Mapping[str, str], found: Mapping[str, str]) -> bool:

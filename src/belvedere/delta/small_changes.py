@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,9 +16,10 @@ from belvedere.delta import log
 from belvedere.delta.change_files import kept_files, signed_rows, touched_files
 from belvedere.delta.data_files import DataFile
 from belvedere.delta.log import Action, Commit
-from belvedere.delta.tables import Table
+from belvedere.delta.snapshots import Snapshot
 from belvedere.memory.kinds import arrow, is_exact
 from belvedere.sql.render import SIGN
+from belvedere.storage.store import ObjectStore
 
 ROWS_AT_MOST = 500_000
 BYTES_AT_MOST = 64_000_000
@@ -29,10 +29,11 @@ SCANNED_AT_MOST = 16_000_000_000
 _PARTITION = re.compile(r"boolean|tinyint|smallint|int|bigint|decimal\(\d+,\d+\)|string|date")
 
 
-def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str], times: int = 1) -> bool:
+def is_small(
+    table: Snapshot, commits: Sequence[Commit], kinds: Sequence[str], times: int = 1
+) -> bool:
     """Whether Arrow may read these commits: exact, and of bounded size, or so many times that."""
-    root = table.root
-    if root is None or not table.legible or any(c.metadata is not None for c in commits):
+    if not table.legible or any(c.metadata is not None for c in commits):
         return False
     layout = [table.types[c.lower()] for c in table.partition_columns]
     if not all(map(is_exact, kinds)) or not all(map(_PARTITION.fullmatch, layout)):
@@ -40,11 +41,11 @@ def is_small(table: Table, commits: Sequence[Commit], kinds: Sequence[str], time
     read, scanned = (sum(sizes) for sizes in zip(*map(_bytes, commits), strict=True))
     if read > times * BYTES_AT_MOST or scanned > SCANNED_AT_MOST:
         return False
-    if sum(_rows(root, c) for c in commits) > times * ROWS_AT_MOST:
+    if sum(_rows(table.store, c) for c in commits) > times * ROWS_AT_MOST:
         return False
-    files = (log.data_file(root, a["path"]) for c in commits for a in touched_files(c))
+    paths = (log.data_path(a["path"]) for c in commits for a in touched_files(c))
     days = [kind for kind in kinds if kind in ("date", "timestamp")]
-    return not days or not any(DataFile(file).hides_times(days) for file in files)
+    return not days or not any(DataFile(table.store, path).hides_times(days) for path in paths)
 
 
 def all_inserts(commits: Sequence[Commit]) -> bool:
@@ -61,10 +62,9 @@ def arrow_schema(kinds: Mapping[str, str]) -> pa.Schema:
     return pa.schema([pa.field(name, arrow(kind)) for name, kind in kinds.items()])
 
 
-def signed_arrow(table: Table, commits: Sequence[Commit], kinds: Mapping[str, str]) -> pa.Table:
+def signed_arrow(table: Snapshot, commits: Sequence[Commit], kinds: Mapping[str, str]) -> pa.Table:
     """What commits did to some columns of a table's rows, and a sign."""
-    assert table.root is not None
-    return signed_rows(table.root, commits, arrow_schema(kinds))
+    return signed_rows(table.store, commits, arrow_schema(kinds))
 
 
 def net_arrow(signed: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -123,10 +123,10 @@ def _bytes(commit: Commit) -> tuple[int, int]:
     return whole, sum(size for size, again in sizes if again) // 2
 
 
-def _rows(root: Path, commit: Commit) -> int:
+def _rows(store: ObjectStore, commit: Commit) -> int:
     """About how many rows a commit changed, from vectors and the files' footers."""
     kept = kept_files(commit)
-    whole = sum(_file_rows(root, a) for a in touched_files(commit) if a["path"] not in kept)
+    whole = sum(_file_rows(store, a) for a in touched_files(commit) if a["path"] not in kept)
     after = {a["path"]: _deleted(a) for a in commit.adds}
     before = {a["path"]: _deleted(a) for a in commit.removes}
     return whole + sum(abs(after[path] - before[path]) for path in kept)
@@ -137,9 +137,10 @@ def _deleted(action: Action) -> int:
     return 0 if vector is None else int(vector["cardinality"])
 
 
-def _file_rows(root: Path, action: Action) -> int:
-    return int(_footer(root, action).num_rows)
+def _file_rows(store: ObjectStore, action: Action) -> int:
+    return int(_footer(store, action).num_rows)
 
 
-def _footer(root: Path, action: Action) -> pq.FileMetaData:
-    return pq.read_metadata(log.data_file(root, action["path"]))
+def _footer(store: ObjectStore, action: Action) -> pq.FileMetaData:
+    with store.open(log.data_path(action["path"])) as source:
+        return pq.read_metadata(source)

@@ -8,7 +8,6 @@ Spark: the engines differ on 0.0 and -0.0.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -23,14 +22,16 @@ from deltalake import (
 )
 
 from belvedere.algebra.types import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, parse
+from belvedere.delta.delta_rs import open_table
 from belvedere.delta.files import files
 from belvedere.delta.merge_bounds import reach
 from belvedere.delta.schema_types import columns_of
+from belvedere.delta.snapshots import Snapshot
 from belvedere.delta.stamps import Stamp
 from belvedere.delta.statistics import misleads_spark
-from belvedere.delta.tables import Table
 from belvedere.memory.kinds import is_exact
 from belvedere.sql.merges import Merge, datafusion, nan_greatest
+from belvedere.storage.store import ObjectStore
 
 MOST_ROWS = 200_000
 """Merged at once."""
@@ -61,20 +62,20 @@ def writer_properties(table: DeltaTable, compression: Compression = "SNAPPY") ->
     return WriterProperties(compression=compression, column_properties=found or None)
 
 
-def can_replace(table: Table) -> bool:
+def can_replace(table: Snapshot) -> bool:
     """Whether a table has few rows now, as its log says, and delta-rs can replace them."""
-    root = table.root if passes_arrow(table) and not table.partition_columns else None
-    found = files(root, table.version) if root is not None else None
-    if found is None or any(f.vector for f in found):
+    replaceable = passes_arrow(table) and not table.partition_columns
+    some = files(table.store, table.version) if replaceable else None
+    if some is None or any(f.vector for f in some):
         return False
-    counts = [f.rows for f in found]
+    counts = [f.rows for f in some]
     few = None not in counts and sum(c or 0 for c in counts) <= MOST_REPLACED // 2
-    return few and sum(f.size for f in found) <= MOST_BYTES
+    return few and sum(f.size for f in some) <= MOST_BYTES
 
 
-def replace_rows(root: Path, rows: pa.Table, stamp: Stamp) -> None:
-    """All rows of a table replaced in one stamped commit; columns by their order."""
-    table = DeltaTable(str(root))
+def replace_rows(store: ObjectStore, rows: pa.Table, stamp: Stamp) -> None:
+    """Replace all rows of a table in one stamped commit; columns by their order."""
+    table = open_table(store)
     shape = pa.schema(table.schema().to_arrow())
     write_deltalake(
         table,
@@ -86,17 +87,17 @@ def replace_rows(root: Path, rows: pa.Table, stamp: Stamp) -> None:
     )
 
 
-def takes(table: Table, merge: Merge) -> bool:
+def takes(table: Snapshot, merge: Merge) -> bool:
     """Whether delta-rs can be trusted with a merge into this table."""
-    if table.root is None or not passes_arrow(table):
+    if not passes_arrow(table):
         return False
     kinds = dict(table.columns)
     return all(_is_plain(kinds[k]) for k in merge.keys)
 
 
-def merge_rows(table: Table, rows: pa.Table, merge: Merge, stamp: Stamp) -> int:
+def merge_rows(table: Snapshot, rows: pa.Table, merge: Merge, stamp: Stamp) -> int:
     """Merge rows in one stamped commit; the number of stored rows that changed."""
-    target = DeltaTable(str(table.root))
+    target = open_table(table.store)
     rows = _as_stored(rows, target)
     conditions = (datafusion(merge.on), reach(table, rows, merge))
     merger = target.merge(
@@ -133,7 +134,7 @@ def _as_stored(rows: pa.Table, table: DeltaTable) -> pa.Table:
     return rows.cast(pa.schema(fields))
 
 
-def passes_arrow(table: Table) -> bool:
+def passes_arrow(table: Snapshot) -> bool:
     """Whether delta-rs reads a table, and its values are the same in Arrow as in Spark."""
     return table.legible and all(is_exact(kind) for _, kind in table.columns)
 

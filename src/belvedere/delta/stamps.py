@@ -12,12 +12,11 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
-from deltalake import DeltaTable
-
 from belvedere.delta import log
+from belvedere.delta.delta_rs import open_table
+from belvedere.storage.store import ObjectStore
 
 VECTOR_PROPERTY = "belvedere.vector"
 FOREIGN_WRITE = "FOREIGN_WRITE"
@@ -154,11 +153,11 @@ def in_force(entries: Iterable[Entry], newest: int) -> StampState:
     return StampState(found, newest) if found else StampState(None, newest, VECTOR_LOST)
 
 
-def read_local(root: Path) -> StampState:
-    """The stamp in force of a stored table on local disk; starts no Spark."""
-    newest = log.newest_version(root)
-    state = in_force(_local_entries(root), newest)
-    return _remembered(root, newest) or state if state.reason == VECTOR_LOST else state
+def logged_stamp(store: ObjectStore) -> StampState:
+    """The stamp in force of a stored table, from its log; starts no Spark."""
+    newest = log.newest_version(store)
+    state = in_force(_logged_entries(store), newest)
+    return _remembered(store, newest) or state if state.reason == VECTOR_LOST else state
 
 
 def history_entries(rows: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
@@ -169,9 +168,9 @@ def history_entries(rows: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
         yield Entry(int(row["version"]), row["userMetadata"], operation in _HARMLESS, anew)
 
 
-def _local_entries(root: Path) -> Iterator[Entry]:
-    for version in reversed(log.commit_versions(root)):
-        commit = log.commit(root, version)
+def _logged_entries(store: ObjectStore) -> Iterator[Entry]:
+    for version in reversed(log.commit_versions(store)):
+        commit = log.commit(store, version)
         keeps_columns = commit.metadata is None or commit.operation in _HARMLESS
         harmless = not commit.changes_data and keeps_columns
         anew = _replaces(commit.operation, commit.info.get("operationParameters"))
@@ -188,14 +187,14 @@ def _replaces(operation: str, how: Mapping[str, Any] | None) -> bool:
     return overwrites or operation.endswith("TABLE AS SELECT")
 
 
-def _remembered(root: Path, newest: int) -> StampState | None:
+def _remembered(store: ObjectStore, newest: int) -> StampState | None:
     """The stamp in the table's properties, if the fence says that no refresh followed it.
 
     Of the commits that are forgotten only the one that made the table may have changed rows.
     """
-    if min(log.commit_versions(root), default=newest) > 1:
+    if min(log.commit_versions(store), default=newest) > 1:
         return None
-    table = DeltaTable(str(root))
+    table = open_table(store)
     stamp = Stamp.from_json(table.metadata().configuration.get(VECTOR_PROPERTY))
     if stamp is None or table.transaction_version(stamp.view_id) != stamp.refresh:
         return None

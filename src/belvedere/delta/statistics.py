@@ -1,4 +1,4 @@
-"""What the log of a local table says of its files: rows, and between which values columns lie.
+"""What the log of a table says of its files: rows, and between which values columns lie.
 
 Recorded values are bounds, not values. Writers round them, each in its own way:
 
@@ -41,7 +41,7 @@ from belvedere.algebra.types import (
 )
 from belvedere.analyses.spans import Range
 from belvedere.delta.files import File, count, files, row_count
-from belvedere.delta.tables import Table
+from belvedere.delta.snapshots import Snapshot
 from belvedere.memory.kinds import digits
 
 Ends: TypeAlias = tuple[Any, Any]
@@ -79,7 +79,7 @@ class Measured:
     bounds: Mapping[str, Range] = field(default_factory=dict)
 
 
-def column_facts(table: Table, file: File, column: str) -> ColumnFacts:
+def column_facts(table: Snapshot, file: File, column: str) -> ColumnFacts:
     """What the statistics of a file prove about a column of its table."""
     kind, name = table.types.get(column.lower(), ""), _recorded_name(table, column)
     if name is None:
@@ -108,7 +108,7 @@ def misleads_spark(kind: str) -> bool:
     )
 
 
-def bounds_of_all(table: Table, some: Iterable[File], column: str) -> Ends | None:
+def bounds_of_all(table: Snapshot, some: Iterable[File], column: str) -> Ends | None:
     """The bounds of a column over several files; None if one does not say, or none has a value."""
     found = [column_facts(table, f, column) for f in some if f.rows != 0]
     told = [f.bounds for f in found if f.may_have_values]
@@ -118,9 +118,9 @@ def bounds_of_all(table: Table, some: Iterable[File], column: str) -> Ends | Non
     return min(low for low, _ in known), max(high for _, high in known)
 
 
-def measured(table: Table) -> Measured | None:
+def measured(table: Snapshot) -> Measured | None:
     """What is recorded of the version of a table; None if not every file has a row count."""
-    some = files(table.root, table.version) if table.root is not None else None
+    some = files(table.store, table.version)
     rows = None if some is None else count(some)
     if some is None or rows is None:
         return None
@@ -129,7 +129,7 @@ def measured(table: Table) -> Measured | None:
     return Measured(rows, {name: at for name, at in ends.items() if at is not None})
 
 
-def _recorded_name(table: Table, column: str) -> str | None:
+def _recorded_name(table: Snapshot, column: str) -> str | None:
     """Under which name, in lower case, a column's statistics stand; None if it has none."""
     if column.lower() in {c.lower() for c in table.partition_columns}:
         return None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from belvedere.delta import log
-from belvedere.delta.tables import CHANGE_FEED
+from belvedere.delta.snapshots import CHANGE_FEED
 from belvedere.errors import Invalid, Unsupported
 from belvedere.sql.names import admissible, parts, refuse_long
 from belvedere.sql.statements.parser import Statement
@@ -69,7 +68,7 @@ def guard(door: SparkLake, statement: Statement, others: Callable[[str], list[Re
             canonical_name(door, statement.name)
         case TableChange() if not is_here(door, statement.name):
             pass
-        case CreateSchema() if door.directory is not None:
+        case CreateSchema() if door.capabilities.in_directory:
             raise Unsupported(
                 "a lake in a directory has one schema",
                 hint="connect another directory, or connect(spark) with your own catalog",
@@ -91,24 +90,24 @@ def guard(door: SparkLake, statement: Statement, others: Callable[[str], list[Re
 def created_whole(door: SparkLake, statement: Statement) -> Iterator[None]:
     """Leave nothing of a table of a lake's directory whose creation fails in this block."""
     match statement:
-        case CreateTable(name) | TableChange(ChangeKind.REPLACE, name) if door.directory:
-            root = door.directory / parts(name)[-1].lower()
+        case CreateTable(name) | TableChange(ChangeKind.REPLACE, name) if door.home is not None:
+            store = door.home.at(parts(name)[-1].lower())
         case _:
             yield
             return
-    before = root.exists()
+    was_there = store.name in door.home.directories()
     try:
         yield
     except BaseException:
-        if not before and not log.is_table(root):
-            shutil.rmtree(root, ignore_errors=True)
+        if not was_there and not log.is_table(store):
+            store.clear()
         raise
 
 
 def _refuse_unregistrable(door: SparkLake, name: str) -> None:
     """Invalid if a lake's directory could hold a table that Spark's catalog then refuses."""
     refuse_long(name)
-    if door.directory is not None and not admissible(parts(name)[-1]):
+    if door.capabilities.in_directory and not admissible(parts(name)[-1]):
         raise Invalid(
             f"{name} is not a valid name for a table",
             detail="Spark's session catalog takes letters a-z, digits and _ alone",
@@ -126,7 +125,7 @@ def _refuse_view(door: SparkLake, name: str, what: str, hint: str) -> None:
 
 def _table_change(door: SparkLake, statement: TableChange, readers: list[Reader]) -> None:
     if statement.kind is ChangeKind.RENAME:
-        if door.directory is not None:
+        if door.capabilities.in_directory:
             raise Unsupported(
                 "renaming a table of a lake in a directory",
                 hint="CREATE TABLE new AS SELECT * FROM old, then DROP TABLE old",

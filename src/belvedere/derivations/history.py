@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 
 from belvedere.delta.history import Event
 from belvedere.delta.stamps import Stamp
-from belvedere.delta.tables import Table
 from belvedere.derivations.ledger import Record
 from belvedere.execution.costs import Candidate
 from belvedere.lake.offline import ReadableLake
+from belvedere.lake.tables.table import Table
 from belvedere.listing import Listing
 
 BEHIND = "behind"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from belvedere.delta.change_sizes import change_bytes, change_rows, version_bytes
 from belvedere.delta.history import Event
 from belvedere.delta.stamps import Vector
-from belvedere.delta.tables import Table
 from belvedere.derivations.ledger import Record
 from belvedere.execution.costs import Candidate
+from belvedere.lake.tables.table import Table
 
 if TYPE_CHECKING:
     from belvedere.lake.spark_lake import SparkLake

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from belvedere.delta.history import rows_of
 from belvedere.delta.stamps import Position
-from belvedere.delta.tables import Table
 from belvedere.derivations.history import History, PastRefresh, merged, refreshes
 from belvedere.derivations.ledger import records
 from belvedere.errors import BelvedereError
 from belvedere.lake.offline import ReadableLake
+from belvedere.lake.tables.table import Table
 from belvedere.listing import Listing
 from belvedere.sql.names import is_part
 from belvedere.views.catalog import Broken, shown_name, sound_and_broken, the_view

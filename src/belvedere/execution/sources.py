@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from belvedere.algebra.relations import At, Change, Scan
-from belvedere.delta.tables import Table
 from belvedere.errors import Internal
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.workspace import Workspace
+from belvedere.lake.tables.table import Table
 
 
 @dataclass(frozen=True)

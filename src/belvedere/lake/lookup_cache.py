@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.delta.lookups import look_up
-from belvedere.delta.tables import Table
+from belvedere.lake.tables.table import Table
 
 MAX_BYTES = 128_000_000
 """The size of the cache."""

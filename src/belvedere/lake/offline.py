@@ -9,14 +9,17 @@ from typing import Protocol
 
 from deltalake.exceptions import DeltaError
 
-from belvedere.delta import history, readability, stamps, tables
+from belvedere.delta import history, readability, snapshots, stamps
 from belvedere.delta.history import Event
-from belvedere.delta.stamps import VECTOR_LOST, Position, StampState
-from belvedere.delta.tables import Table
+from belvedere.delta.stamps import Position, StampState
 from belvedere.errors import Invalid, Unsupported
+from belvedere.lake.capabilities import Capabilities
 from belvedere.lake.records.journal import Journal, local_journal
 from belvedere.lake.records.saved_state import Saves, local_saves
-from belvedere.sql.names import STORED_PREFIX, hidden, parts, view_name
+from belvedere.lake.tables.table import Table, read_table
+from belvedere.sql.names import STORED_PREFIX, database_name, hidden, parts, view_name
+from belvedere.storage.local import LocalStore
+from belvedere.storage.store import ObjectStore
 
 VIEW_PROPERTY = "belvedere.view"
 
@@ -25,8 +28,16 @@ class ReadableLake(Protocol):
     """What can be asked about a lake's tables, with or without Spark."""
 
     @property
-    def directory(self) -> Path | None:
-        """Where an embedded lake is."""
+    def capabilities(self) -> Capabilities:
+        """What the lake can do."""
+
+    @property
+    def home(self) -> ObjectStore | None:
+        """The store of the lake's tables; None where a catalog says where each of them is."""
+
+    @property
+    def database(self) -> str:
+        """The schema that Spark's catalog has for the tables of a directory; else empty."""
 
     @property
     def journal(self) -> Journal:
@@ -78,49 +89,43 @@ class ReadableLake(Protocol):
 
 
 class OfflineLake:
-    """The tables of a lake's directory, for looking only."""
+    """The tables of a lake's directory, for reading only."""
 
     def __init__(self, directory: Path | str) -> None:
-        self._directory = Path(directory).expanduser().resolve()
-        if not self._directory.is_dir():
+        self.directory = Path(directory).expanduser().resolve()
+        if not self.directory.is_dir():
             raise Invalid(
                 f"no lake at {directory}",
                 hint="name one with --lake DIR or BELVEDERE_LAKE; connect(DIR) creates one",
                 reason="NO_LAKE",
             )
-        self._journal = local_journal(self._directory)
-        self._saves = local_saves(self._directory)
+        self.capabilities = Capabilities(None, in_directory=True)
+        self.home = LocalStore(str(self.directory))
+        self.journal = local_journal(self.directory)
+        self.saves = local_saves(self.directory)
 
     @property
-    def directory(self) -> Path:
-        return self._directory
-
-    @property
-    def journal(self) -> Journal:
-        return self._journal
-
-    @property
-    def saves(self) -> Saves | None:
-        return self._saves
+    def database(self) -> str:
+        return database_name(self.directory)
 
     def namespace(self) -> tuple[str, ...]:
         return ()
 
     def names(self) -> list[str]:
         """The tables and views a user sees, in order."""
-        found = tables.table_directories(self._directory)
-        stored = {view_name(n) for n in found if n.startswith(STORED_PREFIX)}
-        return sorted(stored.union(n for n in found if not hidden(n)))
+        tables = snapshots.stores_of_tables(self.home)
+        stored = {view_name(n) for n in tables if n.startswith(STORED_PREFIX)}
+        return sorted(stored.union(n for n in tables if not hidden(n)))
 
     def exists(self, name: str) -> bool:
-        return tables.table_directory(self._directory, name) is not None
+        return snapshots.store_of_table(self.home, name) is not None
 
     def table(self, name: str) -> Table:
-        home = tables.table_directory(self._directory, name)
-        if home is None:
+        store = snapshots.store_of_table(self.home, name)
+        if store is None:
             raise self.unknown(name)
         try:
-            return tables.read(name, home)
+            return read_table(name, store)
         except (DeltaError, OSError) as error:
             raise Unsupported(
                 f"the log of {name!r} cannot be read without Spark",
@@ -131,15 +136,13 @@ class OfflineLake:
             ) from error
 
     def stored(self) -> list[str]:
-        return stored_in(self._directory)
+        return stored_in(self.home)
 
     def events(self, table: Table, after: int = -1) -> Iterator[Event]:
-        root = table.root
-        return history.local_events(root, after) if root is not None else iter(())
+        return history.logged_events(table.store, after)
 
     def stamp(self, stored: Table) -> StampState:
-        root = stored.root
-        return stamps.read_local(root) if root else StampState(None, stored.version, VECTOR_LOST)
+        return stamps.logged_stamp(stored.store)
 
     def put_back(self, table: Table, known: Position) -> bool:
         return readability.put_back(table, known)
@@ -161,9 +164,9 @@ class OfflineLake:
         return unknown_among(name, self.names())
 
 
-def stored_in(directory: Path) -> list[str]:
-    """The tables of a lake's directory that hold the state of views."""
-    return [n for n in tables.table_directories(directory) if n.startswith(STORED_PREFIX)]
+def stored_in(store: ObjectStore) -> list[str]:
+    """The tables of a lake in a store that hold the state of views."""
+    return [n for n in snapshots.stores_of_tables(store) if n.startswith(STORED_PREFIX)]
 
 
 def unknown_among(name: str, known: Iterable[str]) -> Invalid:

@@ -21,12 +21,12 @@ from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.sizes import Statistics
 from belvedere.delta.lookups import read_whole
 from belvedere.delta.statistics import Measured, measured
-from belvedere.delta.tables import Table
 from belvedere.lake.lookup_cache import LookupCache
 from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.change_feed import Changes, Feed
 from belvedere.lake.tables.frames import open_version
+from belvedere.lake.tables.table import Table
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN
 

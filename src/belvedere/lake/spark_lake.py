@@ -1,11 +1,10 @@
-"""The door to a lake: a directory of Delta tables, or a session that the user has."""
+"""A lake with Spark: a directory of Delta tables, or a session that the user has."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,23 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from belvedere.delta import history, log, readability, stamps, tables
+from belvedere.delta import history, log, readability, snapshots, stamps
 from belvedere.delta.history import Event
 from belvedere.delta.schema_types import CHAR_AS_BY_DEFAULT, columns_of
 from belvedere.delta.stamps import Position, StampState
-from belvedere.delta.tables import Table
 from belvedere.errors import Invalid, Unsupported
+from belvedere.lake.capabilities import Capabilities, reads_files
 from belvedere.lake.offline import unknown_among
-from belvedere.lake.records.catalog_journal import CatalogJournal
-from belvedere.lake.records.journal import Journal, local_journal
-from belvedere.lake.records.saved_state import Saves, local_saves
+from belvedere.lake.records.catalog_journal import journal_of
+from belvedere.lake.records.saved_state import local_saves
 from belvedere.lake.sessions.errors import as_invalid, is_missing, reading, translated
 from belvedere.lake.sessions.session import lake_session
 from belvedere.lake.sessions.workspace import OwnSession, Session, Workspace
 from belvedere.lake.tables import catalog, remote
-from belvedere.sql.names import admissible, dotted, hidden, literal, parts, quote
-from belvedere.storage.locks import lock
+from belvedere.lake.tables.table import Table, path_reference, read_table
+from belvedere.sql.names import admissible, database_name, dotted, hidden, literal, parts, quote
+from belvedere.storage.local import LocalStore
+from belvedere.storage.store import ObjectStore
 
 
 class SparkLake:
@@ -38,24 +38,21 @@ class SparkLake:
         self, spark: SparkSession, directory: Path | None, state: Path | None = None
     ) -> None:
         self.spark = spark
+        self.capabilities = Capabilities(spark, in_directory=directory is not None)
         self.directory = directory
-        self._saves = local_saves(directory, state)
+        self.home = None if directory is None else LocalStore(str(directory))
+        self.journal = journal_of(self)
+        self.saves = local_saves(directory, state)
         self.registered: set[str] = set()
-        self._journal = CatalogJournal(self) if directory is None else local_journal(directory)
         self._sessions: dict[tuple[tuple[str, str], ...], Session] = {}
         self._opening = threading.Lock()
         self._calls = 0
-        self._meanings: dict[str, Path | None] = {}
+        self._meanings: dict[str, ObjectStore | None] = {}
 
     @property
-    def journal(self) -> Journal:
-        """Where the lake records its refreshes."""
-        return self._journal
-
-    @property
-    def saves(self) -> Saves | None:
-        """Where states that live in memory are saved, if the lake has a place for them."""
-        return self._saves
+    def database(self) -> str:
+        """The schema that Spark's catalog has for the tables of a directory; else empty."""
+        return "" if self.directory is None else database_name(self.directory)
 
     def sql(self, text: str) -> DataFrame:
         """Run a statement, or analyse a query, as Spark does."""
@@ -64,7 +61,7 @@ class SparkLake:
 
     def namespace(self) -> tuple[str, ...]:
         """What stands before a table's name to make it the only one: nothing in a directory."""
-        if self.directory is not None:
+        if self.capabilities.in_directory:
             return ()
         return self.spark.catalog.currentCatalog(), self.spark.catalog.currentDatabase()
 
@@ -74,15 +71,15 @@ class SparkLake:
 
     def events(self, table: Table, after: int = -1) -> Iterator[Event]:
         """The commits of a table after a version, newest first."""
-        if table.root is not None:
-            return history.local_events(table.root, after)
+        if reads_files(table):
+            return history.logged_events(table.store, after)
         rows = self.spark.sql(f"DESCRIBE HISTORY {table.reference}").collect()
         return history.history_events((row.asDict() for row in rows), after)
 
     def stamp(self, stored: Table) -> StampState:
         """The vector in force of a table that holds a view's state, or why there is none."""
-        if stored.root is not None:
-            return stamps.read_local(stored.root)
+        if reads_files(stored):
+            return stamps.logged_stamp(stored.store)
         rows = self.spark.sql(f"DESCRIBE HISTORY {stored.reference}").collect()
         entries = stamps.history_entries(row.asDict() for row in rows)
         return stamps.in_force(entries, stored.version)
@@ -107,9 +104,9 @@ class SparkLake:
 
     def exists(self, name: str) -> bool:
         """Whether a table or view of this name can be read."""
-        if self._home(name) is not None:
+        if self._store(name) is not None:
             return True
-        if name in self._meanings or (self.directory is not None and hidden(name)):
+        if name in self._meanings or (self.capabilities.in_directory and hidden(name)):
             return False
         try:
             _ = self.spark.table(dotted(name)).schema
@@ -122,29 +119,31 @@ class SparkLake:
 
     def table(self, name: str) -> Table:
         """A Delta table at its newest version."""
-        home = self._home(name)
-        if home is not None:
+        store = self._store(name)
+        if store is not None:
             # What delta-rs cannot read, Spark may.
             try:
-                return tables.read(name, home, reference=self._reference(name, home))
+                return read_table(name, store, self._reference(name, store))
             except (DeltaError, OSError, log.DamagedLog):
                 pass
         try:
             with reading(name):
-                found = remote.describe(self.spark, name)
+                table = remote.describe(self.spark, name)
         except AnalysisException as error:
             raise self._not_a_table(name, error) from error
         except PySparkException as error:
-            if home is None:
+            if store is None:
                 raise
             raise log.damaged_log(name, as_invalid(error).message) from error
-        if found.root is not None:
-            self._remember(name, found.root)
-        return found
+        if reads_files(table):
+            self._remember(name, table.store)
+        return table
 
     def newest(self, table: Table) -> int:
         """A table's newest version, without a scan."""
-        return tables.newest(table) if table.root else remote.newest(self.spark, table)
+        if reads_files(table):
+            return log.newest_version(table.store)
+        return remote.newest(self.spark, table)
 
     def put_back(self, table: Table, known: Position) -> bool:
         """Whether a table's history is not the one in which a version was read."""
@@ -154,7 +153,7 @@ class SparkLake:
         self, table: Table, known: Position, new: int, columns: Mapping[str, str]
     ) -> str | None:
         """Why the changes from a version up to `new` cannot be read; None if they can."""
-        if table.root is not None:
+        if reads_files(table):
             return readability.feed_problem(table, known, new, columns)
         return remote.feed_problem(self.spark, table, known, new, columns)
 
@@ -162,19 +161,19 @@ class SparkLake:
         self, table: Table, known: Position, columns: Mapping[str, str]
     ) -> str | None:
         """Why a version of a table cannot be read; None if it can."""
-        if table.root is not None:
+        if reads_files(table):
             return readability.state_problem(table, known, columns)
         return remote.state_problem(self.spark, table, known, columns)
 
     def enable_change_feed(self, table: Table) -> None:
         """From its next version on, the table's changes are recorded."""
-        self.set_properties(table, {tables.CHANGE_FEED: "true"})
+        self.set_properties(table, {snapshots.CHANGE_FEED: "true"})
 
     def set_properties(self, table: Table, properties: Mapping[str, str]) -> None:
         """Set properties of a table, whatever characters they hold."""
         pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())
-        ours = table.root if hidden(parts(table.name)[-1]) else None
-        with lock(ours) if ours is not None else nullcontext():
+        is_ours = hidden(parts(table.name)[-1])
+        with table.store.lease() if is_ours else nullcontext():
             self.sql(f"ALTER TABLE {table.reference} SET TBLPROPERTIES ({pairs})")
 
     def types(
@@ -219,22 +218,12 @@ class SparkLake:
         finally:
             work.close()
 
-    @property
-    def analyses_at_once(self) -> bool:
-        """Whether a query knows what its names mean as soon as it is written, not when it runs."""
-        return not hasattr(self.spark, "cloneSession")
-
     def close(self) -> None:
         """Let go of the lake's sessions; a session that the user gave stays as it was."""
         with self._opening:
             for session in self._sessions.values():
                 session.close()
             self._sessions.clear()
-
-    @cached_property
-    def near(self) -> bool:
-        """Whether Spark computes on this machine; a session does not move."""
-        return (self.spark.conf.get("spark.master", "") or "").startswith("local")
 
     def _followed(self, settings: Mapping[str, str]) -> Session:
         session = self._session(settings)
@@ -248,24 +237,24 @@ class SparkLake:
                 self._sessions[key] = Session(self.spark, settings)
             return self._sessions[key]
 
-    def _remember(self, name: str, root: Path | None) -> None:
-        if self._calls and self.directory is None:
-            self._meanings[name] = root
+    def _remember(self, name: str, store: ObjectStore | None) -> None:
+        if self._calls and self.home is None:
+            self._meanings[name] = store
 
-    def _home(self, name: str) -> Path | None:
-        """Where a table is, if that is known without asking Spark."""
-        if self.directory is None:
+    def _store(self, name: str) -> ObjectStore | None:
+        """The store of a table, if that is known without asking Spark."""
+        if self.home is None:
             return self._meanings.get(name)
-        found = tables.table_directory(self.directory, name)
-        if found is not None and found.name not in self.registered:
+        store = snapshots.store_of_table(self.home, name)
+        if store is not None and store.name not in self.registered:
             # Another process made it after this one connected.
             catalog.register(self)
-        return found
+        return store
 
-    def _reference(self, name: str, home: Path) -> str:
-        if self.directory is None:
+    def _reference(self, name: str, store: ObjectStore) -> str:
+        if self.home is None:
             return dotted(name)
-        return quote(home.name) if admissible(home.name) else tables.path_reference(home)
+        return quote(store.name) if admissible(store.name) else path_reference(store)
 
     def _not_a_table(self, name: str, error: AnalysisException) -> Exception:
         if is_missing(error):

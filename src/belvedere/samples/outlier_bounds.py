@@ -18,9 +18,9 @@ from dataclasses import replace
 from math import ceil
 
 from belvedere.algebra.hashing import family
-from belvedere.delta.tables import Table
 from belvedere.errors import Invalid
 from belvedere.lake.spark_lake import SparkLake
+from belvedere.lake.tables.table import Table
 from belvedere.sql.names import quote
 from belvedere.sql.statements.samples import Index
 from belvedere.views.catalog import canonical_name

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from belvedere.delta import log
-from belvedere.delta.tables import table_directories
+from belvedere.delta.snapshots import stores_of_tables
 from belvedere.errors import BelvedereError
+from belvedere.lake.capabilities import reads_files
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.scheduling.calibrate.calibration import SIZES, calibrate, live
 from belvedere.scheduling.model.arrivals import Arrival
@@ -34,6 +35,7 @@ from belvedere.scheduling.serve.service import Answer, Served, Service
 from belvedere.scheduling.serve.watcher import consistent_version
 from belvedere.sql.names import hidden
 from belvedere.sql.statements.views import AlterLimit
+from belvedere.storage.store import ObjectStore
 from belvedere.views.catalog import the_view
 from belvedere.views.catalog_views import show
 from belvedere.views.definition import View
@@ -56,7 +58,7 @@ class Limits:
 
     door: SparkLake
     shown: dict[str, int | None] = field(default_factory=dict)
-    _seen: dict[str, tuple[Path, int]] = field(default_factory=dict)
+    _seen: dict[str, tuple[ObjectStore, int]] = field(default_factory=dict)
     _names: list[str] = field(default_factory=list)
     _read_at: int = -1
 
@@ -111,8 +113,8 @@ class Limits:
         """
         for name in self._limited():
             try:
-                root, version = self._seen.get(name, (None, -1))
-                if root is None or log.newest_version(root) != version:
+                store, version = self._seen.get(name, (None, -1))
+                if store is None or log.newest_version(store) != version:
                     self._show(name)
             except (BelvedereError, OSError):
                 # What cannot be read is for status() to tell.
@@ -136,8 +138,8 @@ class Limits:
         if self.shown.get(view.stored, -1) != version:
             show(self.door, view, version)
             self.shown[view.stored] = version
-        if table.root is not None:
-            self._seen[name] = table.root, table.version
+        if reads_files(table):
+            self._seen[name] = table.store, table.version
 
     def service(
         self,
@@ -170,7 +172,7 @@ class _Asking:
 
     def versions(self) -> Mapping[str, int]:
         """The newest version of every table, from the logs."""
-        if self.door.directory is None:
+        if self.door.home is None:
             return {}
-        found = table_directories(self.door.directory)
-        return {name: log.newest_version(root) for name, root in found.items() if not hidden(name)}
+        stores = stores_of_tables(self.door.home)
+        return {name: log.newest_version(s) for name, s in stores.items() if not hidden(name)}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 _DRAFT = ".draft-"
 """What the names of files begin with that are not written to their end; no listing has them."""
+_AFTER_DRAFTS = ".draft."
+"""The least name behind all of theirs."""
 
 
 def local_path(location: str) -> str | None:
@@ -41,8 +45,16 @@ class LocalStore:
     uri: str
 
     @property
+    def name(self) -> str:
+        return self.uri.rpartition("/")[2]
+
+    @property
     def reachable(self) -> bool:
         return True
+
+    @property
+    def parallel_reads(self) -> int:
+        return os.cpu_count() or 1
 
     def at(self, path: str) -> LocalStore:
         return LocalStore(self.url(path))
@@ -60,14 +72,15 @@ class LocalStore:
     def list(self, prefix: str = "", start_after: str = "") -> Iterator[str]:
         directory = prefix.rpartition("/")[0]
         above = f"{directory}/" if directory else ""
-        return (
-            path for path in self._below(above) if path > start_after and path.startswith(prefix)
-        )
+        paths = self._below(above)
+        if prefix == above and not start_after:
+            return paths
+        return (path for path in paths if path > start_after and path.startswith(prefix))
 
     def _below(self, above: str) -> Iterator[str]:
         """All paths below one that is empty or ends with a slash, in order."""
         for name in self._entries(above):
-            if name.endswith("/"):
+            if name[-1] == "/":
                 yield from self._below(above + name)
             else:
                 yield above + name
@@ -78,8 +91,11 @@ class LocalStore:
             with os.scandir(f"{self.uri}/{above}") as entries:
                 names = [f"{e.name}/" if e.is_dir() else e.name for e in entries]
         except (FileNotFoundError, NotADirectoryError):
-            return []
-        return sorted(name for name in names if not name.startswith(_DRAFT))
+            return ()
+        names.sort()
+        first = bisect_left(names, _DRAFT)
+        del names[first : bisect_left(names, _AFTER_DRAFTS, first)]
+        return names
 
     def directories(self) -> Sequence[str]:
         return sorted(name[:-1] for name in self._entries("") if name.endswith("/"))
@@ -141,6 +157,9 @@ class LocalStore:
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(self.url(path))
+
+    def clear(self) -> None:
+        shutil.rmtree(self.uri, ignore_errors=True)
 
     def lease(self, timeout: float = LOCK_TIMEOUT) -> AbstractContextManager[None]:
         return lock(Path(self.uri), timeout)

@@ -32,13 +32,24 @@ class ObjectMeta(NamedTuple):
 class ObjectStore(Protocol):
     """Objects below one URI. FileNotFoundError means that there is no such object."""
 
+    def __hash__(self) -> int:
+        """Stores of the same URI are equal and have the same hash."""
+
     @property
     def uri(self) -> str:
         """The name under which Spark and delta-rs open the store."""
 
     @property
+    def name(self) -> str:
+        """The last part of the URI."""
+
+    @property
     def reachable(self) -> bool:
         """Whether this process reaches the objects, or Spark alone does."""
+
+    @property
+    def parallel_reads(self) -> int:
+        """How many objects are best read at once."""
 
     def at(self, path: str) -> ObjectStore:
         """The store of the objects below a path."""
@@ -75,6 +86,9 @@ class ObjectStore(Protocol):
 
     def delete(self, path: str) -> None:
         """Remove an object; nothing happens if there is none."""
+
+    def clear(self) -> None:
+        """Remove every object, and what stands for the store itself."""
 
     def lease(self, timeout: float = LOCK_TIMEOUT) -> AbstractContextManager[None]:
         """Hold the right to write here alone; Conflict after `timeout` seconds of waiting."""

@@ -37,8 +37,16 @@ class UnreachableStore:
     uri: str
 
     @property
+    def name(self) -> str:
+        return self.uri.rpartition("/")[2]
+
+    @property
     def reachable(self) -> bool:
         return False
+
+    @property
+    def parallel_reads(self) -> int:
+        return 1
 
     def at(self, path: str) -> UnreachableStore:
         return UnreachableStore(self.url(path))
@@ -75,6 +83,9 @@ class UnreachableStore:
 
     def delete(self, path: str) -> None:
         self._missing(path)
+
+    def clear(self) -> None:
+        self._missing("")
 
     def lease(self, timeout: float = LOCK_TIMEOUT) -> AbstractContextManager[None]:
         return nullcontext()

@@ -14,6 +14,7 @@ from belvedere.derivations.registry import the_saves
 from belvedere.derivations.status import Status, pending_of
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.execution.strategies import Strategy
+from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Head, Saves
 from belvedere.sql.binder.naming import did_you_mean
@@ -126,15 +127,16 @@ class Synopses:
 
     @property
     def _door(self) -> SparkLake:
-        assert hasattr(self._lake, "spark"), "what only looks does not refresh"
-        return self._lake  # type: ignore[return-value]
+        spark = spark_lake(self._lake)
+        assert spark is not None, "a lake without Spark does not refresh"
+        return spark
 
     def loaded(self, name: str) -> Loaded[SynopsisDefinition, SampleResults | SparkSample]:
         """A synopsis as it was saved last; one whose state is damaged is built again."""
         self._head(name)
         loaded = self.store.load(name)
         if loaded.state is None:
-            if not hasattr(self._lake, "spark"):
+            if not self._lake.capabilities.runs_spark:
                 self.store.saves.load(SAVED_AS, name)  # raises what is wrong with it
             self._advance(name, [], full=True)
             loaded = self.store.load(name)

@@ -68,7 +68,7 @@ class UpdatableViews:
         self._held: dict[str, Held] = {}
         self._built_again: set[str] = set()
         """Those whose saved rows could not be used, until a refresh has told so."""
-        if hasattr(lake, "spark") and lake.saves is not None:
+        if lake.capabilities.runs_spark and lake.saves is not None:
             drop_unfinished(lake)
             known = self.names()
             for name in sorted({*known, *self._applying.views()}):
@@ -285,7 +285,11 @@ class UpdatableViews:
         held = self._held.get(name)
         if held is None or held.vector != saved_vector(self._lake, name):
             held = load(self._lake, name)
-            if held.rows is not None and held.unsaved is None and hasattr(self._lake, "spark"):
+            if (
+                held.rows is not None
+                and held.unsaved is None
+                and self._lake.capabilities.runs_spark
+            ):
                 # What was saved could not be used: it is not to be built at every start.
                 save(self._lake, name, held)
                 self._built_again.add(name)
@@ -325,7 +329,7 @@ class UpdatableViews:
 
     def _show(self, name: str, held: Held) -> None:
         """Put the view under its name, in the lake's session: its rows at its vector's versions."""
-        if hasattr(self._lake, "spark"):
+        if self._lake.capabilities.runs_spark:
             frame = self._door.sql(read_sql(self._lake, held))
             frame.createOrReplaceTempView(shown_as(name))
 

@@ -8,14 +8,15 @@ from enum import Enum
 from typing import Any
 
 from belvedere.delta.stamps import Vector
-from belvedere.delta.tables import Table
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid, Unsupported
 from belvedere.joins.equijoin_tree import EquijoinTree, Keys, equijoin_tree
 from belvedere.joins.normal_form import JoinBlock
+from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Corrupt
 from belvedere.lake.tables.declared_keys import key_of
+from belvedere.lake.tables.table import Table
 from belvedere.sql.binder.bind import Bound, bind
 from belvedere.updating.reading import change_signs, net_changes, read_version, row_count
 from belvedere.updating.side_effects.neighbours import hidden_held_columns
@@ -148,10 +149,10 @@ def _in_tables(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:
 
 def _tabled(lake: ReadableLake, held: Held) -> StoredSummary | None:
     """The summary of a view as its tables have it now, if it is kept there; without Spark, none."""
-    definition = held.definition
-    if not definition.get("summary") or not hasattr(lake, "work"):
+    definition, spark = held.definition, spark_lake(lake)
+    if not definition.get("summary") or spark is None:
         return None
-    return StoredSummary(lake, definition["name"], held.tree, definition.get("pieces", ()))  # type: ignore[arg-type]
+    return StoredSummary(spark, definition["name"], held.tree, definition.get("pieces", ()))
 
 
 def built(lake: ReadableLake, definition: Mapping[str, Any]) -> Held:

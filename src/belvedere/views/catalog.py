@@ -9,14 +9,14 @@ from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 from belvedere.delta.schema_types import CHAR_AS_BY_DEFAULT
-from belvedere.delta.tables import Table
 from belvedere.errors import BelvedereError, Invalid, Unsupported
+from belvedere.lake.capabilities import spark_lake
 from belvedere.lake.offline import VIEW_PROPERTY, ReadableLake
 from belvedere.lake.records.journal import SCHEMA_NAME
+from belvedere.lake.tables.table import Table
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.binder.context import Relation
 from belvedere.sql.names import (
-    database_name,
     is_database,
     parts,
     quote,
@@ -56,11 +56,11 @@ def as_not_read(lake: ReadableLake, query: str) -> Iterator[None]:
 
 def _is_understood(lake: ReadableLake, query: str) -> bool:
     """Whether Spark, where it is there, understands a query; as a subquery, so that nothing is run."""
-    schema = getattr(lake, "output_schema", None)
-    if schema is None:
+    spark = spark_lake(lake)
+    if spark is None:
         return False
     try:
-        schema(f"SELECT * FROM (\n{query}\n)")
+        spark.output_schema(f"SELECT * FROM (\n{query}\n)")
     except Invalid:
         return False
     return True
@@ -155,7 +155,7 @@ def _elsewhere(name: str) -> Invalid:
 
 def refuse_dotted(lake: ReadableLake, name: str) -> None:
     """Invalid for a new name that could not be told from a schema and a name in a directory."""
-    if lake.directory is not None and {".", "`"} & set(parts(name)[-1]):
+    if lake.capabilities.in_directory and {".", "`"} & set(parts(name)[-1]):
         raise Invalid(
             f"{name} has a dot or a backquote in it",
             detail="a lake in a directory could not tell it from a schema and a name",
@@ -169,10 +169,10 @@ def is_here(lake: ReadableLake, name: str) -> bool:
 
     The lake's record of refreshes is, so that statements which change it are refused.
     """
-    if lake.directory is None:
+    if not lake.capabilities.in_directory:
         return True
     *schema, _ = (part.lower() for part in parts(name))
-    own = database_name(lake.directory)
+    own = lake.database
     return schema in ([], [SCHEMA_NAME], [own], ["spark_catalog", own])
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from belvedere.algebra.types import parse
 from belvedere.delta.lookups import KEYS
-from belvedere.delta.tables import Table
 from belvedere.execution.foreign_keys import KeyReference, verify_foreign_keys
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.declared_keys import foreign_keys
+from belvedere.lake.tables.table import Table
 from belvedere.views.catalog import canonical_name
 from belvedere.views.definition import View
 

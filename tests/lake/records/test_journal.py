@@ -41,7 +41,7 @@ def test_rows_are_read_by_a_value(journal: LocalJournal) -> None:
     journal.append([row("a", 3)], SCHEMA)
     assert numbers(journal, "a") == [1, 3]
     assert dict(journal.read("who", "b")[0]["seen"]) == {"log": 2}
-    assert DeltaTable(str(journal.root)).version() == 2
+    assert DeltaTable(journal.store.uri).version() == 2
 
 
 def test_the_newest_rows_are_read_by_themselves(journal: LocalJournal) -> None:
@@ -55,7 +55,7 @@ def test_the_newest_rows_are_read_by_themselves(journal: LocalJournal) -> None:
 
 def test_a_lake_without_a_journal_has_no_rows_and_gets_none(journal: LocalJournal) -> None:
     assert journal.read("who", "a") == []
-    assert not journal.root.exists()
+    assert not Path(journal.store.uri).exists()
 
 
 def test_a_journal_is_no_table_of_the_lake(journal: LocalJournal, tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_files_are_put_together_and_no_row_is_lost(
     for n in range(23):
         journal.append([row("a", n)], SCHEMA)
     assert numbers(journal, "a") == list(range(23))
-    assert len(DeltaTable(str(journal.root)).file_uris()) <= 6
-    assert list((journal.root / "_delta_log").glob("*.checkpoint.parquet"))
+    assert len(DeltaTable(journal.store.uri).file_uris()) <= 6
+    assert list(Path(journal.store.uri).glob("_delta_log/*.checkpoint.parquet"))
 
 
 def test_a_failed_compaction_fails_no_append(

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from belvedere.delta import tables
 from belvedere.errors import Invalid, Unsupported
-from belvedere.lake.offline import VIEW_PROPERTY
+from belvedere.lake.offline import VIEW_PROPERTY, OfflineLake
 from belvedere.lake.spark_lake import SparkLake, open_directory
 from belvedere.lake.tables import catalog, declared_keys
 from belvedere.sql.names import stored_name
@@ -148,10 +147,11 @@ assert door.sql("SELECT count(*) AS n FROM t VERSION AS OF 0").collect()[0]["n"]
 def test_looking_needs_no_spark(door: SparkLake) -> None:
     door.sql("CREATE TABLE t AS SELECT 1 AS a")
     door.sql("INSERT INTO t VALUES (2)")
-    (found,) = tables.look(str(door.directory))
-    assert (found.table.name, found.table.version) == ("t", 1)
-    assert [e["operation"] for e in found.history] == ["WRITE", "CREATE TABLE AS SELECT"]
-    script = "import sys, belvedere.delta.tables, belvedere.delta.stamps; assert 'pyspark' not in sys.modules"
+    looked_at = OfflineLake(str(door.directory))
+    table = looked_at.table("t")
+    assert (looked_at.names(), table.version) == (["t"], 1)
+    assert [e.operation for e in looked_at.events(table)] == ["WRITE", "CREATE TABLE AS SELECT"]
+    script = "import sys, belvedere.lake.offline, belvedere.delta.snapshots, belvedere.delta.stamps; assert 'pyspark' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

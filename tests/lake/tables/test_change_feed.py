@@ -169,7 +169,7 @@ def test_vectors_on_files_of_several_row_groups(door: SparkLake, layout: str) ->
     v = [None if i % 3 else "a b" for i in range(1000)] if layout else [str(i) for i in range(1000)]
     rows = pa.table({"k": pa.array(k, pa.int32()), "v": v, "d": [float(i) for i in range(1000)]})
     groups = WriterProperties(max_row_group_size=100)
-    root = door.table("t").location
+    root = door.table("t").store.uri
     write_deltalake(root, rows, mode="append", writer_properties=groups)
     for statement in (
         "DELETE FROM t WHERE d % 7 = 0",

@@ -15,6 +15,7 @@ from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.spark_lake import SparkLake, open_directory
 from belvedere.lake.tables import frames
 from belvedere.lake.tables.frames import open_version
+from tests.local_tables import store_in
 
 pytestmark = pytest.mark.spark
 
@@ -89,9 +90,9 @@ def test_rows_that_cannot_be_looked_up_are_left_to_spark(door: SparkLake) -> Non
     assert found("k", one.cast(pa.int32()), ["f"]) is None
     assert found("f", half, ["k"]) is None
     assert found("k", one, ["a"]) is None
-    assert table.root is not None
-    for file in table.root.glob("*.parquet"):
-        file.unlink()
+    for path in list(table.store.list()):
+        if path.endswith(".parquet"):
+            table.store.delete(path)
     assert found("k", one, ["f"]) is None
 
 
@@ -140,14 +141,13 @@ def test_many_deleted_rows_are_left_to_delta(
 
 
 def test_the_log_counts_rows(lake: SparkLake) -> None:
-    root = lake.table("t").root
-    assert root is not None
+    store = lake.table("t").store
     for version in range(13):
-        found = files.files(root, version)
+        found = files.files(store, version)
         assert found is not None
         counted = lake.sql(f"SELECT count(*) AS n FROM t VERSION AS OF {version}").collect()[0]["n"]
         assert sum(f.rows or 0 for f in found) == counted
-    assert files.files(Path("nowhere"), 0) is None
+    assert files.files(store_in(Path("nowhere")), 0) is None
 
 
 def _rows(frame: Any) -> tuple[Any, list[str]]:

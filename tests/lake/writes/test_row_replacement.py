@@ -44,7 +44,7 @@ def test_rows_go_with_all_their_copies_and_come_back(lake: OfflineLake) -> None:
     after = lake.table("t")
     exchange(lake, after, undoing(after, did, 0, f"{APP}.undo"), after.version)
     assert stored(lake.directory) == Counter(OLD)
-    assert DeltaTable(str(after.root)).transaction_version(f"{APP}.undo") == 1
+    assert DeltaTable(after.store.uri).transaction_version(f"{APP}.undo") == 1
 
 
 def test_rows_with_char_go_however_they_are_stored_and_read(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_check_that_delta_rs_does_not_know_leaves_the_commit_to_spark(door: Sp
     assert after.version == table.version + 1
     left = [r.asDict() for r in before if r["n"] == 3]
     assert _bag(door) == Counter(map(_told, [*left, *come]))
-    assert DeltaTable(str(after.root)).transaction_version(APP) == 1
+    assert DeltaTable(after.store.uri).transaction_version(APP) == 1
     exchange(door, after, undoing(after, did, table.version, f"{APP}.undo"), after.version)
     assert _bag(door) == Counter(map(_told, (r.asDict() for r in before)))
 

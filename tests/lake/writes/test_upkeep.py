@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from belvedere.delta import stamps, tables
+from belvedere.delta import stamps
 from belvedere.delta.files import files
 from belvedere.delta.small_writes import stamped
 from belvedere.delta.stamps import Position, Stamp
@@ -20,6 +20,7 @@ from belvedere.delta.statistics import column_facts
 from belvedere.lake.writes import upkeep
 from belvedere.storage.locks import lock
 from belvedere.storage.private_files import LOCK_DIRECTORY
+from tests.local_tables import store_in, table_in
 
 AT_ONCE = "interval 0 seconds"
 
@@ -46,7 +47,7 @@ def stored(root: Path, retention: str, commits: int = upkeep.MANY + 4) -> None:
 
 
 def kept_up(root: Path) -> None:
-    table = tables.read("t", root)
+    table = table_in(root)
     upkeep.keep_up(table, table.version)
 
 
@@ -57,11 +58,11 @@ def rows(root: Path) -> list[dict[str, object]]:
 
 def test_small_files_are_put_together_and_nothing_else_changes(tmp_path: Path) -> None:
     stored(tmp_path / "t", "interval 7 days")
-    before, vector = rows(tmp_path / "t"), stamps.read_local(tmp_path / "t").stamp
+    before, vector = rows(tmp_path / "t"), stamps.logged_stamp(store_in(tmp_path / "t")).stamp
     kept_up(tmp_path / "t")
     assert len(DeltaTable(str(tmp_path / "t")).file_uris()) == 1
     assert rows(tmp_path / "t") == before
-    assert stamps.read_local(tmp_path / "t").stamp == vector == stamp(upkeep.MANY + 3)
+    assert stamps.logged_stamp(store_in(tmp_path / "t")).stamp == vector == stamp(upkeep.MANY + 3)
 
 
 def test_what_no_recent_version_uses_is_removed_and_what_a_cut_off_write_left(
@@ -75,7 +76,7 @@ def test_what_no_recent_version_uses_is_removed_and_what_a_cut_off_write_left(
         Path(f) for f in DeltaTable(str(tmp_path / "t")).file_uris()
     ]
     assert rows(tmp_path / "t") == before
-    assert stamps.read_local(tmp_path / "t").stamp == stamp(upkeep.MANY + 3)
+    assert stamps.logged_stamp(store_in(tmp_path / "t")).stamp == stamp(upkeep.MANY + 3)
 
 
 def test_checksums_without_their_file_and_old_drafts_are_removed(tmp_path: Path) -> None:
@@ -102,10 +103,10 @@ def test_what_a_killed_creation_left_is_swept_but_not_what_one_is_at(tmp_path: P
         (tmp_path / name).mkdir()
         (tmp_path / name / "part.parquet").write_bytes(b"half")
     with ThreadPoolExecutor(1) as other, lock(tmp_path / "__bv_made"):
-        other.submit(upkeep.sweep, tmp_path).result()
+        other.submit(upkeep.sweep, store_in(tmp_path)).result()
     left = {path.name for path in tmp_path.iterdir() if path.name != LOCK_DIRECTORY}
     assert left == {"__bv_whole", "__bvp_whole_1", "__bv_made", "__bvp_made_1", "not_ours"}
-    upkeep.sweep(tmp_path)
+    upkeep.sweep(store_in(tmp_path))
     assert not (tmp_path / "__bv_made").exists()
     assert not (tmp_path / "__bvp_made_1").exists()
 
@@ -144,19 +145,19 @@ def test_a_large_table_is_laid_out_by_a_key_and_keeps_its_rows_and_its_stamp(
         pa.table({"k": [(7 * n) % 100_003 for n in range(100_000)], "n": range(100_000)}),
         commit_properties=stamped(stamp(1)),
     )
-    before, version = rows(tmp_path), tables.read("t", tmp_path).version
-    upkeep.lay_out(tables.read("t", tmp_path), "k")
-    assert tables.read("t", tmp_path).version == version  # it is small
+    before, version = rows(tmp_path), table_in(tmp_path).version
+    upkeep.lay_out(table_in(tmp_path), "k")
+    assert table_in(tmp_path).version == version  # it is small
     monkeypatch.setattr(upkeep, "LARGE", 100_000)
     monkeypatch.setattr(upkeep, "LEAST", 100_000)
-    upkeep.lay_out(tables.read("t", tmp_path), "k")
-    laid = files(tmp_path, tables.read("t", tmp_path).version) or []
-    laid_out = tables.read("t", tmp_path)
+    upkeep.lay_out(table_in(tmp_path), "k")
+    laid = files(store_in(tmp_path), table_in(tmp_path).version) or []
+    laid_out = table_in(tmp_path)
     bounds = sorted(column_facts(laid_out, file, "k").bounds or () for file in laid)
     assert len(bounds) > 1
     assert all(one[1] <= other[0] for one, other in pairwise(bounds))
     assert rows(tmp_path) == before
-    assert stamps.read_local(tmp_path).stamp == stamp(1)
+    assert stamps.logged_stamp(store_in(tmp_path)).stamp == stamp(1)
 
 
 def test_upkeep_puts_crumbs_together_and_leaves_the_pieces_of_a_large_table(
@@ -166,7 +167,7 @@ def test_upkeep_puts_crumbs_together_and_leaves_the_pieces_of_a_large_table(
     monkeypatch.setattr(upkeep, "LEAST", 100_000)
     some = pa.table({"k": [(7 * n) % 100_003 for n in range(100_000)], "n": range(100_000)})
     write_deltalake(str(tmp_path), some, commit_properties=stamped(stamp(1)))
-    upkeep.lay_out(tables.read("t", tmp_path), "k")
+    upkeep.lay_out(table_in(tmp_path), "k")
     laid = set(DeltaTable(str(tmp_path)).file_uris())
     crumb = pa.table({"k": [1], "n": [1]})
     for number in range(upkeep.MANY + 4):

@@ -17,7 +17,6 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from belvedere.api import Lake
-from belvedere.delta import tables
 from belvedere.delta.small_writes import writer_properties
 from belvedere.delta.statistics import misleads_spark
 from belvedere.joins.partitions import Bitmap, Partition
@@ -25,6 +24,7 @@ from belvedere.lake.spark_lake import open_directory
 from belvedere.lake.tables.frames import open_version
 from belvedere.memory import kinds
 from belvedere.sketches.use.rewrite import _needed
+from tests.local_tables import table_in
 from tests.reference import recorded
 
 pytestmark = pytest.mark.spark
@@ -112,7 +112,7 @@ def test_rows_of_fragments_are_found_by_their_ranges(
     some = rows(7)
     if writer == "by_spark":
         some = some.filter(pa.compute.not_equal(some["id"], 5))
-    table = tables.read(writer, root / writer)
+    table = table_in(root / writer, writer)
     work = wanted(7, everything=bool(request.config.getoption("--soak")))
     with lake._door.own_work() as own:
         frames = []

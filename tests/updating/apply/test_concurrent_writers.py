@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from belvedere.delta.tables import Table
+from belvedere.delta import delta_rs
 from belvedere.errors import Invalid, Unsupported
 from belvedere.lake.offline import OfflineLake
+from belvedere.lake.tables.table import Table
 from belvedere.lake.writes import row_replacement
 from belvedere.lake.writes.row_replacement import Exchange
 from belvedere.updating.apply.base_changes import Intent, TableChanged, TableCommit
@@ -100,7 +101,7 @@ def test_what_someone_appends_while_a_commit_is_made_stays_and_the_update_is_mad
             return super().merge(*args, **named)
 
     before = view(lake)
-    monkeypatch.setattr(row_replacement, "DeltaTable", Late)
+    monkeypatch.setattr(delta_rs, "DeltaTable", Late)
     update(lake, update=(OLD, ROW))
     assert view(lake) - before == {NEW, (1, "ann", 10, 5, 7, "s")}
     assert before - view(lake) == {tuple(OLD.values())}

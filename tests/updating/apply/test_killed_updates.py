@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from belvedere.delta.tables import Table
 from belvedere.errors import Invalid
 from belvedere.lake.offline import OfflineLake
+from belvedere.lake.tables.table import Table
 from belvedere.lake.writes import row_replacement
 from belvedere.lake.writes.row_replacement import Exchange
 from belvedere.updating.kind import UpdatableViews

@@ -12,7 +12,16 @@ from pyspark.errors import PySparkException
 from belvedere.delta import log
 from belvedere.delta.schema_types import columns_of
 from belvedere.errors import Invalid
-from belvedere.lake.records.journal import JOURNAL, SCHEMA_NAME, LocalJournal, Row, as_arrow
+from belvedere.lake.capabilities import reads_files
+from belvedere.lake.records.journal import (
+    JOURNAL,
+    SCHEMA_NAME,
+    Journal,
+    LocalJournal,
+    Row,
+    as_arrow,
+    local_journal,
+)
 from belvedere.sql.names import literal, quote
 
 if TYPE_CHECKING:
@@ -38,7 +47,7 @@ class CatalogJournal:
         if catalog in self._denied:
             raise self._denied[catalog]
         local = self._made.get(catalog)
-        if catalog not in self._made or (local is not None and not log.is_table(local.root)):
+        if catalog not in self._made or (local is not None and not log.is_table(local.store)):
             local = self._make(catalog, schema)
         if local is not None:
             local.append(rows, schema)
@@ -81,11 +90,11 @@ class CatalogJournal:
         try:
             if not self._door.exists(_name(catalog)):
                 self._create(catalog, schema)
-            root = self._door.table(_name(catalog)).root
+            table = self._door.table(_name(catalog))
         except Exception as error:
             self._denied[catalog] = error
             raise
-        self._made[catalog] = None if root is None else LocalJournal(root)
+        self._made[catalog] = LocalJournal(table.store) if reads_files(table) else None
         return self._made[catalog]
 
     def _create(self, catalog: str, schema: Schema) -> None:
@@ -98,6 +107,11 @@ class CatalogJournal:
             f"CREATE TABLE IF NOT EXISTS {_name(catalog)} ({columns}) "
             f"USING delta TBLPROPERTIES ({pairs})"
         )
+
+
+def journal_of(door: SparkLake) -> Journal:
+    """The journal of a lake with Spark."""
+    return CatalogJournal(door) if door.directory is None else local_journal(door.directory)
 
 
 def _only(column: str, value: str) -> str:

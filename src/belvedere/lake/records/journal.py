@@ -19,9 +19,11 @@ from deltalake import DeltaTable, Schema, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from belvedere.delta import log
+from belvedere.delta.delta_rs import open_table
 from belvedere.errors import BelvedereError
-from belvedere.storage.locks import lock
+from belvedere.storage.local import LocalStore
 from belvedere.storage.private_files import LOCK_DIRECTORY, set_aside
+from belvedere.storage.store import ObjectStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,16 +64,16 @@ class Journal(Protocol):
 
 
 class LocalJournal:
-    """A journal on local disk; starts no Spark. `ours` is whether its directory may be renamed."""
+    """A journal in a store; starts no Spark. `own` is its directory, if that may be renamed."""
 
-    def __init__(self, root: Path, *, ours: bool = False) -> None:
-        self.root = root
+    def __init__(self, store: ObjectStore, own: Path | None = None) -> None:
+        self.store = store
         self.trouble = ""
-        self._ours = ours
+        self._own = own
 
     def append(self, rows: Sequence[Row], schema: Schema) -> None:
         data = as_arrow(rows, schema)
-        with lock(self.root, _PATIENCE):
+        with self.store.lease(_PATIENCE):
             try:
                 self._append(data, schema)
             except Exception:
@@ -81,7 +83,7 @@ class LocalJournal:
 
     def _append(self, data: pa.Table, schema: Schema) -> None:
         self.ensure(schema)
-        table = DeltaTable(str(self.root))
+        table = open_table(self.store)
         write_deltalake(table, data, mode="append", schema_mode="merge")
         if len(table.file_uris()) > MANY_FILES:
             compact(table)
@@ -94,33 +96,33 @@ class LocalJournal:
 
     def mend(self) -> None:
         if self._incomplete():
-            with suppress(BelvedereError, OSError), lock(self.root, _PATIENCE):
+            with suppress(BelvedereError, OSError), self.store.lease(_PATIENCE):
                 self._set_aside_if(self._incomplete)
 
     def _read(self, rows: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
         """Rows, or none of a journal that turns out to be damaged."""
-        if not log.is_table(self.root):
+        if not log.is_table(self.store):
             return []
         try:
             return rows()
         except Exception:
-            with lock(self.root, _PATIENCE):
+            with self.store.lease(_PATIENCE):
                 if not self._set_aside_if(self._unreadable):
                     raise
             return []
 
     def _set_aside_if(self, damaged: Callable[[], bool]) -> bool:
         """Set the journal aside if that is so and it is ours; the caller holds its lock."""
-        return self._ours and damaged() and set_aside(self.root) is not None
+        return self._own is not None and damaged() and set_aside(self._own) is not None
 
     def _unreadable(self) -> bool:
         """Whether its rows cannot be read, by whoever may read them."""
         try:
-            if not os.path.lexists(self.root):
+            if self._own is None or not os.path.lexists(self._own):
                 return False
             self._rows([])
             # Readers pass over a directory, and writers cannot.
-            return not all(p.is_file() for p in (self.root / "_delta_log").glob("*.json"))
+            return any(n.endswith(".json") for n in self.store.at("_delta_log").directories())
         except PermissionError:
             return False
         except Exception:
@@ -130,11 +132,12 @@ class LocalJournal:
         """Whether its log cannot be read, or files are gone or cut off: rows are not looked at."""
         import pyarrow as pa
 
-        if not os.path.lexists(self.root):
+        if self._own is None or not os.path.lexists(self._own):
             return False
         try:
-            found = pa.table(DeltaTable(str(self.root)).get_add_actions(flatten=True))
-            there = [log.data_file(self.root, path).stat() for path in found["path"].to_pylist()]
+            found = pa.table(open_table(self.store).get_add_actions(flatten=True))
+            paths = map(log.data_path, found["path"].to_pylist())
+            there = [os.stat(self.store.url(path)) for path in paths]
             sizes = [s.st_size if S_ISREG(s.st_mode) else -1 for s in there]
             return bool(sizes != found["size_bytes"].to_pylist())
         except PermissionError:
@@ -147,22 +150,22 @@ class LocalJournal:
 
         only = _equal(column, value)
         # One column tells where the newest begin: a journal of years is not read for them.
-        times = DeltaTable(str(self.root)).to_pyarrow_table(columns=[by], filters=only or None)
+        times = open_table(self.store).to_pyarrow_table(columns=[by], filters=only or None)
         places = pc.select_k_unstable(times, most, [(by, "descending")])
         first = pc.min(times.take(places)[by])
         return self._rows([*only, (by, ">=", first.as_py())]) if first.is_valid else []
 
     def _rows(self, filters: list[tuple[str, str, Any]]) -> list[dict[str, Any]]:
-        found = DeltaTable(str(self.root)).to_pyarrow_table(filters=filters or None)
+        found = open_table(self.store).to_pyarrow_table(filters=filters or None)
         rows: list[dict[str, Any]] = found.to_pylist()
         return rows
 
     def ensure(self, schema: Schema) -> None:
         """Make it, without rows, if it is not there."""
-        if log.is_table(self.root):
+        if log.is_table(self.store):
             return
-        with lock(self.root, _PATIENCE):
-            DeltaTable.create(str(self.root), schema, mode="ignore", configuration=_PROPERTIES)
+        with self.store.lease(_PATIENCE):
+            DeltaTable.create(self.store.uri, schema, mode="ignore", configuration=_PROPERTIES)
 
 
 def _equal(column: str, value: str) -> list[tuple[str, str, Any]]:
@@ -171,7 +174,8 @@ def _equal(column: str, value: str) -> list[tuple[str, str, Any]]:
 
 def local_journal(directory: Path) -> LocalJournal:
     """The journal of the lake in a directory."""
-    return LocalJournal(directory / LOCK_DIRECTORY / JOURNAL, ours=True)
+    own = directory / LOCK_DIRECTORY / JOURNAL
+    return LocalJournal(LocalStore(str(own)), own)
 
 
 def compact(table: DeltaTable) -> None:

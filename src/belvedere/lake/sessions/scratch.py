@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from belvedere.delta import tables
+from belvedere.delta import snapshots
 from belvedere.errors import BelvedereError, Unsupported
 from belvedere.lake.spark_lake import SparkLake, open_directory
 from belvedere.sql.names import database_name, quote
@@ -28,7 +28,7 @@ _SCRATCH = "scratch-"
 @contextmanager
 def scratch(door: SparkLake, names: Collection[str]) -> Iterator[SparkLake]:
     """A lake with copies of these tables, gone at the end."""
-    if door.directory is None:
+    if door.directory is None or door.home is None:
         raise Unsupported(
             "a scratch copy of tables that are not in a lake's directory",
             hint="connect(DIR), or keep a limit without calibration by the service's own times",
@@ -38,11 +38,11 @@ def scratch(door: SparkLake, names: Collection[str]) -> Iterator[SparkLake]:
     home = door.directory / LOCK_DIRECTORY / f"{_SCRATCH}{uuid.uuid4().hex[:12]}"
     with _alone_in(home):
         for name in names:
-            root = tables.table_directory(door.directory, name)
-            if root is None:
+            store = snapshots.store_of_table(door.home, name)
+            if store is None:
                 raise door.unknown(name)
-            with lock(root):
-                _copy(root, home / root.name)
+            with store.lease():
+                _copy(Path(store.uri), home / store.name)
         copied = open_directory(home)
         try:
             yield copied

@@ -176,7 +176,7 @@ class Workspace:
     @property
     def near(self) -> bool:
         """Whether Spark computes on this machine, and so has no more hands than we."""
-        return self.door.near
+        return self.door.capabilities.computes_here
 
     @cached_property
     def usual_decimals(self) -> bool:

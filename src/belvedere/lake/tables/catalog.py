@@ -7,22 +7,21 @@ views: other names become temporary views of the lake's session.
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltalake import Schema
 
-from belvedere.delta import tables
+from belvedere.delta import snapshots
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.offline import stored_in
 from belvedere.lake.records.journal import JOURNAL, SCHEMA_NAME, local_journal
+from belvedere.lake.tables.table import path_reference
 from belvedere.lake.writes import upkeep
 from belvedere.sql.names import STORED_PREFIX, admissible, dotted, literal, parts, quote
-from belvedere.storage.locks import lock
+from belvedere.storage.store import ObjectStore
 
 if TYPE_CHECKING:
     from belvedere.lake.sessions.workspace import Workspace
@@ -35,40 +34,40 @@ def register(door: SparkLake) -> None:
     """Make every Delta table of the lake's directory known to Spark by its name."""
     from pyspark.errors import PySparkException
 
-    if door.directory is None:
+    if door.home is None:
         return
-    upkeep.sweep(door.directory)
+    upkeep.sweep(door.home)
     known = {row["tableName"].lower() for row in door.spark.sql("SHOW TABLES").collect()}
-    for name, root in tables.table_directories(door.directory).items():
+    for name, store in snapshots.stores_of_tables(door.home).items():
         door.registered.add(name)
         if name.lower() not in known:
             # One whose log is damaged must not keep the lake from opening.
             with suppress(BelvedereError, PySparkException):
-                _register(door, name, root)
+                _register(door, name, store)
 
 
-def _register(door: SparkLake, name: str, root: Path) -> None:
+def _register(door: SparkLake, name: str, store: ObjectStore) -> None:
     if admissible(name):
         door.sql(
-            f"CREATE TABLE IF NOT EXISTS {quote(name)} USING delta LOCATION {literal(str(root))}"
+            f"CREATE TABLE IF NOT EXISTS {quote(name)} USING delta LOCATION {literal(store.uri)}"
         )
     else:
-        frame = door.spark.read.format("delta").load(str(root))
+        frame = door.spark.read.format("delta").load(store.uri)
         frame.createOrReplaceTempView(quote(name))
 
 
 def create_table(w: Workspace, name: str, query: str, properties: Mapping[str, str]) -> None:
     """A table with the rows of a query; what is read from it can be followed."""
-    pairs = {tables.CHANGE_FEED: "true", **properties}
+    pairs = {snapshots.CHANGE_FEED: "true", **properties}
     listed = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in pairs.items())
     w.query(f"CREATE TABLE {dotted(name)} USING delta TBLPROPERTIES ({listed}) AS {query}")
-    if w.door.directory is not None:
+    if w.door.capabilities.in_directory:
         w.door.registered.add(name.lower())
 
 
 def create_view(door: SparkLake, name: str, sql: str) -> None:
     """Put a query under a name, in place of a view of that name; Invalid over a table."""
-    if door.directory is not None and tables.table_directory(door.directory, name) is not None:
+    if door.home is not None and snapshots.store_of_table(door.home, name) is not None:
         raise Invalid(
             f"{name!r} is a table", hint="choose another name for the view", reason="NOT_A_VIEW"
         )
@@ -84,29 +83,29 @@ def drop_view(door: SparkLake, name: str) -> None:
 
 
 def drop_table(door: SparkLake, name: str) -> None:
-    """Take a table away, in an embedded lake with its files: they would come back otherwise."""
-    if door.directory is None:
+    """Drop a table, in a lake's directory with its files: it would come back otherwise."""
+    if door.home is None:
         door.sql(f"DROP TABLE {dotted(name)}")
         return
-    root = tables.table_directory(door.directory, name)
-    if root is None:
+    store = snapshots.store_of_table(door.home, name)
+    if store is None:
         if not door.exists(name):
             raise door.unknown(name)
         door.sql(f"DROP TABLE {dotted(name)}")
         return
-    with lock(root):
-        if admissible(root.name):
-            door.sql(f"DROP TABLE IF EXISTS {quote(root.name)}")
+    with store.lease():
+        if admissible(store.name):
+            door.sql(f"DROP TABLE IF EXISTS {quote(store.name)}")
         else:
-            door.spark.catalog.dropTempView(root.name)
-        shutil.rmtree(root, ignore_errors=True)
-        door.registered.discard(root.name)
+            door.spark.catalog.dropTempView(store.name)
+        store.clear()
+        door.registered.discard(store.name)
 
 
 def stored(door: SparkLake) -> list[str]:
     """The tables that hold the state of views, by name."""
-    if door.directory is not None:
-        return stored_in(door.directory)
+    if door.home is not None:
+        return stored_in(door.home)
     rows = door.spark.sql(f"SHOW TABLES LIKE '{STORED_PREFIX}*'").collect()
     space = "".join(f"{quote(part)}." for part in door.namespace())
     return [space + row["tableName"].lower() for row in rows if not row["isTemporary"]]
@@ -129,7 +128,7 @@ def named_journal(door: SparkLake, schema: Schema) -> Iterator[None]:
         door.sql(f"CREATE DATABASE IF NOT EXISTS {SCHEMA_NAME}")
         door.sql(
             f"CREATE OR REPLACE VIEW {SCHEMA_NAME}.{JOURNAL} AS "
-            f"SELECT * FROM {tables.path_reference(journal.root)}"
+            f"SELECT * FROM {path_reference(journal.store)}"
         )
         yield
 

@@ -31,9 +31,10 @@ from belvedere.delta.small_changes import (
     signed_arrow,
     spans_arrow,
 )
-from belvedere.delta.tables import Table
 from belvedere.errors import Invalid, Unsupported
+from belvedere.lake.capabilities import reads_files
 from belvedere.lake.tables import remote
+from belvedere.lake.tables.table import Table
 from belvedere.lake.tables.version_difference import difference, too_long_to_tell, was_too_long
 from belvedere.memory.declined import Declined
 from belvedere.memory.kinds import is_exact
@@ -94,9 +95,9 @@ class Feed:
         return replace(found, within=within, held=held)
 
     def _log(self) -> list[log.Commit] | None:
-        if self.table.root is None:
+        if not reads_files(self.table):
             return None
-        return log.commits(self.table.root, range(self.old + 1, self.new + 1))
+        return log.commits(self.table.store, range(self.old + 1, self.new + 1))
 
     def _nothing(self) -> bool:
         if self.old == self.new:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from belvedere.delta.tables import Table
 from belvedere.errors import Invalid
+from belvedere.lake.tables.table import Table
 from belvedere.sql.names import quote
 
 if TYPE_CHECKING:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from belvedere.delta import log, tables
+from belvedere.delta import log
 from belvedere.delta.readability import (
     NO_CHANGE_FEED,
     PARTITIONS_CHANGED,
@@ -21,14 +20,16 @@ from belvedere.delta.readability import (
 )
 from belvedere.delta.schema_types import columns_of, declared_of
 from belvedere.delta.stamps import Position
-from belvedere.delta.tables import Table
 from belvedere.errors import Unsupported
+from belvedere.lake.tables.table import Table, read_table
 from belvedere.sql.binder.char_columns import has_char
 from belvedere.sql.names import dotted, literal
+from belvedere.storage.store import ObjectStore
+from belvedere.storage.stores import UnreachableStore, open_store
 
 
 def describe(spark: SparkSession, name: str) -> Table:
-    """A table by its name in the session's catalog, from the log itself where it is local."""
+    """A table by its name in the session's catalog, from the log itself where it can be read here."""
     reference = dotted(name)
     detail = spark.sql(f"DESCRIBE DETAIL {reference}").collect()[0]
     if detail["format"] != "delta":
@@ -38,15 +39,17 @@ def describe(spark: SparkSession, name: str) -> Table:
             hint="copy it with CREATE TABLE … USING delta AS SELECT …",
             reason="NOT_A_DELTA_TABLE",
         )
-    local = _local(name, reference, detail)
-    if local is not None:
-        return local
+    store = _store(detail["location"])
+    table = _logged(name, store, reference)
+    # The location may mean another disk here than on the server.
+    if table is not None and table.id == detail["id"]:
+        return table
     schema = spark.table(reference).schema.jsonValue()
     declared = declared_of(schema)
     return Table(
         name=name,
         id=detail["id"],
-        location=detail["location"],
+        store=store,
         version=_newest(spark, reference),
         columns=columns_of(schema),
         properties=MappingProxyType(dict(detail["properties"])),
@@ -67,16 +70,18 @@ def _layout(partition_columns: Sequence[str], declared: Mapping[str, str]) -> st
     return f"by {json.dumps(list(partition_columns))}{reads}"
 
 
-def _local(name: str, reference: str, detail: Any) -> Table | None:
-    root = log.local_root(detail["location"])
-    if root is None or not log.is_table(root):
-        return None
+def _store(location: str) -> ObjectStore:
+    """The store of a table, as one that cannot be reached where no table is seen in it."""
+    store = open_store(location)
+    return store if log.is_table(store) else UnreachableStore(location)
+
+
+def _logged(name: str, store: ObjectStore, reference: str) -> Table | None:
+    """A table from its log; None if that cannot be read here."""
     try:
-        found = tables.read(name, root, reference=reference)
+        return read_table(name, store, reference)
     except (DeltaError, OSError, log.DamagedLog):
         return None
-    # The path may mean another disk here than on the server.
-    return found if found.id == detail["id"] else None
 
 
 def newest(spark: SparkSession, table: Table) -> int:
@@ -94,7 +99,7 @@ def feed(spark: SparkSession, table: Table, first: int, last: int) -> DataFrame:
     reader = spark.read.option("readChangeFeed", "true")
     reader = reader.option("startingVersion", first).option("endingVersion", last)
     if table.reference.startswith("delta.`"):
-        return reader.format("delta").load(table.location)
+        return reader.format("delta").load(table.store.uri)
     return reader.table(table.reference)
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from belvedere.delta import log
 from belvedere.delta.change_files import kept_files
 from belvedere.delta.log import Action, Commit
-from belvedere.delta.tables import Table
+from belvedere.lake.tables.table import Table
 from belvedere.sql.names import literal, quote
 
 if TYPE_CHECKING:

@@ -6,18 +6,16 @@ a word, so the number is checked before a write and the stamp is read back after
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.errors import AnalysisException, PySparkException
 
 from belvedere.delta import log
+from belvedere.delta.delta_rs import open_table
 from belvedere.delta.history import Event
 from belvedere.delta.small_writes import (
     CHECKPOINTS,
@@ -29,16 +27,19 @@ from belvedere.delta.small_writes import (
     stamped,
     takes,
 )
+from belvedere.delta.snapshots import CHANGE_FEED
 from belvedere.delta.stamps import FOREIGN_WRITE, VECTOR_PROPERTY, Stamp, StampState
-from belvedere.delta.tables import CHANGE_FEED, Table
 from belvedere.errors import Internal
+from belvedere.lake.capabilities import reads_files
 from belvedere.lake.sessions.errors import as_invalid, is_conflict, noticing_mismatch
 from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.spark_lake import SparkLake
+from belvedere.lake.tables.table import Table
 from belvedere.lake.writes import upkeep
 from belvedere.sql.merges import Merge
 from belvedere.sql.names import dotted, literal
-from belvedere.storage.locks import Conflict, lock
+from belvedere.storage.locks import Conflict
+from belvedere.storage.store import ObjectStore
 
 ATTEMPTS = 5
 
@@ -62,19 +63,19 @@ def create(
     near: str | None = None,
 ) -> None:
     """A new stored table with a query's rows and columns, stamped; a large one laid out by `near`."""
-    home = home_of(w.door, name)
+    store = store_of(w.door, name)
     with holding(w.door, name):
-        if home is not None:
-            _sweep(home)
+        if store is not None:
+            _sweep(store)
         try:
             with _stamping(w, stamp):
                 w.query(f"CREATE TABLE {_made(name, query_sql, stamp, properties)}")
         except BaseException:
-            if home is not None:
-                _sweep(home)
+            if store is not None:
+                _sweep(store)
             raise
-        if home is not None:
-            w.door.registered.add(home.name)
+        if store is not None:
+            w.door.registered.add(store.name)
         _read_back(w.door, name, stamp)
         if near is not None:
             upkeep.lay_out(w.door.table(name), near)
@@ -96,15 +97,15 @@ def replace(
             upkeep.lay_out(w.door.table(name), near)
 
 
-def home_of(door: SparkLake, name: str) -> Path | None:
-    """The directory that a stored table of an embedded lake has, or will have."""
-    return door.directory / name.lower() if door.directory is not None else None
+def store_of(door: SparkLake, name: str) -> ObjectStore | None:
+    """The store that a stored table of a lake's directory has, or will have."""
+    return None if door.home is None else door.home.at(name.lower())
 
 
 def holding(door: SparkLake, name: str) -> AbstractContextManager[None]:
-    """Hold the lock of a stored table that may not be there yet."""
-    home = home_of(door, name)
-    return lock(home) if home is not None else nullcontext()
+    """Hold the lease of a stored table that may not be there yet."""
+    store = store_of(door, name)
+    return nullcontext() if store is None else store.lease()
 
 
 def overwrite(w: Workspace, name: str, query_sql: str, stamp: Stamp) -> None:
@@ -113,9 +114,8 @@ def overwrite(w: Workspace, name: str, query_sql: str, stamp: Stamp) -> None:
     if can_replace(table):
         rows = w.query(query_sql).limit(MOST_REPLACED + 1).toArrow()
         if rows.num_rows <= MOST_REPLACED:
-            assert table.root is not None
             with _committing(w, table, stamp):
-                replace_rows(table.root, rows, stamp)
+                replace_rows(table.store, rows, stamp)
             return
     _write(w, name, stamp, f"INSERT OVERWRITE {dotted(name)} {query_sql}")
 
@@ -157,7 +157,7 @@ def move(w: Workspace, name: str, stamp: Stamp) -> None:
     """A commit without rows that moves the vector."""
     table = w.door.table(name)
     with _committing(w, table, stamp):
-        if table.root is None or not _move_local(table.root, stamp):
+        if not reads_files(table) or not _move_here(table.store, stamp):
             with _stamping(w, stamp):
                 pair = f"{literal(VECTOR_PROPERTY)} = {literal(stamp.to_json())}"
                 w.query(f"ALTER TABLE {table.reference} SET TBLPROPERTIES ({pair})")
@@ -170,7 +170,7 @@ def read_stamp(door: SparkLake, name: str) -> StampState:
 
 def event_of(door: SparkLake, stored: Table, view_id: str, number: int) -> Event | None:
     """The commit of a refresh; None where finding it would cost a statement."""
-    if stored.root is None:
+    if not reads_files(stored):
         return None
     for event in door.events(stored):
         stamp = Stamp.from_json(event.user_metadata)
@@ -248,10 +248,10 @@ def _read_back(door: SparkLake, name: str, stamp: Stamp) -> None:
         )
 
 
-def _move_local(root: Path, stamp: Stamp) -> bool:
+def _move_here(store: ObjectStore, stamp: Stamp) -> bool:
     """The empty commit through delta-rs; False if it does not write tables like this one."""
     try:
-        table = DeltaTable(str(root))
+        table = open_table(store)
         table.create_write_transaction(
             [],
             mode="append",
@@ -289,8 +289,8 @@ def fenced(
 
 @contextmanager
 def _committing(w: Workspace, table: Table, stamp: Stamp) -> Iterator[None]:
-    """One write of a stored table: under its lock, its number unused before, its vector there after."""
-    with lock(table.root) if table.root is not None else nullcontext():
+    """One write of a stored table: under its lease, its number unused before, its vector there after."""
+    with table.store.lease():
         _check_fence(w.door, table.name, stamp)
         yield
         _read_back(w.door, table.name, stamp)
@@ -298,7 +298,7 @@ def _committing(w: Workspace, table: Table, stamp: Stamp) -> Iterator[None]:
             upkeep.keep_up(table, w.door.newest(table))
 
 
-def _sweep(home: Path) -> None:
+def _sweep(store: ObjectStore) -> None:
     """Remove what a killed create left: files without a version."""
-    if home.exists() and not log.is_table(home):
-        shutil.rmtree(home)
+    if not log.is_table(store):
+        store.clear()

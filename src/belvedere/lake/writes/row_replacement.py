@@ -13,16 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from belvedere.delta import log
+from belvedere.delta.delta_rs import open_table
 from belvedere.delta.small_changes import arrow_schema, is_small, signed_arrow
 from belvedere.delta.small_writes import CHECKPOINTS, writer_properties
-from belvedere.delta.tables import Table
 from belvedere.errors import Unsupported
+from belvedere.lake.capabilities import reads_files, spark_lake
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.sessions.machine import as_unable
+from belvedere.lake.tables.table import Table
 from belvedere.sql.binder.char_columns import char_length
 from belvedere.sql.render import SIGN
 
@@ -65,14 +67,14 @@ def exchange(lake: ReadableLake, table: Table, rows: Exchange, version: int) -> 
     except DeltaError as why:
         unable = as_unable(why)
         # Delta's MERGE fails on columns of CHAR.
-        work = None if table.padded else getattr(lake, "work", None)
-        if unable is not None or work is None:
+        spark = None if table.padded else spark_lake(lake)
+        if unable is not None or spark is None:
             raise unable or unwritable(table.name, str(why)) from why
         if lake.table(table.name).version != version:
             raise CommitFailedError(f"{table.name} has another version than {version}") from why
         from belvedere.lake.writes.spark_row_replacement import by_spark
 
-        with work() as w:
+        with spark.work() as w:
             by_spark(w, table, rows)
 
 
@@ -80,7 +82,7 @@ def by_delta_rs(table: Table, rows: Exchange, version: int) -> None:
     """The commit without Spark."""
     names = [c for c, _ in table.columns]
     same = [_same(table, c) for c in rows.compared(table)] or ["false"]
-    target = DeltaTable(str(table.root), version=version)
+    target = open_table(table.store, version)
     target.merge(
         source=rows.source(table),
         predicate=" AND ".join([f"s.\"{OP}\" = 'delete'", *same]),
@@ -116,11 +118,11 @@ def undoing(table: Table, rows: Exchange, version: int, app: str) -> Exchange:
 
 def _did(table: Table, rows: Exchange, version: int) -> Exchange | None:
     """What the commit did that was made after a version, as the change feed says; None if it cannot."""
-    kinds, root = dict(table.columns), table.root
-    if root is None or not table.change_feed:
+    kinds = dict(table.columns)
+    if not (reads_files(table) and table.change_feed):
         return None
     with suppress(FileNotFoundError):
-        for made in log.commits(root, range(version + 1, table.version + 1)):
+        for made in log.commits(table.store, range(version + 1, table.version + 1)):
             if _is_of(made, rows) and is_small(table, [made], list(kinds.values())):
                 signed = signed_arrow(table, [made], kinds).to_pylist()
                 gone, come = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from deltalake.exceptions import CommitFailedError
 from pyspark.errors import PySparkException
 
-from belvedere.delta.tables import Table
 from belvedere.lake.sessions.errors import as_invalid, is_conflict
 from belvedere.lake.sessions.workspace import Workspace
+from belvedere.lake.tables.table import Table
 from belvedere.lake.writes.commits import fenced
 from belvedere.lake.writes.row_replacement import OP, Exchange
 from belvedere.sql.names import quote

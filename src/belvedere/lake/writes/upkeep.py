@@ -1,4 +1,4 @@
-"""Upkeep of stored tables on local disk: every so many refreshes, by whoever refreshes.
+"""Upkeep of stored tables that are written here: every so many refreshes, by whoever refreshes.
 
 Small files are put together, which changes no row. Files that no version within the table's
 retention uses are removed (`delta.deletedFileRetentionDuration`, 7 days by default), and with
@@ -13,23 +13,23 @@ that of a table in some pieces a small merge writes one or two. Upkeep leaves pi
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
 
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from belvedere.delta import log
+from belvedere.delta.delta_rs import open_table
 from belvedere.delta.files import File, count, files
 from belvedere.delta.small_writes import CHECKPOINTS, passes_arrow, writer_properties
-from belvedere.delta.tables import Table
+from belvedere.delta.snapshots import Snapshot
 from belvedere.errors import BelvedereError
+from belvedere.lake.capabilities import reads_files, writes_files
 from belvedere.sql.names import PART_PREFIX, STORED_PREFIX, whole_name
-from belvedere.storage.locks import lock
+from belvedere.storage.store import ObjectStore
 
+_CHECKSUM, _COMMIT_DRAFT = ".crc", ".tmp"
 EVERY = 50
 """Refreshes of a view."""
 MANY = 16
@@ -49,13 +49,13 @@ ABANDONED = 3600.0
 """Seconds after which nobody goes on with the draft of a commit."""
 
 
-def keep_up(table: Table, version: int) -> None:
-    """Look after a stored table; the caller holds its lock."""
-    if table.root is None or not table.legible:
+def keep_up(table: Snapshot, version: int) -> None:
+    """Look after a stored table; the caller holds its lease."""
+    if not (reads_files(table) and table.legible):
         return
     with suppress(DeltaError, OSError):
-        opened = DeltaTable(str(table.root))
-        some = files(table.root, version) or ()
+        opened = open_table(table.store)
+        some = files(table.store, version) or ()
         crumb = _piece(some) // CRUMB
         if passes_arrow(table) and sum(f.size < crumb for f in some) > MANY:
             opened.optimize.compact(
@@ -65,46 +65,52 @@ def keep_up(table: Table, version: int) -> None:
             )
         opened.vacuum(dry_run=False, full=True, post_commithook_properties=CHECKPOINTS)
         opened.cleanup_metadata()
-        _tidy(table.root)
+        _tidy(table.store)
 
 
-def sweep(directory: Path) -> None:
-    """Take away what creations left that were killed: tables without a version, parts without a view."""
-    for root in directory.glob(f"{STORED_PREFIX}*"):
-        _sweep(root, root)
-    for root in directory.glob(f"{PART_PREFIX}*"):
-        _sweep(root, directory / whole_name(root.name))
+def sweep(home: ObjectStore) -> None:
+    """Remove what creations left that were killed: tables without a version, parts without a view."""
+    for name in home.directories():
+        if name.startswith(STORED_PREFIX):
+            _sweep(home.at(name), home.at(name))
+        elif name.startswith(PART_PREFIX):
+            _sweep(home.at(name), home.at(whole_name(name)))
 
 
-def _sweep(root: Path, whole: Path) -> None:
-    # Whoever creates a view holds its lock.
-    with suppress(BelvedereError, OSError), lock(whole, timeout=0):
+def _sweep(store: ObjectStore, whole: ObjectStore) -> None:
+    # Whoever creates a view holds its lease.
+    with suppress(BelvedereError, OSError), whole.lease(timeout=0):
         if not log.is_table(whole):
-            shutil.rmtree(root)
+            store.clear()
 
 
-def _tidy(root: Path) -> None:
+def _tidy(store: ObjectStore) -> None:
     """Remove checksums of files that are gone, which nothing else does, and drafts of old commits."""
-    for checksum in (*root.glob(".*.crc"), *(root / "_delta_log").glob(".*.crc")):
-        if not checksum.with_name(checksum.name[1 : -len(".crc")]).exists():
-            checksum.unlink(missing_ok=True)
-    for draft in (root / "_delta_log").glob("*.tmp"):
-        if time.time() - draft.stat().st_mtime > ABANDONED:
-            draft.unlink(missing_ok=True)
+    paths = frozenset(store.list())
+    for path in paths:
+        directory, slash, name = path.rpartition("/")
+        if name.startswith(".") and name.endswith(_CHECKSUM):
+            useless = f"{directory}{slash}{name[1 : -len(_CHECKSUM)]}" not in paths
+        elif name.endswith(_COMMIT_DRAFT) and directory == "_delta_log":
+            useless = time.time() - store.head(path).modified / 1e9 > ABANDONED
+        else:
+            useless = False
+        if useless:
+            store.delete(path)
 
 
-def lay_out(table: Table, column: str) -> None:
+def lay_out(table: Snapshot, column: str) -> None:
     """Put rows with like values of a column into the same files, if the table is large.
 
-    No row changes by that; the caller holds the table's lock.
+    No row changes by that; the caller holds the table's lease.
     """
-    if table.root is None or not passes_arrow(table):
+    if not writes_files(table):
         return
-    some = files(table.root, table.version) or ()
+    some = files(table.store, table.version) or ()
     if (count(some) or 0) < LARGE:
         return
     with suppress(DeltaError, OSError):
-        opened = DeltaTable(str(table.root))
+        opened = open_table(table.store)
         opened.optimize.z_order(
             [column],
             target_size=_piece(some),

@@ -22,10 +22,10 @@ from belvedere.algebra.types import BOOLEAN, DATE, VARIANT, MapType, StringType,
 from belvedere.algebra.walks import nodes
 from belvedere.delta.history import rows_of
 from belvedere.delta.statistics import measured as size_of
-from belvedere.delta.tables import Table
 from belvedere.errors import Invalid
 from belvedere.lake.sessions.scratch import scratch
 from belvedere.lake.spark_lake import SparkLake
+from belvedere.lake.tables.table import Table
 from belvedere.scheduling.calibrate.fitting import (
     KINDS,
     Fit,

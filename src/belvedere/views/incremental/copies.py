@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from belvedere.delta.lookups import can_look_up, look_up
 from belvedere.delta.small_changes import arrow_schema
-from belvedere.delta.tables import Table
 from belvedere.execution.in_memory import MAX_ROWS_READ_WHOLE
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import StateMismatch
+from belvedere.lake.tables.table import Table
 from belvedere.memory.declined import Declined
 from belvedere.memory.equality import numbered
 from belvedere.memory.plans import Rows, netted

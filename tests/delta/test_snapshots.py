@@ -12,12 +12,13 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake import Field as DeltaField
 from deltalake.schema import PrimitiveType
 
-from belvedere.delta import tables
+from belvedere.delta import snapshots
 from belvedere.errors import Invalid
 from belvedere.lake.offline import OfflineLake
 from belvedere.sql.names import database_name, quote
 from belvedere.views.catalog import canonical_name, stored_of
 from belvedere.views.parts import part_of
+from tests.local_tables import store_in, table_in
 
 
 def write(root: Path, **columns: list[int]) -> None:
@@ -29,11 +30,11 @@ def test_a_commit_of_rows_needs_no_new_look_at_the_table(
 ) -> None:
     root = tmp_path / "t"
     write(root, a=[1])
-    tables.read("t", root)
+    table_in(root)
     write(root, a=[2])
-    wanted = tables._opened(str(root), 1)
-    monkeypatch.setattr(tables, "_opened", None)
-    found = tables.read("t", root)
+    wanted = snapshots._opened(store_in(root), 1)
+    monkeypatch.setattr(snapshots, "_opened", None)
+    found = table_in(root)
     assert (found.version, found.id, found.mark) == (1, wanted.id, wanted.mark)
     assert found.columns == wanted.columns
 
@@ -41,21 +42,21 @@ def test_a_commit_of_rows_needs_no_new_look_at_the_table(
 def test_what_changes_a_table_is_seen(tmp_path: Path) -> None:
     root = tmp_path / "t"
     write(root, a=[1])
-    tables.read("t", root)
+    table_in(root)
     DeltaTable(str(root)).alter.add_columns([DeltaField("b", PrimitiveType("long"))])
-    assert [c for c, _ in tables.read("t", root).columns] == ["a", "b"]
+    assert [c for c, _ in table_in(root).columns] == ["a", "b"]
     DeltaTable(str(root)).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
-    assert tables.read("t", root).change_feed
+    assert table_in(root).change_feed
 
 
 def test_another_table_in_its_place_is_another_table(tmp_path: Path) -> None:
     root = tmp_path / "t"
     write(root, a=[1])
-    before = tables.read("t", root)
+    before = table_in(root)
     shutil.rmtree(root)
     for _ in range(3):
         write(root, c=[1])
-    after = tables.read("t", root)
+    after = table_in(root)
     assert after.id != before.id
     assert after.columns == (("c", "bigint"),)
 
