@@ -8,7 +8,6 @@ from __future__ import annotations
 SHARED_CLASS_NAMES: dict[str, int] = {
     "Block": 2,
     "Definition": 3,
-    "GroupNumbers": 2,
     "Keeper": 2,
     "Measured": 2,
     "Plainly": 2,
@@ -34,7 +33,6 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "sketches/upkeep.py": {"bring"},
     "synopses/handle.py": {"handle"},
     "synopses/kind.py": {"handle"},
-    "synopses/sample/results.py": {"keeper"},
     "synopses/state.py": {"Keeper"},
     "updating/side_effects/neighbours.py": {"found"},
     "views/describe.py": {"Shown"},
