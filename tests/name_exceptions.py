@@ -14,7 +14,6 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Keeper": 2,
     "Kind": 2,
     "Measured": 2,
-    "Plainly": 2,
     "Policy": 2,
     "Service": 2,
 }

@@ -8,9 +8,7 @@ import pytest
 from belvedere.errors import Invalid
 from belvedere.kernels.astar import (
     batches,
-    batches_plainly,
     search,
-    search_plainly,
 )
 from belvedere.scheduling.model import optimal as module
 from belvedere.scheduling.model.arrivals import STREAMS, stream
@@ -19,6 +17,7 @@ from belvedere.scheduling.model.optimal import least_in_batches, optimal, paper_
 from belvedere.scheduling.model.plans import naive
 from belvedere.scheduling.model.problem import Problem, breaches
 from tests.scheduling.model.instances import best_lazy_greedy, random_problem
+from tests.scheduling.model.plain_search import batches_plainly, search_plainly
 
 COUNTEREXAMPLE = Problem(Prices((Linear(3, 4), Linear(3, 5))), 8, ((1, 1), (1, 0), (1, 1), (0, 0)))
 
