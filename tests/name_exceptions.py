@@ -22,7 +22,6 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "sketches/upkeep.py": {"bring"},
     "synopses/handle.py": {"handle"},
     "synopses/kind.py": {"handle"},
-    "synopses/sample/results.py": {"keeper"},
     "synopses/state.py": {"Keeper"},
     "updating/side_effects/neighbours.py": {"found"},
     "views/describe.py": {"Shown"},
