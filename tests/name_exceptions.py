@@ -7,7 +7,6 @@ from __future__ import annotations
 
 SHARED_CLASS_NAMES: dict[str, int] = {
     "Definition": 3,
-    "Plainly": 2,
 }
 REFUSED_NAMES: dict[str, set[str]] = {
     "delta/data_files.py": {"_Foremost", "foremost", "found"},
