@@ -26,7 +26,7 @@ class At(Enum):
     NEW = "new"
 
 
-class Kind(Enum):
+class JoinKind(Enum):
     """How a join treats rows with and without a partner."""
 
     INNER = "inner"
@@ -147,11 +147,11 @@ class Project:
 
 @dataclass(frozen=True)
 class Join:
-    """Pairs of rows that satisfy a condition, with the padding or the halves its kind says."""
+    """Pairs of rows that satisfy a condition; its kind says which rows stay without a partner."""
 
     left: Rel
     right: Rel
-    kind: Kind = Kind.INNER
+    kind: JoinKind = JoinKind.INNER
     on: Scalar = TRUE
 
     def __post_init__(self) -> None:
@@ -162,7 +162,7 @@ class Join:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        if self.kind in (Kind.SEMI, Kind.ANTI):
+        if self.kind in (JoinKind.SEMI, JoinKind.ANTI):
             return self.left.columns
         return self.left.columns + self.right.columns
 
@@ -333,7 +333,7 @@ class Negate:
 
 @dataclass(frozen=True)
 class Net:
-    """The same rows with their counts summed: what cancels is gone. No count may pass one."""
+    """The same rows with their counts added up; rows that cancel disappear. No count exceeds one."""
 
     child: Rel
 

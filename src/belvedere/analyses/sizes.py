@@ -26,7 +26,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Project,
@@ -76,7 +76,7 @@ class Sizes:
         self._memo: dict[int, tuple[Rel, float]] = {}
 
     def rows(self, q: Rel) -> float:
-        """About how many rows a plan has; infinite if there is no telling."""
+        """About how many rows a plan has; infinite if that is unknown."""
         if id(q) not in self._memo:
             self._memo[id(q)] = q, self._rows(q)  # an id is only good while its object lives
         return self._memo[id(q)][1]
@@ -111,15 +111,15 @@ class Sizes:
         left, right = self.rows(q.left), self.rows(q.right)
         matched = self._matched(q.left, q.right, equalities(q))
         match q.kind:
-            case Kind.SEMI:
+            case JoinKind.SEMI:
                 return min(left, matched)
-            case Kind.ANTI:
+            case JoinKind.ANTI:
                 return left
-            case Kind.INNER:
+            case JoinKind.INNER:
                 return matched
-            case Kind.LEFT:
+            case JoinKind.LEFT:
                 return max(matched, left)
-            case Kind.FULL:
+            case JoinKind.FULL:
                 return max(matched, left) + right
 
     def _matched(self, left: Rel, right: Rel, pairs: Iterable[tuple[str, str]]) -> float:
@@ -136,7 +136,7 @@ class Sizes:
         return min(ways, self.rows(q.child))
 
     def values(self, q: Rel, column: str) -> float:
-        """About how many values a column has in the table it comes from; 1 if nobody knows."""
+        """About how many values a column has in the table it comes from; 1 if that is unknown."""
         found = origin(q, column)
         if found is None:
             return 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from belvedere.algebra.relations import Aggregate, Filter, Join, Kind, Project, Rel, Scan
+from belvedere.algebra.relations import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan
 from belvedere.algebra.scalars import Scalar
 from belvedere.algebra.walks import bottom_up, nodes
 from belvedere.analyses.equalities import equalities
@@ -20,24 +20,24 @@ from belvedere.sql.binder.naming import Namer
 
 
 def reduced(q: Rel, names: Namer) -> Rel:
-    """The plan with its groups reduced to the keys that are asked for."""
-    # First all semi joins go where they are asked of, each then reduces a group once.
+    """The plan with its groups reduced to the requested keys."""
+    # First each semi join moves next to its column's rows; then each reduces a group once.
     return bottom_up(bottom_up(q, _sink), lambda node: _ask(node, names))
 
 
 def _sink(q: Rel) -> Rel:
-    if isinstance(q, Join) and q.kind is Kind.SEMI and (column := _tie(q)) is not None:
+    if isinstance(q, Join) and q.kind is JoinKind.SEMI and (column := _tie(q)) is not None:
         return _sunk(q.left, column, q)
     return q
 
 
 def _ask(q: Rel, names: Namer) -> Rel:
-    if not isinstance(q, Join) or q.kind is not Kind.INNER:
+    if not isinstance(q, Join) or q.kind is not JoinKind.INNER:
         return q
     left, right = q.left, q.right
     for a, b in equalities(q):
-        right = _asked(right, b, _semi(q.left, a), names)
-        left = _asked(left, a, _semi(q.right, b), names)
+        right = _grouped_rows_of(right, b, _semi(q.left, a), names)
+        left = _grouped_rows_of(left, a, _semi(q.right, b), names)
     return replace(q, left=left, right=right)
 
 
@@ -53,9 +53,9 @@ def _sunk(q: Rel, column: str, semi: Join) -> Rel:
     match q:
         case Filter():
             return replace(q, child=_sunk(q.child, column, semi))
-        case Join(kind=Kind.INNER) if column in q.left.columns:
+        case Join(kind=JoinKind.INNER) if column in q.left.columns:
             return replace(q, left=_sunk(q.left, column, semi))
-        case Join(kind=Kind.INNER):
+        case Join(kind=JoinKind.INNER):
             return replace(q, right=_sunk(q.right, column, semi))
         case _:
             return replace(semi, left=q)
@@ -64,11 +64,11 @@ def _sunk(q: Rel, column: str, semi: Join) -> Rel:
 def _semi(q: Rel, column: str) -> Join | None:
     """A semi join of plain rows, by one equality on the column, that every row of `q` passed."""
     match q:
-        case Join(kind=Kind.SEMI):
+        case Join(kind=JoinKind.SEMI):
             return q if _tie(q) == column else _semi(q.left, column)
         case Filter():
             return _semi(q.child, column)
-        case Join(kind=Kind.INNER):
+        case Join(kind=JoinKind.INNER):
             side = q.left if column in q.left.columns else q.right
             return _semi(side, column)
         case _:
@@ -76,13 +76,13 @@ def _semi(q: Rel, column: str) -> Join | None:
 
 
 def _chosen(q: Rel) -> bool:
-    """Whether a relation is some of a table's rows."""
+    """Whether a relation consists of some rows of a table."""
     found = list(nodes(q))
     plain = all(isinstance(n, Scan | Filter | Project) for n in found)
     return plain and any(isinstance(n, Filter) for n in found)
 
 
-def _asked(q: Rel, column: str, by: Join | None, names: Namer) -> Rel:
+def _grouped_rows_of(q: Rel, column: str, by: Join | None, names: Namer) -> Rel:
     """The relation with the semi join below its lowest group by the column; as it is without one."""
     if by is None or not _grouped(q, column):
         return q
@@ -107,4 +107,4 @@ def _below(q: Rel, column: str, right: Rel, on: Scalar) -> Rel:
         case Filter() | Aggregate() if _grouped(q, column):
             return replace(q, child=_below(q.child, column, right, on))
         case _:
-            return Join(q, right, Kind.SEMI, on)
+            return Join(q, right, JoinKind.SEMI, on)
