@@ -20,7 +20,6 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "sketches/kind.py": {"found"},
     "sketches/live.py": {"kept"},
     "sketches/service.py": {"bring", "brought", "found"},
-    "sketches/upkeep.py": {"bring"},
     "synopses/handle.py": {"handle"},
     "synopses/kind.py": {"handle"},
     "synopses/sample/results.py": {"keeper"},
