@@ -225,7 +225,7 @@ def test_bad_input_is_refused_and_a_view_takes_its_samples_with_it(lake: Lake) -
     no("ESTIMATE SELECT sum(a.n) FROM visits a JOIN visits b ON a.n = b.n", "two samples")
     no("ESTIMATE CONFIDENCE 100 PERCENT SELECT sum(n) FROM visits", "confidence")
     no("ESTIMATE SELECT max(owner) FROM visits", "numbers")
-    with pytest.raises(Invalid, match="not at the versions asked for"):
+    with pytest.raises(Invalid, match="not at the requested versions"):
         lake.estimate("SELECT sum(n) FROM visits", at={"log": 99})
     said = lake.sql("DROP MATERIALIZED VIEW visits").collect()
     assert [r[0] for r in said] == ["dropped its sample visits_sample"]
