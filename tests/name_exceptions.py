@@ -24,7 +24,6 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "kernels/astar.py": {"Found"},
     "lake/pins.py": {"work"},
     "lake/sessions/errors.py": {"told"},
-    "lake/sessions/workspace.py": {"near"},
     "lake/spark_lake.py": {"work"},
     "scheduling/calibrate/calibration.py": {"_Known"},
     "scheduling/model/problem.py": {"left"},

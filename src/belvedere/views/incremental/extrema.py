@@ -142,7 +142,7 @@ class NextExtremum:
         child = Delta(self.moving, self.context.memory.types).new(self.state.child)
         column = part.agg.args[0].column
         place = leaf_of(child, column) if column else None
-        if column is None or place is None or not self.context.workspace.near:
+        if column is None or place is None or not self.context.workspace.computes_here:
             return None
         least = part.combine is Combine.LEAST
         leaf, source = place
