@@ -13,17 +13,13 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Groups": 2,
     "Keeper": 2,
     "Kind": 2,
-    "Measured": 2,
     "Plainly": 2,
     "Policy": 2,
     "Service": 2,
 }
 REFUSED_NAMES: dict[str, set[str]] = {
-    "delta/data_files.py": {"_Foremost", "foremost", "found"},
-    "delta/first_rows.py": {"foremost"},
     "kernels/astar.py": {"Found"},
     "lake/pins.py": {"work"},
-    "lake/sessions/errors.py": {"told"},
     "lake/spark_lake.py": {"work"},
     "scheduling/calibrate/calibration.py": {"_Known"},
     "scheduling/model/problem.py": {"left"},
