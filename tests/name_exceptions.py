@@ -36,9 +36,7 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "synopses/kind.py": {"handle"},
     "synopses/sample/results.py": {"keeper"},
     "synopses/state.py": {"Keeper"},
-    "updating/request/view_rows.py": {"known"},
     "updating/side_effects/neighbours.py": {"found"},
     "updating/state.py": {"Brought", "Held", "bring"},
-    "updating/translate/candidate_values.py": {"spoken"},
     "views/describe.py": {"Shown"},
 }

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,14 +17,13 @@ from belvedere.views.catalog import as_not_read
 from tests.sql.shop import Shop
 from tests.test_house import ROOT, SOURCES, parsed
 
-PAGE = (ROOT / "docs" / "limitations.md").read_text()
+PAGE = ROOT / "docs" / "limitations.md"
 REFUSALS = {"Invalid", "Unsupported", "Unable", "unsupported"}
 # Names of Spark's own errors, which the page may explain.
 SPARKS = frozenset(
     "DIVIDE_BY_ZERO CAST_INVALID_INPUT ARITHMETIC_OVERFLOW SCALAR_SUBQUERY_TOO_MANY_ROWS "
     "INVALID_SCHEMA_OR_RELATION_NAME".split()
 )
-GROUPS = [value for name, value in vars(reasons).items() if name.isupper() and name != "REASONS"]
 
 
 @cache
@@ -98,13 +98,42 @@ def test_every_known_code_is_written_somewhere() -> None:
     assert set(reasons.REASONS) - used == set()
 
 
-def test_a_code_stands_in_one_group() -> None:
-    assert sum(len(group) for group in GROUPS) == len(reasons.REASONS)
+def test_a_code_stands_in_one_table_of_its_use() -> None:
+    assert list(reasons.TABLES) == list(reasons.ReasonUse)
+    assert sum(map(len, reasons.TABLES.values())) == len(reasons.REASONS)
+    for use, table in reasons.TABLES.items():
+        assert {(reason.code, reason.use) for reason in table.values()} == {(c, use) for c in table}
+
+
+def table_of(use: reasons.ReasonUse) -> str:
+    """The reasons of a use as a table of the page."""
+    table = reasons.TABLES[use].values()
+    lines = [f"| `{r.code}` | {r.sentence} | {r.remedy} |".replace("|  |", "| |") for r in table]
+    return "\n".join(["| code | why | what helps |", "|---|---|---|", *lines])
+
+
+def with_tables(page: str) -> str:
+    """A page with the table of each use between its marks."""
+
+    def block(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{table_of(reasons.ReasonUse(match[2]))}\n<!-- end -->"
+
+    return re.sub(r"(<!-- reasons: ([a-z ]+) -->)\n.*?<!-- end -->", block, page, flags=re.DOTALL)
 
 
 def test_the_page_lists_every_code_and_no_other() -> None:
     assert listed("| `A_B`, `CD` | what `NOT` is |\n| code | x |") == {"A_B", "CD"}
-    assert listed(PAGE) - SPARKS == set(reasons.REASONS)
+    page = PAGE.read_text()
+    assert listed(page) - SPARKS == set(reasons.REASONS)
+
+
+def test_the_tables_of_the_page_are_those_of_the_reasons() -> None:
+    """`python -m tests.test_reasons` writes them anew."""
+    page = PAGE.read_text()
+    assert [f"reasons: {use.value} -->" in page for use in reasons.ReasonUse] == [True] * len(
+        reasons.ReasonUse
+    )
+    assert page == with_tables(page)
 
 
 @pytest.mark.parametrize("code", reasons.REASONS)
@@ -120,6 +149,7 @@ class Judge:
 
     def __init__(self, *understood: str) -> None:
         self.understood = understood
+        self.capabilities = SimpleNamespace(runs_spark=True)
 
     def output_schema(self, sql: str) -> list[tuple[str, str]]:
         """The columns of a query; `Invalid` if it is not understood."""
@@ -147,3 +177,7 @@ def test_what_spark_understands_is_no_mistake_of_the_users(query: str) -> None:
 def test_what_cannot_be_a_view_is_a_mistake_whatever_spark_says(query: str) -> None:
     with pytest.raises(Invalid):
         plan(query, Judge("SELECT a"))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_tables(PAGE.read_text()))

@@ -26,7 +26,7 @@ def converging(made: UpdateFilter, sample: Sequence[tuple[Row, bool]]) -> dict[s
     drawn = InsertionSampler(made).sample(FIRST_SAMPLE)
     wrong: dict[str, list[tuple[bool, ...]]] = {"without side effects": [], "drawn": []}
     for root in range(len(made.shape.positions)):
-        other = made.rooted(root, 0.0)
+        other = made.with_root(root, 0.0)
         for name, some in zip(wrong, (without, drawn), strict=True):
             wrong[name].append(tuple(other.estimate(s).declares(THETA) != real for s, real in some))
     roots = [f"{p} {position.table}" for p, position in enumerate(made.shape.positions)]

@@ -48,7 +48,7 @@ def by_share(
     """Estimates with several shares of candidates (Exp. C)."""
     found = {}
     for share in shares:
-        made.candidates_of(share)
+        made.choose_candidates(share)
         began = time.process_time()
         scored = [(made.estimate(made.segments(row)).rows, real) for row, real in sample]
         took = (time.process_time() - began) / max(len(scored), 1) * 1000
@@ -77,7 +77,9 @@ def as_defined(made: UpdateFilter, run: Callable[[], T]) -> T:
 def from_best_root(made: UpdateFilter, training: Sequence[tuple[Row, bool]]) -> UpdateFilter:
     """The filter from the root that errs least on some insertions."""
     roots = range(len(made.shape.positions))
-    return made.rooted(choose_root(roots, lambda r: made.rooted(r, SHARE), training).root, SHARE)
+    return made.with_root(
+        choose_root(roots, lambda r: made.with_root(r, SHARE), training).root, SHARE
+    )
 
 
 def curves(
@@ -96,7 +98,7 @@ def curves(
         found[f"complete, {share:.0%} hard updates"] = _roc_of(made, some)
     most = hard[HARD[-1]]
     found[f"Def. 5.5, {HARD[-1]:.0%} hard updates"] = as_defined(made, lambda: _roc_of(made, most))
-    made.candidates_of(SHARE)
+    made.choose_candidates(SHARE)
     return found
 
 
@@ -111,7 +113,7 @@ def mixes(
 
     The filter is left without candidates, as the paper's is here.
     """
-    made.candidates_of(0.0)
+    made.choose_candidates(0.0)
     without = [pair for pair in sample if not pair[1]]
     hard = [pair for pair in sample if pair[1] and view_rows(made, pair[0], 2) == 2]
     easy = [pair for pair in sample if pair[1] and pair not in hard]
@@ -124,7 +126,7 @@ def mixes(
 
 def ablations(made: UpdateFilter, sample: Sequence[tuple[Row, bool]]) -> dict[str, list[float]]:
     """FP and FN with 2 % candidates: the best, random ones, and none but them (Exp. D)."""
-    made.candidates_of(0.02)
+    made.choose_candidates(0.02)
     best = made.candidates
     dice = np.random.default_rng(8)
     found = {"best": both(made, sample)}
@@ -140,7 +142,7 @@ def ablations(made: UpdateFilter, sample: Sequence[tuple[Row, bool]]) -> dict[st
     made.summarize()
     found["without classes"] = both(made, sample)
     made.graph.extended = whole
-    made.candidates_of(SHARE)
+    made.choose_candidates(SHARE)
     return found
 
 

@@ -33,7 +33,7 @@ def two_detectors(made: UpdateFilter, sample: Sequence[tuple[Row, bool]]) -> dic
     counted = [(row, n) for row, n in zip(rows, real, strict=True) if n <= MOST_ROWS]
     found: dict[str, Any] = {"insertions": len(counted)}
     for table in ("lineitem", "orders"):
-        other = made.rooted(made.shape.at(table)[0], 0.0)
+        other = made.with_root(made.shape.at(table)[0], 0.0)
         scored = [(other.estimate(other.segments(row)).rows, n) for row, n in counted]
         found[table] = {
             "cardinality_error": round(float(np.mean([abs(e - n) for e, n in scored])), 3),
@@ -100,7 +100,7 @@ def divergences(
     real = {i: float(view_rows(made, row, MOST_ROWS)) for i, row in enumerate(rows)}
     found = {}
     for share in shares:
-        made.candidates_of(share)
+        made.choose_candidates(share)
         estimated = {i: made.estimate(made.segments(row)).rows for i, row in enumerate(rows)}
         kl = divergence(real, estimated)
         wrong = errors([(estimated[i], real[i] > 1) for i in real], THETA)
@@ -112,5 +112,5 @@ def divergences(
             "log10 of the bound of fp": round(math.log10(max(bound.fp, 1e-9)), 1),
             "log10 of the bound of fn": round(math.log10(max(bound.fn, 1e-9)), 1),
         }
-    made.candidates_of(SHARE)
+    made.choose_candidates(SHARE)
     return found

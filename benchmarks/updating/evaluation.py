@@ -88,7 +88,7 @@ def lineage(made: UpdateFilter, signature: Signature) -> list[set[tuple[str, int
     """Why-provenance of a view row: the base rows of each of its embeddings."""
     state = TableState(made.base, BaseChanges())
     tables = [p.table for p in made.shape.positions]
-    return [set(zip(tables, e, strict=True)) for e in state.showing(signature)]
+    return [set(zip(tables, e, strict=True)) for e in state.embeddings_of(signature)]
 
 
 def deletable(made: UpdateFilter, signature: Signature) -> list[tuple[str, int]]:
@@ -100,7 +100,7 @@ def deletable(made: UpdateFilter, signature: Signature) -> list[tuple[str, int]]
             others = (
                 state.signature(e) != signature
                 for p in made.shape.at(table)
-                for e in state.through(p, number)
+                for e in state.embeddings_through(p, number)
             )
             if not any(others):
                 found.append((table, number))

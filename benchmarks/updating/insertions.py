@@ -21,7 +21,9 @@ def new_rows(made: UpdateFilter, row: Row) -> tuple[BaseChanges, Coder]:
     for p, segment in enumerate(made.segments(row, coder)):
         if segment.number is None:
             table = made.shape.positions[p].table
-            new.setdefault(table, {})[coder.coded(table, coder.known(p, ViewRow(row)))] = None
+            new.setdefault(table, {})[coder.encode(table, coder.shown_values(p, ViewRow(row)))] = (
+                None
+            )
     return BaseChanges({}, {t: tuple(r) for t, r in new.items()}), coder
 
 
@@ -34,7 +36,7 @@ def view_rows(made: UpdateFilter, row: Row, most: int | None = None) -> int:
     """How many view rows an insertion makes, itself among them; no more than so many others."""
     changes, coder = new_rows(made, row)
     asked = coder.signature(ViewRow(row))
-    found: ViewEffect = view_effect(made.base, changes, asked=[asked], most=most, steps=STEPS)
+    found: ViewEffect = view_effect(made.base, changes, expected=[asked], most=most, steps=STEPS)
     return len(found.added.keys() | {asked})
 
 

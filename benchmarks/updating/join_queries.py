@@ -96,8 +96,8 @@ def measured(tpch: Tpch, name: str, each: int, tried: int) -> tuple[Figures, Upd
     rows = tpch.insertions(name, MOST, 1)
     training, _ = labelled(made, islice(rows, TRAINING), 100)
     roots = sorted({0, root_by_keys(shape, KEYS), len(shape.positions) - 1})
-    chosen = choose_root(roots, lambda r: made if r == 0 else made.rooted(r, SHARE), training)
-    made = made if chosen.root == 0 else made.rooted(chosen.root, SHARE)
+    chosen = choose_root(roots, lambda r: made if r == 0 else made.with_root(r, SHARE), training)
+    made = made if chosen.root == 0 else made.with_root(chosen.root, SHARE)
     figures.root = chosen.root
     sample, figures.drawn = labelled(made, rows, each)
     figures.drawn_from = tpch.driving(name)
@@ -113,11 +113,11 @@ def measured(tpch: Tpch, name: str, each: int, tried: int) -> tuple[Figures, Upd
     size = sum(t.nbytes for t in tables.values())
     figures.summary = made.summary.bytes / size
     figures.defined_fp, figures.defined_fn = as_defined(made, lambda: both(made, sample))
-    made.candidates_of(0.0)
+    made.choose_candidates(0.0)
     figures.plain_fp, figures.plain_fn = both(made, sample)
     figures.plain_ms = timed(lambda row: made.estimate(made.segments(row)), plain)
     figures.plain_summary = made.summary.bytes / size
-    made.candidates_of(SHARE)
+    made.choose_candidates(SHARE)
     figures.auto_tried, figures.auto_wrong = against_brute_force(tpch, made, name, sample[:tried])
     return figures, made, sample
 
@@ -140,7 +140,7 @@ def against_brute_force(
         for p, segment in enumerate(made.segments(row, coder)):
             if segment.number is None:
                 table = made.shape.positions[p].table
-                known = coder.known(p, ViewRow(row))
+                known = coder.shown_values(p, ViewRow(row))
                 new.setdefault(table, []).append(tuple(known[c] for c in COLUMNS[table]))
         real = tpch.count(name, new) - before > 1
         answer = checker.check([], [ViewRow(row)], CheckMode.AUTO).possible

@@ -24,7 +24,7 @@ from belvedere.updating.side_effects.fast_check import FastCheck
 from belvedere.updating.summary.estimate import THETA, InsertionEstimate
 from belvedere.updating.summary.filter import UpdateFilter
 from belvedere.updating.translate.constraints import TableRules, check_condition
-from belvedere.updating.translate.translator import TranslationRequest
+from belvedere.updating.translate.translation_request import TranslationRequest
 from benchmarks.updating.evaluation import deletable, lineage
 from benchmarks.updating.sampled_tpch import Listed, as_arrow, filter_over
 from benchmarks.updating.synthetic_chains import NAMES, Synthetic, chains
@@ -136,7 +136,7 @@ def _insertions(view: Projected, rows: Sequence[ViewRow]) -> dict[str, Any]:
     real, translation = _timed(lambda row: _possible(view, [], [row]), rows)
     found: dict[str, Any] = dict(Counter(real))
     for share in SHARES:
-        view.made.candidates_of(share)
+        view.made.choose_candidates(share)
         says, took = _timed(lambda row: _free(view.checker, row), rows)
         found[f"{share:.0%} candidates"] = {**_errors(says, real), "ms": took}
     return {**found, "translation_ms": translation}

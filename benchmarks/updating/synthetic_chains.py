@@ -89,7 +89,9 @@ def on_synthetic(size: int, each: int) -> dict[str, Any]:
         "insertions": len(sample),
         "with side effects": sum(real for _, real in sample),
         "drawn": drawn,
-        "fp_fn by root": {f"r{p}": both(made.rooted(p, 0.0), sample) for p in range(db.relations)},
+        "fp_fn by root": {
+            f"r{p}": both(made.with_root(p, 0.0), sample) for p in range(db.relations)
+        },
         "by candidates": figures_of(by_share(best, sample, FURTHER)),
         "as defined": as_defined(
             made, lambda: figures_of(by_share(_from_best_root(made, sample), sample, FURTHER))

@@ -37,7 +37,7 @@ from belvedere.samples.outlier_upkeep import update_bounds
 from belvedere.samples.sampling_plan import SamplingPlan, sampling_plan
 from belvedere.scheduling.limits import Limits
 from belvedere.sketches.kind import Sketches
-from belvedere.sketches.use.answers import ask
+from belvedere.sketches.use.answers import run_query
 from belvedere.sql.statements.derivations import Noun, Refresh
 from belvedere.sql.statements.parser import Statement, parse_statement
 from belvedere.sql.statements.samples import CleanSample, Estimate
@@ -175,7 +175,7 @@ class Lake:
         the tables are read at them.
         """
         with _computing("the query"):
-            return ask(self._door, self._sketches, text, versions)
+            return run_query(self._door, self._sketches, text, versions)
 
     def explain_query(self, text: str, versions: Mapping[str, int] | None = None) -> Any:
         """Which sketch would answer a query, why that is safe, what is skipped; or why none would."""

@@ -120,7 +120,7 @@ def test_under_strict_rows_that_are_not_what_their_vector_says_are_an_error(
     emptied_under_its_vector(root(events, "visits"))
     events.run("DELETE FROM log")
     for _ in range(2):
-        with pytest.raises(Unsupported, match="were not what their versions say") as refused:
+        with pytest.raises(Unsupported, match="the stored rows do not contain") as refused:
             events.lake.refresh("visits")
         assert refused.value.reason == "STATE_MISMATCH"
         assert refused.value.hint == "REFRESH MATERIALIZED VIEW visits FULL"

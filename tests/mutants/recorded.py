@@ -55,18 +55,22 @@ def recorded_texts_are_whole(patch: Patch) -> None:
         ends = right(kind, low, high)
         return ends and (ends[0], ends[1][:-1])
 
-    patch.setitem(statistics._READ, "string", wrong)  # type: ignore[arg-type]
+    patch.setitem(statistics._READ, statistics.STRING, wrong)  # type: ignore[arg-type]
 
 
 @caught_by(numbers, start=5)
 def not_a_number_is_recorded(patch: Patch) -> None:
-    patch.setitem(statistics._READ, "double", lambda _k, low, high: (float(low), float(high)))  # type: ignore[arg-type]
+    patch.setitem(
+        statistics._READ, statistics.DOUBLE, lambda _k, low, high: (float(low), float(high))
+    )  # type: ignore[arg-type]
 
 
 @caught_by(numbers, start=15)
 def floats_are_recorded_as_doubles(patch: Patch) -> None:
     right = statistics._floats
-    patch.setitem(statistics._READ, "float", lambda _k, low, high: right("double", low, high))  # type: ignore[arg-type]
+    patch.setitem(
+        statistics._READ, statistics.FLOAT, lambda _k, low, high: right("double", low, high)
+    )  # type: ignore[arg-type]
 
 
 @caught_by(bounds)

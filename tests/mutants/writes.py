@@ -113,14 +113,14 @@ def inserts_are_taken_to_only_insert(patch: Patch) -> None:
 
 @caught_by(hunts.extrema, start=3)
 def minima_grow(patch: Patch) -> None:
-    right = maintenance._joined
+    right = maintenance._combined
 
     def joined(part: Any, name: str) -> Scalar:
         if part.combine is Combine.LEAST:
             part = replace(part, combine=Combine.GREATEST)
         return right(part, name)
 
-    patch.setattr(maintenance, "_joined", joined)
+    patch.setattr(maintenance, "_combined", joined)
 
 
 @caught_by(hunts.sums)

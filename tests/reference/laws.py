@@ -285,7 +285,7 @@ def parts_hold_their_groups(q: Rel, db: Database) -> None:
         return exp.to_table(scan.table) if scan.table in stored else source(scan)
 
     for part in view.every_part:
-        engine.store(part.stored, maintenance.fill(part.state, leaf))
+        engine.store(part.stored, maintenance.stored_rows_query(part.state, leaf))
     assert Counter(engine.rows(render(view.plan, leaf))) == engine.bag(q)
 
 
@@ -301,8 +301,8 @@ def the_stored_rows_follow(q: Rel, history: History, *, recompute: bool = False)
     """
     known = types(q, ask)
     state = state_of(q, known)
-    Engine(history[0][0]).store(STORED, maintenance.fill(_old(state), source))
-    rebuild = maintenance.fill(state, source)
+    Engine(history[0][0]).store(STORED, maintenance.stored_rows_query(_old(state), source))
+    rebuild = maintenance.stored_rows_query(state, source)
     for db, moving in history:
         engine = Engine(db)
         engine.write(STORED, *_advance(state, known, db, moving, recompute=recompute))

@@ -30,7 +30,7 @@ from belvedere.delta.lookups import _with_room
 from belvedere.delta.statistics import column_facts, table_size
 from belvedere.joins.partitions import Partition
 from belvedere.memory import kinds
-from belvedere.sketches.safety.bounds import recorded
+from belvedere.sketches.safety.bounds import recorded_range
 from belvedere.sketches.use.rewrite import _needed
 from tests.local_tables import store_in, table_in
 
@@ -202,7 +202,7 @@ def holds(root: Path, columns: Mapping[str, str]) -> None:
                 assert _needed(table, partition, kept, file), (file.stats_text, column, fragment)
             if parse(kind).is_integer:
                 assert _with_room(table, [file], name, column.combine_chunks(), nulls=True) or not len(column)  # fmt: skip
-        for ends in (recorded(table, name), sizes.bounds.get(name)):
+        for ends in (recorded_range(table, name), sizes.bounds.get(name)):
             if ends is not None and values:
                 assert ends[0] <= min(values), (name, ends)
                 assert ends[1] >= max(values), (name, ends)

@@ -25,7 +25,7 @@ from belvedere.samples.outlier_upkeep import is_within_size
 from belvedere.sql.render import render
 from belvedere.sql.statements.samples import CreateSample, Index
 from belvedere.views.catalog import the_view
-from belvedere.views.maintenance import fill
+from belvedere.views.maintenance import stored_rows_query
 from belvedere.views.sampling import Bounds, Sampling, indexed_column
 from tests import small_lake
 
@@ -65,7 +65,7 @@ class Small:
             (view.stored, view.state, "old"),
             *((of.stored, of.state, "new") for of in made),
         ):
-            query = fill(state, lambda leaf, w=when: exp.to_table(f"{leaf.table}_{w}"))
+            query = stored_rows_query(state, lambda leaf, w=when: exp.to_table(f"{leaf.table}_{w}"))
             self.duck.execute(f'CREATE TABLE "{stored}" AS {query.sql("duckdb")}')
 
     def _tables(self) -> None:
@@ -326,7 +326,7 @@ def test_an_index_on_a_column_that_the_view_does_not_read_finds_its_keys(small: 
     assert (sample.name, outliers.name) == ("counts_sample", "counts_outliers")
     # The type is the table's own: another would look like a change of the schema.
     assert outliers.used("log")["bytes"] == "bigint"
-    query = fill(outliers.state, lambda leaf: exp.to_table(f"{leaf.table}_new"))
+    query = stored_rows_query(outliers.state, lambda leaf: exp.to_table(f"{leaf.table}_new"))
     found = small.duck.execute(f"SELECT video_id, __n FROM ({query.sql('duckdb')})").fetchall()
     wanted = small.duck.execute(
         "SELECT video_id, count(*) FROM log_new GROUP BY video_id HAVING max(bytes) >= 980"
@@ -364,7 +364,7 @@ def test_the_records_of_an_index_are_kept_apart_and_lead_to_the_same_outliers(sm
         return exp.to_table(leaf.table if stored else f"{leaf.table}_new", dialect="duckdb")
 
     for made in (part, outliers):
-        query = fill(made.state, source).sql("duckdb")
+        query = stored_rows_query(made.state, source).sql("duckdb")
         small.duck.execute(f'CREATE TABLE "{made.stored}" AS {query}')
     (counted,) = small.duck.execute(f'SELECT count(*) FROM "{part.stored}"').fetchone() or ()
     large = small.duck.execute("SELECT count(*) FROM log_new WHERE bytes >= 985").fetchone()

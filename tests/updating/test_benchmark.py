@@ -46,7 +46,7 @@ def test_rows_of_a_projection_are_in_the_view_or_not() -> None:
 def test_the_papers_classes_err_where_those_that_know_what_is_complete_do_not() -> None:
     whole, some = bibliography(1500, 0.5, 11)
     made = filter_over(QUERY, COLUMNS, as_arrow(COLUMNS, some), KEYS)
-    made.candidates_of(0.0)
+    made.choose_candidates(0.0)
     sample, _ = labelled(made, view_rows(whole), 60)
     assert both(made, sample) == [0.0, 0.0]
     assert as_defined(made, lambda: both(made, sample))[0] > 0.05

@@ -29,11 +29,12 @@ from belvedere.derivations.protocol import (
 )
 from belvedere.derivations.unreadable import OLD_STATE_GONE, first_problem, problems
 from belvedere.errors import Internal, Unsupported
-from belvedere.execution.strategies import REASONS, Strategy
+from belvedere.execution.strategies import Strategy
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import Gone, StateMismatch, computing, reading
 from belvedere.lake.spark_lake import SparkLake
+from belvedere.reasons import REASONS
 from belvedere.sql.statements.views import Policy
 from belvedere.storage.locks import Conflict
 
@@ -293,7 +294,7 @@ class _Advancing:
         if definition.policy is not Policy.STRICT or self.full or reason == "PART_AHEAD":
             return
         raise Unsupported(
-            f"{definition.name!r} cannot be refreshed from its changes: {REASONS[reason]}",
+            f"{definition.name!r} cannot be refreshed from its changes: {REASONS[reason].sentence}",
             detail=f"reason {reason}; its policy is INCREMENTAL STRICT",
             hint=f"REFRESH {self.kind.noun} {definition.owner} FULL",
             reason=reason,

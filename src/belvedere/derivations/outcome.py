@@ -8,7 +8,7 @@ from typing import Any
 
 from belvedere.derivations.ledger import Record
 from belvedere.execution.records import RanStep
-from belvedere.execution.strategies import REASONS
+from belvedere.reasons import REASONS
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Outcome:
     def __str__(self) -> str:
         """
         >>> print(Outcome("visits", "rebuild", "REQUESTED", None, 1.5, {}, {}))
-        visits: rebuild (REQUESTED: a full refresh was asked for), 1.50 s
+        visits: rebuild (REQUESTED: a full refresh was requested), 1.50 s
         """
-        why = f" ({self.reason}: {REASONS[self.reason]})" if self.reason else ""
+        why = f" ({REASONS[self.reason]})" if self.reason else ""
         rows = "" if self.rows_changed is None else f", {self.rows_changed} rows changed"
         details = "".join(f", {name} {value}" for name, value in self.details.items())
         notes = "".join(f"\n  {note}" for note in self.notes)

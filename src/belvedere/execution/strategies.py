@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from belvedere.reasons import REFRESHES
-
 
 class Strategy(Enum):
     """How a refresh reaches new versions of the tables."""
@@ -21,9 +19,6 @@ class Strategy(Enum):
     MERGE = "merge"
     REPLACE = "replace keys"
     REBUILD = "rebuild"
-
-
-REASONS = {code: reason.sentence for code, reason in REFRESHES.items()}
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Partitions: a table cut into fragments by ranges of one column (IMP §4.2).
+"""Range partitions: a table divided into fragments by ranges of one column (IMP §4.2).
 
-Bounds b₁ < … < b_n cut all values there are, known or not, into n + 1 ranges
+Bounds b₁ < … < b_n divide all values of the column's type into n + 1 ranges
 
     (-∞, b₁)  [b₁, b₂)  …  [b_n, ∞)
 
-and NULL is a fragment of its own, the last. So every row there is, or ever will be, is in exactly
-one fragment. A set of fragments is a bitmap; as a predicate, ranges side by side are one range.
+and NULL is a fragment of its own, the last. So every present or future row is in exactly one fragment.
+A set of fragments is a bitmap; in a predicate, adjacent ranges are one range.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST_FRAGMENTS = 100_000
 
 @dataclass(frozen=True)
 class Partition:
-    """The fragments of a table by one of its columns, of a type in Spark's words."""
+    """The fragments of a table by one of its columns; `kind` is the column's type in Spark's words."""
 
     table: str
     column: str
@@ -65,7 +65,7 @@ class Partition:
 
     @property
     def count(self) -> int:
-        """How many fragments there are, that of NULL included.
+        """The number of fragments, that of NULL included.
 
         >>> Partition("t", "a", "int", (10, 20)).count
         4
@@ -88,25 +88,25 @@ class Partition:
         """
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
-        cuts, found = self._words, words(values)
-        if cuts is None or found is None:
+        bounds, numbers = self._words, words(values)
+        if bounds is None or numbers is None:
             return self._by_dictionary(values)
-        places: Fragments = np.searchsorted(cuts, found, side="right").astype(np.int64)
+        places: Fragments = np.searchsorted(bounds, numbers, side="right").astype(np.int64)
         if values.null_count:
             places[nulls(values)] = self.null
         return places
 
     def fragment(self, value: Bound | bytes | None) -> int:
-        """The fragment of one value: the definition that `fragments` follows."""
+        """The fragment of one value: the definition of `fragments`."""
         if value is None:
             return self.null
         return bisect.bisect_right(self._keys, _key(value))
 
     def fragment_scalar(self, value: Scalar) -> Scalar:
-        """The fragment of a value as SQL: a search by halves, so that its depth is small."""
-        found = self._search(value.expr, 0, len(self.bounds))
+        """The fragment of a value as SQL: a binary search, so that its depth is small."""
+        search = self._search(value.expr, 0, len(self.bounds))
         is_null = exp.Is(this=value.expr.copy(), expression=exp.Null())
-        return Scalar(_if(is_null, exp.Literal.number(self.null), found))
+        return Scalar(_if(is_null, exp.Literal.number(self.null), search))
 
     def _search(self, value: exp.Expr, low: int, high: int) -> exp.Expr:
         if low == high:
@@ -116,20 +116,20 @@ class Partition:
         return _if(less, self._search(value, low, middle), self._search(value, middle + 1, high))
 
     def predicate(self, kept: Bitmap) -> Scalar:
-        """The rows of some fragments: merged ranges of the column.
+        """The condition for the rows of some fragments, as ranges of the column.
 
         >>> p = Partition("t", "a", "int", (10, 20, 30))
         >>> str(p.predicate(np.array([False, True, True, False, True])))
         '(`a` >= 10 AND `a` < 30) OR `a` IS NULL'
 
-        Where files that hold such rows could be skipped by it, it compares what no file is skipped by.
+        Where Spark or Delta would wrongly skip files by the ranges, it compares an expression instead.
 
         >>> p = Partition("t", "a", "double", (0.5,))
         >>> str(p.predicate(np.array([False, True, False])))
         "GREATEST(`a`, `a`) >= CAST('0.5' AS DOUBLE)"
         """
         wanted = runs(kept[: self.null])
-        value = _unskipped(self._column) if self._misleads(wanted) else self._column
+        value = _without_skipping(self._column) if self._misleads(wanted) else self._column
         parts = [self._range(value, low, high) for low, high in wanted]
         if kept[self.null]:
             parts.append(exp.Is(this=self._column, expression=exp.Null()))
@@ -138,10 +138,10 @@ class Partition:
         return Scalar(exp.or_(*parts) if len(parts) > 1 else parts[0])
 
     def _misleads(self, wanted: Sequence[tuple[int, int]]) -> bool:
-        """Whether Spark or Delta may skip files by such ranges that hold rows of them.
+        """Whether Spark or Delta may skip files that have rows in such ranges.
 
-        Statistics leave NaN out, keep 0.0 and -0.0 apart, and have decimals of more digits than a
-        double rounded; filters on days that the Julian calendar skips are pushed down as others.
+        Statistics omit NaN, distinguish 0.0 and -0.0, and round decimals of more digits than a double
+        has; filters on days that the Julian calendar skips are pushed down as other days.
         """
         if parse(self.kind).is_decimal:
             return misleads_spark(self.kind)
@@ -176,22 +176,22 @@ class Partition:
         return words(pa.array(self.bounds, kinds.arrow(self.kind)))
 
     def _by_dictionary(self, values: pa.Array) -> Fragments:
-        """The fragments of texts and long decimals: each value once, then by its number."""
+        """The fragments of texts and long decimals: each distinct value is searched once."""
         encoded = pc.dictionary_encode(values)
         keys = self._keys
-        known = [bisect.bisect_right(keys, _key(v)) for v in encoded.dictionary.to_pylist()]
-        places = pc.fill_null(encoded.indices, len(known)).to_numpy().astype(np.int64)
-        found: Fragments = np.array([*known, self.null], dtype=np.int64)[places]
-        return found
+        own = [bisect.bisect_right(keys, _key(v)) for v in encoded.dictionary.to_pylist()]
+        places = pc.fill_null(encoded.indices, len(own)).to_numpy().astype(np.int64)
+        fragments: Fragments = np.array([*own, self.null], dtype=np.int64)[places]
+        return fragments
 
     def to_json(self) -> dict[str, Any]:
-        """What a saved sketch records of it."""
+        """The partition in JSON's types."""
         bounds = [text_of(b) for b in self.bounds]
         return {"table": self.table, "column": self.column, "kind": self.kind, "bounds": bounds}
 
     @staticmethod
     def from_json(record: dict[str, Any]) -> Partition:
-        """The partition that was recorded.
+        """The partition of such a record.
 
         >>> p = Partition("t", "d", "date", (datetime.date(2020, 1, 2),))
         >>> Partition.from_json(p.to_json()) == p
@@ -203,38 +203,38 @@ class Partition:
 
 
 def orderable(kind: str) -> bool:
-    """Whether values of a type can be cut into ranges as Spark orders them."""
+    """Whether values of a type can be divided into ranges in Spark's order."""
     return kinds.is_exact(kind) and kind not in ("boolean", "binary")
 
 
 def equi_depth(table: str, column: str, kind: str, sample: pa.Array, count: int) -> Partition:
-    """About as many rows of the sample in each of `count` fragments, fewer where values repeat.
+    """A partition with about equally many sampled rows in each of `count` fragments; fewer if values repeat.
 
     >>> equi_depth("t", "a", "int", pa.array([6, 5, 4, 3, 2, 1]), 3).bounds
     (3, 5)
     """
-    _some(count)
+    _check_count(count)
     values = sample.drop_null()
     if parse(kind).is_float:
         values = values.filter(pc.is_finite(values))
     order = values.take(pc.sort_indices(values))
     at = [i * len(order) // count for i in range(1, count)]
-    found = order.take(pa.array(at, pa.int64())).to_pylist() if len(order) else []
-    # A bound at the least value would leave an empty fragment before it.
+    bounds = order.take(pa.array(at, pa.int64())).to_pylist() if len(order) else []
+    # A bound at the least value would make an empty fragment before it.
     least = order[0].as_py() if len(order) else None
-    distinct = {_key(b): b for b in found if _key(b) != _key(least)}
+    distinct = {_key(b): b for b in bounds if _key(b) != _key(least)}
     return Partition(table, column, kind, tuple(distinct[k] for k in sorted(distinct)))
 
 
 def equi_width(
     table: str, column: str, kind: str, low: Bound, high: Bound, count: int
 ) -> Partition:
-    """`count` ranges as wide as each other between two values; the outer ones go on for ever.
+    """A partition into `count` ranges of equal width between two values; the outer ones are unbounded.
 
     >>> equi_width("t", "a", "int", 0, 100, 4).bounds
     (25, 50, 75)
     """
-    _some(count)
+    _check_count(count)
     ends = words(pa.array([low, high], kinds.arrow(kind))) if fits(kind) else None
     if ends is None:
         raise Invalid(
@@ -251,17 +251,17 @@ def equi_width(
     first, last = ends.tolist()
     cuts = dict.fromkeys(first + (last - first) * i // count for i in range(1, count))
     inner = np.array([c for c in cuts if first < c], dtype=np.int64)
-    found = values_of(inner, np.zeros(len(inner), dtype=np.bool_), kind).to_pylist()
-    return Partition(table, column, kind, tuple(found))
+    values = values_of(inner, np.zeros(len(inner), dtype=np.bool_), kind).to_pylist()
+    return Partition(table, column, kind, tuple(values))
 
 
 def given(table: str, column: str, kind: str, bounds: Sequence[str]) -> Partition:
-    """The ranges between bounds that were written down."""
+    """The partition by bounds that a user wrote."""
     return Partition(table, column, kind, tuple(bound_of(text, kind) for text in bounds))
 
 
 def runs(kept: Bitmap) -> list[tuple[int, int]]:
-    """The first and last place of each run of kept fragments.
+    """The first and last fragment of each run of kept fragments.
 
     >>> runs(np.array([True, False, True, True]))
     [(0, 0), (2, 3)]
@@ -273,15 +273,15 @@ def runs(kept: Bitmap) -> list[tuple[int, int]]:
 
 
 def coarser(kept: Bitmap, most: int) -> Bitmap:
-    """The same and more fragments, in at most so many runs: the shortest gaps are filled.
+    """The fragments in at most `most` runs: the shortest gaps between runs are filled.
 
     >>> coarser(np.array([True, False, True, False, False, True]), 2).nonzero()[0].tolist()
     [0, 1, 2, 5]
     """
-    found = runs(kept)
-    gaps = sorted((b[0] - a[1], a[1], b[0]) for a, b in itertools.pairwise(found))
+    present = runs(kept)
+    gaps = sorted((b[0] - a[1], a[1], b[0]) for a, b in itertools.pairwise(present))
     wider = kept.copy()
-    for _, last, first in gaps[: max(len(found) - most, 0)]:
+    for _, last, first in gaps[: max(len(present) - most, 0)]:
         wider[last:first] = True
     return wider
 
@@ -292,7 +292,7 @@ def text_of(bound: Bound) -> str:
 
 
 def bound_of(text: str, kind: str) -> Bound:
-    """The value of a type that a text means.
+    """The value of a type that a text denotes.
 
     >>> bound_of("2020-01-02", "date"), bound_of("1.50", "decimal(5,2)")
     (datetime.date(2020, 1, 2), Decimal('1.50'))
@@ -309,13 +309,13 @@ def bound_of(text: str, kind: str) -> Bound:
             case "date":
                 return datetime.date.fromisoformat(text)
             case "timestamp":
-                read = datetime.datetime.fromisoformat(text)
-                return read if read.tzinfo else read.replace(tzinfo=datetime.UTC)
+                time = datetime.datetime.fromisoformat(text)
+                return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
             case "timestamp_ntz":
                 return datetime.datetime.fromisoformat(text).replace(tzinfo=None)
             case _ if parse(kind).is_decimal:
-                found: Decimal = pa.scalar(text).cast(kinds.arrow(kind)).as_py()
-                return found
+                decimal: Decimal = pa.scalar(text).cast(kinds.arrow(kind)).as_py()
+                return decimal
             case _:
                 return int(text)
     except (ValueError, pa.ArrowInvalid):
@@ -342,22 +342,22 @@ def literal(bound: Bound, kind: str) -> exp.Expr:
     return exp.cast(exp.Literal.string(text), name, dialect="spark")
 
 
-def _unskipped(column: exp.Expr) -> exp.Expr:
-    """A column's own value, in a form by which neither Delta skips files nor Parquet row groups."""
+def _without_skipping(column: exp.Expr) -> exp.Expr:
+    """A column's value as an expression by which neither Delta skips files nor Parquet row groups."""
     return exp.Anonymous(this="greatest", expressions=[column.copy(), column.copy()])
 
 
 def _is_skipped_day(bound: Bound) -> bool:
-    """Whether a date, or the day of a time in some time zone, is not in the Julian calendar."""
+    """Whether a date, or the day of a time in some time zone, is missing in the Julian calendar."""
     if not isinstance(bound, datetime.date):
         return False
-    near = isinstance(bound, datetime.datetime)
-    first, last = (3, 16) if near else (5, 14)
+    is_time = isinstance(bound, datetime.datetime)
+    first, last = (3, 16) if is_time else (5, 14)
     return (bound.year, bound.month) == (1582, 10) and first <= bound.day <= last
 
 
 def _key(bound: Bound | bytes | None) -> Any:
-    """What orders bounds as Spark does: text by its bytes, NaN after all numbers."""
+    """A key that orders bounds as Spark does: text by its bytes, NaN after all numbers."""
     if isinstance(bound, str):
         return bound.encode()
     if isinstance(bound, float):
@@ -365,7 +365,7 @@ def _key(bound: Bound | bytes | None) -> Any:
     return bound
 
 
-def _some(count: int) -> None:
+def _check_count(count: int) -> None:
     if not 1 <= count <= MOST_FRAGMENTS:
         raise Invalid(
             f"{count} fragments",

@@ -1,8 +1,9 @@
 """Values as machine words in the same order, and back.
 
-Integers, dates and timestamps are numbers; of a decimal the digits are; of a floating point number
-the bits, with the order of negative ones turned round, -0.0 as 0.0, and NaN after all numbers, as
-Spark has it. Texts are no words; of a long decimal two are, which put it in order.
+The word of an integer, date or timestamp is its number, of a decimal its digits, and of a floating point
+number its bits, rearranged so that negative numbers are in order, -0.0 equals 0.0 and NaN comes after all
+numbers, as in Spark. A long decimal has two words, in whose order it is. Texts have none. NULL slots hold
+arbitrary words.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Words: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 _DIGITS = 18
-"""Decimals of so many digits are words, whatever their value."""
+"""Every decimal of so many digits is a word."""
 _MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _SIGN = ~_MAGNITUDE
 
@@ -34,12 +35,12 @@ def fits(kind: str) -> bool:
 
 
 def has_order(kind: str) -> bool:
-    """Whether words put the values of a type in order."""
+    """Whether words order the values of a type."""
     return parse(kind).is_decimal or fits(kind)
 
 
 def in_order(values: pa.Array) -> list[Words]:
-    """Words by which values are in order, the first deciding; NULL as any.
+    """Words that order values, the first before the second.
 
     >>> from decimal import Decimal
     >>> wide = pa.array([Decimal(n) for n in (-1, 2**64, 1, -(2**64))], pa.decimal128(38, 0))
@@ -49,13 +50,13 @@ def in_order(values: pa.Array) -> list[Words]:
     if pa.types.is_decimal(values.type) and values.type.precision > _DIGITS:
         both = _two_words(values)
         return [both[:, 1], both[:, 0] ^ _SIGN]
-    found = words(values)
-    assert found is not None
-    return [found]
+    single = words(values)
+    assert single is not None
+    return [single]
 
 
 def words(values: pa.Array) -> Words | None:
-    """Values as words, NULL as any; None if one is not a word.
+    """Values as words; None if a value is not a word.
 
     >>> words(pa.array([-1.5, 0.0, float("inf")])).argsort().tolist()
     [0, 1, 2]
@@ -85,9 +86,9 @@ def ordered(numbers: npt.NDArray[np.float64]) -> Words:
     return np.where(bits < 0, bits ^ _MAGNITUDE, bits)
 
 
-def unordered(found: Words) -> npt.NDArray[np.float64]:
-    """The numbers that words stand for."""
-    bits = np.where(found < 0, found ^ _MAGNITUDE, found)
+def unordered(numbers: Words) -> npt.NDArray[np.float64]:
+    """The floating point numbers of words."""
+    bits = np.where(numbers < 0, numbers ^ _MAGNITUDE, numbers)
     return bits.view(np.float64)
 
 
@@ -98,25 +99,25 @@ def nulls(values: pa.Array) -> Flags:
     return np.asarray(values.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def values_of(found: Words, absent: Flags, kind: str) -> pa.Array:
-    """The values of a type that words stand for.
+def values_of(numbers: Words, absent: Flags, kind: str) -> pa.Array:
+    """The values of a type that have some words; NULL where `absent`.
 
     >>> values_of(np.array([150, 0]), np.array([False, True]), "decimal(5,2)").to_pylist()
     [Decimal('1.50'), None]
     """
     if parse(kind).is_decimal:
-        wide = decimals(found, kinds.digits(kind)[1]).cast(kinds.arrow(kind))
+        wide = decimals(numbers, kinds.digits(kind)[1]).cast(kinds.arrow(kind))
         return pc.if_else(pa.array(~absent), wide, pa.scalar(None, wide.type))
     if parse(kind).is_float:
-        return pa.array(unordered(found), mask=absent).cast(kinds.arrow(kind))
-    plain = pa.array(found, mask=absent)
+        return pa.array(unordered(numbers), mask=absent).cast(kinds.arrow(kind))
+    plain = pa.array(numbers, mask=absent)
     if kind == "date":
         return plain.cast(pa.int32()).cast(pa.date32())
     return plain.cast(kinds.arrow(kind))
 
 
 def decimals(digits: Words, scale: int) -> pa.Array:
-    """Digits as decimals with so many of them behind the point."""
+    """Digits as decimals of a scale."""
     wide = np.empty((len(digits), 2), dtype=np.int64)
     wide[:, 0], wide[:, 1] = digits, digits >> 63
     kind = pa.decimal128(kinds.MOST_DIGITS, scale)
@@ -124,7 +125,7 @@ def decimals(digits: Words, scale: int) -> pa.Array:
 
 
 def _two_words(values: pa.Array) -> npt.NDArray[Any]:
-    """Decimals as their lower and their upper word."""
+    """The lower and the upper word of decimals."""
     wide = values.cast(pa.decimal128(kinds.MOST_DIGITS, values.type.scale))
     both: npt.NDArray[Any] = np.frombuffer(wide.buffers()[1], dtype=np.int64).reshape(-1, 2)
     return both[wide.offset : wide.offset + len(wide)]

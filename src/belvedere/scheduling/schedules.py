@@ -10,9 +10,9 @@ from typing import Any
 
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import Invalid, Unsupported
-from belvedere.execution.strategies import REASONS
 from belvedere.lake.offline import ReadableLake
 from belvedere.listing import table
+from belvedere.reasons import REASONS
 from belvedere.scheduling.calibrate.fitting import (
     Fit,
     Joint,
@@ -214,7 +214,7 @@ def refuse_without_plan(lake: ReadableLake, view: View) -> None:
     reason = reason or rebuild_reason(view.state, view.definition.types, view.tables)
     if reason:
         raise Unsupported(
-            f"{view.name!r} has no incremental plan to schedule: {REASONS[reason]}",
+            f"{view.name!r} has no incremental plan to schedule: {REASONS[reason].sentence}",
             hint="a response limit needs a view that can be refreshed from its changes",
             reason=reason,
         )

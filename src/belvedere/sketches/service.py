@@ -22,7 +22,7 @@ from belvedere.sketches.live import Live, load, plan_of, save
 from belvedere.sketches.safety.planning import SketchPlanner
 from belvedere.sketches.upkeep import Maintained, Upkeep
 from belvedere.sketches.use.auto import Watcher
-from belvedere.sketches.use.explain import described, explained
+from belvedere.sketches.use.explain import explain_sketch, sketch_facts
 from belvedere.sketches.use.queries import QueryRouter, RoutedQuery
 from belvedere.sketches.use.query_shapes import QueryShape, query_shape
 from belvedere.sketches.use.rewrite import SketchAnswer
@@ -80,7 +80,7 @@ class Service:
     def explain(self, name: str) -> object:
         """How one is kept, as text."""
         with self._busy:
-            return explained(self.door, self.live(name))
+            return explain_sketch(self.door, self.live(name))
 
     def watch(self, on: bool) -> None:
         """AUTO: from now on, or no longer."""
@@ -95,7 +95,7 @@ class Service:
     def describe(self, name: str) -> list[tuple[str, str]]:
         """The facts about one."""
         with self._busy, Pins(self.door) as pins:
-            return described(self.live(name), pins.table)
+            return sketch_facts(self.live(name), pins.table)
 
     def vector(self, name: str) -> Vector | None:
         """Where one that is held stands."""
@@ -117,7 +117,7 @@ class Service:
             if self._watcher is not None and not versions:
                 # What is made of a query must not get in its way.
                 with suppress(Exception):
-                    self._watcher.saw(text, found.answer)
+                    self._watcher.observe(text, found.answer)
             return found
 
     def answer(self, text: str, versions: Mapping[str, int] | None = None) -> SketchAnswer:

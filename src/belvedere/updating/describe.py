@@ -1,4 +1,4 @@
-"""How the summary of an updatable view looks, as text."""
+"""The summary of an updatable view, as text."""
 
 from __future__ import annotations
 
@@ -13,53 +13,62 @@ from belvedere.updating.summary.in_tables.build import BuiltSummary
 CYCLIC_NOTE = "  cyclic: the estimate leaves out a join, the exact check does not"
 
 
-def describe_in_memory(held: Held, rows: UpdateFilter) -> str:
-    """A view whose rows are in memory."""
-    tree, summary, graph = held.tree, rows.summary, rows.graph
-    lines = [_headline(held), "Join tree:"]
+def describe_in_memory(state: Held, update_filter: UpdateFilter) -> str:
+    """The summary of a view whose rows are held in memory."""
+    tree, summary, graph = state.tree, update_filter.summary, update_filter.graph
+    lines = [_headline(state), "Join tree:"]
     for p in tree.down:
         lines.append(
-            f"  {held.shape.positions[p].table}: {int(rows.base.present(p).sum())} rows,"
+            f"  {state.shape.positions[p].table}: {int(update_filter.base.present(p).sum())} rows,"
             f" {int(graph.whole[p].sum())} in view rows,"
             f" {int(graph.extended[p].sum())} extended dangling in"
             f" {int((summary.sizes[p] > 0).sum())} classes"
         )
     if tree.dropped:
         lines.append(CYCLIC_NOTE)
-    lines += describe_root_choice(held.definition.get("chosen"))
-    lines.append(f"Summary: {summary.bytes} bytes; lookups: {rows.base.bytes} bytes")
+    lines += describe_root_choice(state.definition.get("chosen"))
+    lines.append(f"Summary: {summary.bytes} bytes; lookups: {update_filter.base.bytes} bytes")
     return "\n".join(lines)
 
 
-def describe_in_tables(held: Held, found: BuiltSummary) -> str:
-    """A view whose rows stay in the tables."""
-    rest = ", as is the summary" if held.tabled is not None else ""
-    told = describe_summary(held.tree, found)
-    return f"{_headline(held)}\n{told}\nRows stay in the tables and are looked up there{rest}"
+def describe_in_tables(state: Held, summary: BuiltSummary) -> str:
+    """The summary of a view whose rows stay in the tables."""
+    suffix = ", as is the summary" if state.tabled is not None else ""
+    text = describe_summary(state.tree, summary)
+    return f"{_headline(state)}\n{text}\nRows stay in the tables and are looked up there{suffix}"
 
 
-def _headline(held: Held) -> str:
-    return f"Updatable view {held.definition['name']}: {held.definition['query'].strip()}"
+def _headline(state: Held) -> str:
+    return f"Updatable view {state.definition['name']}: {state.definition['query'].strip()}"
 
 
-def describe_summary(tree: EquijoinTree, found: BuiltSummary) -> str:
-    """What a summary would be, as text."""
+def describe_summary(tree: EquijoinTree, summary: BuiltSummary) -> str:
+    """A summary as text: rows, classes and candidates of each table."""
     lines = ["Join tree:"]
     for p in tree.down:
-        counts = [f"{rows} rows, {whole} in view rows" for rows, whole in found.rows[p : p + 1]]
-        names, own = found.names[p], int((found.names[p] < 0).sum())
-        candidates = f", {own} of them candidates" if own else ""
-        rows = f"{int(found.sizes[p].sum())} extended dangling in {len(names)} classes{candidates}"
+        counts = [
+            f"{rows} rows, {whole_rows} in view rows"
+            for rows, whole_rows in summary.rows[p : p + 1]
+        ]
+        codes, candidate_count = summary.names[p], int((summary.names[p] < 0).sum())
+        candidates = f", {candidate_count} of them candidates" if candidate_count else ""
+        rows = (
+            f"{int(summary.sizes[p].sum())} extended dangling in {len(codes)} classes{candidates}"
+        )
         lines.append(f"  {tree.block.positions[p].table}: {', '.join([*counts, rows])}")
     if tree.dropped:
         lines.append(CYCLIC_NOTE)
-    without = "" if any((some < 0).any() for some in found.names) else " without candidates"
-    lines.append(f"Summary{without}: {found.bytes} bytes")
+    suffix = (
+        ""
+        if any((class_codes < 0).any() for class_codes in summary.names)
+        else " without candidates"
+    )
+    lines.append(f"Summary{suffix}: {summary.bytes} bytes")
     return "\n".join(lines)
 
 
 def describe_root_choice(chosen: Mapping[str, Any] | None) -> list[str]:
-    """How a root was chosen, as text; nothing if it was given or the only one."""
+    """How the root was chosen, as text; nothing if it was given or is the only one."""
     if chosen is None:
         return []
     errors = ", ".join(f"{table} {error:.1%}" for table, error in chosen["errors"])

@@ -14,11 +14,11 @@ from belvedere.delta.snapshots import COLUMN_MAPPING
 from belvedere.derivations.advance import call_of, create
 from belvedere.derivations.guard import refuse_if_needed, view_readers
 from belvedere.errors import Invalid, Unsupported
-from belvedere.execution.strategies import REASONS
 from belvedere.lake.offline import VIEW_PROPERTY
 from belvedere.lake.pins import Pins
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.writes import commits
+from belvedere.reasons import REASONS
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.binder.char_columns import has_char
 from belvedere.sql.statements.views import CreateView, Policy
@@ -217,7 +217,7 @@ def _refuse_if_strict(view: View) -> None:
     )
     if reason:
         raise Unsupported(
-            f"{view.name!r} could not be refreshed from its changes: {REASONS[reason]}",
+            f"{view.name!r} could not be refreshed from its changes: {REASONS[reason].sentence}",
             detail=f"reason {reason}; the policy is INCREMENTAL STRICT",
             hint="REFRESH POLICY INCREMENTAL would rebuild it when needed",
             reason=reason,

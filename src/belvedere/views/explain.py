@@ -16,7 +16,8 @@ from belvedere.algebra.printing import line, tree
 from belvedere.algebra.relations import At, Change, Rel, Scan
 from belvedere.algebra.walks import children
 from belvedere.analyses.families import Family, passage
-from belvedere.execution.strategies import REASONS, Strategy, StrategyChoice
+from belvedere.execution.strategies import Strategy, StrategyChoice
+from belvedere.reasons import REASONS
 from belvedere.rules.delta import delta
 from belvedere.rules.sample import placed
 from belvedere.views.definition import View
@@ -51,15 +52,15 @@ def explain(view: View, more: Iterable[tuple[str, str]] = ()) -> Explanation:
     parts = [
         (f"Materialized view {view.name}, refresh policy {view.definition.policy}", _query(view)),
         ("Stored", _stored(view)),
-        ("Plan, and how a change passes each operator", _passages(view)),
-        ("Incremental", _verdict(view)),
+        ("Plan, and how a change passes each operator", _plan_with_rules(view)),
+        ("Incremental", _incremental(view)),
         ("Change, when every table changes", tree(delta(_core(view), None, _types(view)))),
     ]
     sampling = view.definition.sampling
     if sampling is not None:
-        parts.insert(1, (f"Of {sampling.of}", sampled(view)))
+        parts.insert(1, (f"Of {sampling.of}", describe_sample(view)))
     for part in view.every_part:
-        kept = f"{_stored(part)}\n\n{_passages(part)}"
+        kept = f"{_stored(part)}\n\n{_plan_with_rules(part)}"
         parts.append((f"Part {part.definition.part}, kept and refreshed before the view", kept))
     parts += [(f"SQL of {c.strategy.value}", _sql(view, c)) for c in _strategies(view)]
     if view.bound.notes:
@@ -67,7 +68,7 @@ def explain(view: View, more: Iterable[tuple[str, str]] = ()) -> Explanation:
     return Explanation(view.name, (*parts, *more))
 
 
-def sampled(view: View) -> str:
+def describe_sample(view: View) -> str:
     """For a sample: which rows it has, how far η is pushed down, and why not further."""
     sampling = view.definition.sampling
     assert sampling is not None
@@ -107,7 +108,7 @@ _COMBINED = {
 }
 
 
-def _passages(view: View) -> str:
+def _plan_with_rules(view: View) -> str:
     """The plan, each line with its rule; operators above the core are applied at read."""
     rows: list[tuple[str, str]] = []
 
@@ -138,13 +139,13 @@ def _rule(q: Rel, view: View) -> str:
     return str(passage(q))
 
 
-def _verdict(view: View) -> str:
+def _incremental(view: View) -> str:
     """For each table, what a change of it leads to."""
     lines = []
     for table in view.tables:
         reason = rebuild_reason(view.state, _types(view), [table])
         if reason:
-            lines.append(f"{table}: no, rebuild ({reason}: {REASONS[reason]})")
+            lines.append(f"{table}: no, rebuild ({REASONS[reason]})")
             continue
         choices = {
             i: choose_strategy(view.state, _types(view), [table], inserts_only=i)
@@ -153,18 +154,19 @@ def _verdict(view: View) -> str:
         inserts, others = choices[True], choices[False]
         text = f"{table}: yes, {inserts.strategy.value}"
         if inserts.strategy is not others.strategy:
-            text += f" for inserts, {others.strategy.value} otherwise ({others.reason}: {REASONS[others.reason]})"
+            text += f" for inserts, {others.strategy.value} otherwise ({REASONS[others.reason]})"
         elif others.reason:
-            text += f" ({others.reason}: {REASONS[others.reason]})"
+            text += f" ({REASONS[others.reason]})"
         lines.append(text)
-    wide = _everything(_core(view))
+    wide = _touching_everything(_core(view))
     lines += [f"any change below can touch everything: {line(q)}" for q in wide]
     return "\n".join(lines)
 
 
-def _everything(q: Rel) -> list[Rel]:
+def _touching_everything(q: Rel) -> list[Rel]:
+    """The operators whose change can touch every row of their result."""
     here = [q] if passage(q).family is Family.EVERYTHING else []
-    return here + [found for child in children(q) for found in _everything(child)]
+    return here + [node for child in children(q) for node in _touching_everything(child)]
 
 
 def _core(view: View) -> Rel:
@@ -178,12 +180,12 @@ def _types(view: View) -> dict[str, str]:
 
 def _strategies(view: View) -> list[StrategyChoice]:
     """The incremental strategies a refresh may take when every table changes."""
-    found = {}
+    choices = {}
     for inserts_only in (True, False):
         choice = choose_strategy(view.state, _types(view), view.tables, inserts_only=inserts_only)
         if choice.strategy is not Strategy.REBUILD:
-            found[choice.strategy] = choice
-    return list(found.values())
+            choices[choice.strategy] = choice
+    return list(choices.values())
 
 
 def _sql(view: View, choice: StrategyChoice) -> str:

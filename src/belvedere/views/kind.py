@@ -32,7 +32,7 @@ from belvedere.views.catalog_views import show
 from belvedere.views.definition import View
 from belvedere.views.drop import drop_view
 from belvedere.views.incremental.apply import apply
-from belvedere.views.maintenance import fill, most_selective_key, rebuild_work
+from belvedere.views.maintenance import most_selective_key, rebuild_work, stored_rows_query
 from belvedere.views.references import holding_references
 from belvedere.views.retype import retyped
 from belvedere.views.state import ROW, physical
@@ -138,7 +138,7 @@ class Views:
         new = {t: p.version for t, p in step.target.items()}
         versions = Versions(pins, work, {} if reason else new, new, opened=step.meter.opened)
         declared = {t: pins.table(t).declared for t in view.tables}
-        query = fill(view.state, versions, declared).sql(dialect="spark")
+        query = stored_rows_query(view.state, versions, declared).sql(dialect="spark")
         step.ran.append(RanStep("query", sql=query))
         # A rebuild that is cheaper than the changes does not wait for more.
         holding = frozenset() if reason == "CHEAPER" else holding_references(work, pins, view, new)

@@ -63,7 +63,9 @@ Declared: TypeAlias = Mapping[str, Mapping[str, str]]
 NOTHING_DECLARED: Declared = {}
 
 
-def fill(state: State, source: Source, declared: Declared = NOTHING_DECLARED) -> exp.Query:
+def stored_rows_query(
+    state: State, source: Source, declared: Declared = NOTHING_DECLARED
+) -> exp.Query:
     """The query of all stored rows, for creation and rebuild."""
     names = physical(state)
     outputs = (Output(names[c], _stored_value(state.plan, c, declared)) for c in state.columns)
@@ -75,10 +77,10 @@ def fill(state: State, source: Source, declared: Declared = NOTHING_DECLARED) ->
 
 def _stored_value(plan: Rel, column: str, declared: Declared) -> Scalar:
     """A column as STRING if it is VARCHAR(n) of a table, which would refuse longer texts later."""
-    found = origin(plan, column)
-    if found is None or found.type != "string":
+    place = origin(plan, column)
+    if place is None or place.type != "string":
         return col(column)
-    was_declared = found.column.lower() in map(str.lower, declared.get(found.table, ()))
+    was_declared = place.column.lower() in map(str.lower, declared.get(place.table, ()))
     return cast(col(column), "string") if was_declared else col(column)
 
 
@@ -155,7 +157,7 @@ def merge_groups(
     some = Filter(gained, _any(_gains(p) for p in state.parts))
     plan = Project(some, tuple(Output(names[c], col(c)) for c in state.columns))
     left = _plus(_t(COUNT), _s(COUNT))
-    update = {names[p.agg.name]: _joined(p, names[p.agg.name]) for p in state.parts}
+    update = {names[p.agg.name]: _combined(p, names[p.agg.name]) for p in state.parts}
     merge = Merge(
         keys=tuple(names[k] for k in state.keys),
         delete_when=_is(left, 0) if state.keys else None,
@@ -216,7 +218,7 @@ def merge_bag(
     return ViewChange(optimize_change(rows, moving), merge, columns)
 
 
-def overwriting(merge: Merge, columns: Iterable[str]) -> Merge:
+def replacing_columns(merge: Merge, columns: Iterable[str]) -> Merge:
     """A merge in which some columns of a stored row are replaced by those of the source."""
     return replace(merge, update={**(merge.update or {}), **{c: _s(c) for c in columns}})
 
@@ -273,7 +275,7 @@ def _numbers(stored_copies: exp.Select, columns: list[str]) -> exp.Select:
     ).from_(stored_copies.subquery("h", copy=False), copy=False)
 
 
-def _joined(part: Part, name: str) -> Scalar:
+def _combined(part: Part, name: str) -> Scalar:
     """The stored part with its change in."""
     match part.combine:
         case Combine.ADD:

@@ -22,12 +22,12 @@ from belvedere.errors import Unsupported
 from belvedere.joins.partitions import Partition
 from belvedere.lake.offline import OfflineLake
 from belvedere.sketches.capture import clustering
-from belvedere.sketches.capture.clustering import offered
-from belvedere.sketches.capture.partition_choice import best
+from belvedere.sketches.capture.clustering import clustering_advice
+from belvedere.sketches.capture.partition_choice import best_column
 from belvedere.sketches.definition import Definition, Version, Watched
-from belvedere.sketches.safety.bounds import declared, recorded
+from belvedere.sketches.safety.bounds import declared_range, recorded_range
 from belvedere.sketches.safety.evidence import Evidence
-from belvedere.sketches.use.rewrite import Reading, rewritten, share, skipped
+from belvedere.sketches.use.rewrite import Reading, fragment_share, rewrite_query, skipped_files
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.parse import parse_query
 from tests.sql.shop import Shop
@@ -51,7 +51,7 @@ def shelf(tmp_path: Path) -> OfflineLake:
 def over_sketch(shelf: OfflineLake, text: str) -> str:
     tables = {t: shelf.table(t) for t in ("sales", "brands")}
     version = Version({t: Position(f.id, 3) for t, f in tables.items()}, (KEPT,))
-    return rewritten(shelf, Reading.through(text, version, [CUT], tables))
+    return rewrite_query(shelf, Reading.through(text, version, [CUT], tables))
 
 
 def test_tables_are_read_at_their_versions_and_cut_ones_in_ranges(shelf: OfflineLake) -> None:
@@ -89,11 +89,11 @@ def test_what_cannot_be_rewritten_for_sure_is_left_alone(shelf: OfflineLake, tex
 
 def test_files_without_rows_of_the_fragments_are_skipped(shelf: OfflineLake) -> None:
     table = shelf.table("sales")
-    found = skipped(table, table.version, CUT, KEPT)
+    found = skipped_files(table, table.version, CUT, KEPT)
     assert found is not None
     assert (found.files, found.of_files) == (2, 4)
     assert 0 < found.bytes < found.of_bytes
-    assert share(CUT, KEPT) == 0.5
+    assert fragment_share(CUT, KEPT) == 0.5
 
 
 def test_clustering_is_offered_where_more_is_read_than_the_fragments_are(
@@ -101,11 +101,11 @@ def test_clustering_is_offered_where_more_is_read_than_the_fragments_are(
 ) -> None:
     monkeypatch.setattr(clustering, "_SMALLEST", 1)
     one = np.array([True, False, False, False, False])
-    assert offered(shelf.table("sales"), CUT, one) == ""
+    assert clustering_advice(shelf.table("sales"), CUT, one) == ""
     mixed = pa.table({"brand": ["a"] * 8, "price": pa.array([5, 15, 25, 35] * 2, pa.int32())})
     for _ in range(4):
         write_deltalake(str(tmp_path / "mixed"), mixed, mode="append")
-    text = offered(shelf.table("mixed"), replace(CUT, table="mixed"), one)
+    text = clustering_advice(shelf.table("mixed"), replace(CUT, table="mixed"), one)
     assert "CLUSTER SKETCH" in text
     assert "100% of its bytes" in text
 
@@ -166,16 +166,18 @@ def test_constraints_and_the_log_say_where_values_lie(tmp_path: Path) -> None:
         write_deltalake(str(tmp_path / "t"), pa.table(rows), mode="append")
     write_deltalake(str(tmp_path / "t"), pa.table({"price": pa.nulls(2, pa.int32()), "long": [digits] * 2, "brand": ["a", "b"]}), mode="append")  # fmt: skip
     table = OfflineLake(tmp_path).table("t")
-    assert recorded(table, "price") == (7, 40)
-    least, most = recorded(table, "long") or (0, 0)
+    assert recorded_range(table, "price") == (7, 40)
+    least, most = recorded_range(table, "long") or (0, 0)
     assert -digits * 2 < least <= -digits  # delta-rs recorded it as a double
     assert digits <= most < digits * 2
-    assert recorded(table, "brand") is None
-    assert declared(table, "price") is None
+    assert recorded_range(table, "brand") is None
+    assert declared_range(table, "price") is None
     checked = replace(table, properties=checks)
-    assert declared(checked, "price") == Interval(Fraction(0), Fraction(90))
-    assert declared(checked, "brand") is None
-    evidence = Evidence(lambda _t, c: recorded(table, c), lambda _t, c: declared(checked, c))  # type: ignore[arg-type, return-value]
+    assert declared_range(checked, "price") == Interval(Fraction(0), Fraction(90))
+    assert declared_range(checked, "brand") is None
+    evidence = Evidence(
+        lambda _t, c: recorded_range(table, c), lambda _t, c: declared_range(checked, c)
+    )  # type: ignore[arg-type, return-value]
     found = bind("SELECT brand, sum(95 - price) AS x FROM t GROUP BY brand", Shop({"t": "price int, brand string"})).plan  # fmt: skip
     aggregate = next(n for n in nodes(found) if isinstance(n, Aggregate))
     assert evidence.nonnegative(aggregate.aggregates[0].args[0], aggregate.child)
@@ -187,9 +189,9 @@ def test_the_column_over_whose_ranges_groups_are_spread_least_is_chosen() -> Non
     g = draw.integers(0, 40, 4000)
     sample = {"g": pa.array(g), "v": pa.array(draw.integers(0, 1000, 4000)), "p": pa.array(g // 2)}
     q = plan("SELECT g, max(v) AS m, min(p) AS n FROM r GROUP BY g HAVING max(v) > 990")
-    assert best(q, "r", sample) == "g"
+    assert best_column(q, "r", sample) == "g"
     del sample["g"]
-    assert best(plan("SELECT v FROM r WHERE v > 3"), "r", sample) in ("v", "p")
+    assert best_column(plan("SELECT v FROM r WHERE v > 3"), "r", sample) in ("v", "p")
 
 
 def test_a_definition_is_saved_and_read_back() -> None:

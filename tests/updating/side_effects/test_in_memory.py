@@ -53,8 +53,8 @@ def test_the_effect_of_base_changes_is_that_of_brute_force(
     ways = [view_effect(base, changes)]
     if seed < 6:
         made, asked = CompleteChanges(changes, rows), engine(case, connection)
-        ways.append(view_effect_by(asked, base, made, asked=(), most=10_000))
-        few = view_effect_by(asked, base, made, asked=(), most=1)
+        ways.append(view_effect_by(asked, base, made, expected=(), most=10_000))
+        few = view_effect_by(asked, base, made, expected=(), most=1)
         assert bool(few.added) == bool(then - before)
         assert set(few.added) <= set(ways[0].added)
     for found in ways:

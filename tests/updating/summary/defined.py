@@ -47,7 +47,7 @@ def defined(base: BaseTables) -> Defined:
     ]
     plain = TableState(base, BaseChanges(), [10**9])
     plain.checks = []  # G knows the joins of the tree only
-    whole = {n for n in nodes if next(plain.through(*n), None) is not None}
+    whole = {n for n in nodes if next(plain.embeddings_through(*n), None) is not None}
     dangling = set(nodes) - whole
 
     def leads(p: int, number: int, came: int) -> bool:

@@ -19,7 +19,7 @@ def filter_of(case: Case, share: float = 0.2, tables: Tables | None = None) -> U
     made = UpdateFilter(
         case.base(tables), case.keys, [np.zeros(0, np.int64) for _ in case.shape.positions]
     )
-    made.candidates_of(share)
+    made.choose_candidates(share)
     return made
 
 

@@ -60,7 +60,7 @@ def test_the_root_that_errs_least_on_the_sample_is_taken() -> None:
     assert max(choice.errors.values()) > choice.error
     assert choice.sample >= 400
     assert choice.bound == pytest.approx(2 / choice.sample**0.5)
-    again = [made.rooted(p, 0.0) for p in range(4)]
+    again = [made.with_root(p, 0.0) for p in range(4)]
     sample = InsertionSampler(made).sample(1600)
     wrong = [sum(m.estimate(s).declares() != real for s, real in sample) for m in again]
     assert wrong[chosen.base.tree.root] == min(wrong) < max(wrong)

@@ -111,7 +111,7 @@ def test_a_check_is_broken_by_false_not_by_null(
     text: str, row: dict[str, Any], broken: bool
 ) -> None:
     rules = TableRules({"n": "int"}, checks={"positive": check_condition(text)})
-    assert (rules.broken(row) is not None) == broken
+    assert (rules.violation(row) is not None) == broken
 
 
 @pytest.mark.parametrize(("text", "kind", "values"), [
@@ -131,26 +131,28 @@ def test_a_check_may_list_the_values_that_it_leaves(
     text: str, kind: str, values: list[Any] | None
 ) -> None:
     rules = TableRules({"x": kind, "k": "int"}, checks={"listed": check_condition(text)})
-    assert rules.finite("x") == values
+    assert rules.values_left_by_checks("x") == values
 
 
 def test_a_check_may_spell_columns_as_it_likes(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path / "t"), pa.table({"V": pa.array([1], pa.int32())}))
     put_property(tmp_path / "t", "delta.constraints.few", "v > 0 AND v IN (1, 2)")
     rules = declared_rules(OfflineLake(tmp_path).table("t"))
-    assert rules.finite("V") == [1, 2]
-    assert rules.broken({"V": 1}) is None
-    assert "few" in str(rules.broken({"V": 3}))
+    assert rules.values_left_by_checks("V") == [1, 2]
+    assert rules.violation({"V": 1}) is None
+    assert "few" in str(rules.violation({"V": 3}))
 
 
 def test_a_check_that_memory_does_not_compute_is_asked_of_who_does() -> None:
     checks = {"long": check_condition("length(s) > 2")}
     with pytest.raises(Unsupported) as refused:
-        TableRules({"s": "string"}, checks=checks).broken({"s": "ab"})
+        TableRules({"s": "string"}, checks=checks).violation({"s": "ab"})
     assert refused.value.reason == "CHECK_EXPRESSION"
-    asked = TableRules({"s": "string"}, checks=checks, asked=lambda _, row: len(row["s"]) <= 2)
-    assert "long" in str(asked.broken({"s": "ab"}))
-    assert asked.broken({"s": "abc"}) is None
+    asked = TableRules(
+        {"s": "string"}, checks=checks, engine_check=lambda _, row: len(row["s"]) <= 2
+    )
+    assert "long" in str(asked.violation({"s": "ab"}))
+    assert asked.violation({"s": "abc"}) is None
 
 
 def test_of_many_rows_the_first_is_found_that_breaks_nothing() -> None:
@@ -166,20 +168,20 @@ def test_of_many_rows_the_first_is_found_that_breaks_nothing() -> None:
 
     rules = TableRules({"v": "int", "s": "string"}, None, (), checks, frozenset({"s"}), breaks)
     rows = [{"v": v, "s": s} for v in (5, 9, None, 4) for s in (None, "ab", "abc")]
-    alone = [row for row in rows if rules.broken(row) is None]
+    alone = [row for row in rows if rules.violation(row) is None]
     asked.clear()
-    assert rules.first_sound(rows) == alone[0] == {"v": None, "s": "abc"}
+    assert rules.first_valid(rows) == alone[0] == {"v": None, "s": "abc"}
     assert asked == ["ab", "abc"]
-    assert rules.first_sound(rows[:6]) is None
+    assert rules.first_valid(rows[:6]) is None
 
 
 def test_a_check_without_columns_is_a_check() -> None:
     assert (
-        TableRules({"v": "int"}, checks={"never": check_condition("1 > 2")}).broken({"v": 1})
+        TableRules({"v": "int"}, checks={"never": check_condition("1 > 2")}).violation({"v": 1})
         is not None
     )
     assert (
-        TableRules({"v": "int"}, checks={"always": check_condition("1 < 2")}).broken({"v": 1})
+        TableRules({"v": "int"}, checks={"always": check_condition("1 < 2")}).violation({"v": 1})
         is None
     )
 
@@ -193,7 +195,7 @@ def test_what_other_columns_break_no_value_heals(monkeypatch: pytest.MonkeyPatch
         {"told": check_condition("k < 5"), "few": check_condition("v IN (1, 2)")},
         frozenset({"v"}),
     )
-    monkeypatch.setattr(TableRules, "first_sound", lambda *_: pytest.fail("rows were tried"))
+    monkeypatch.setattr(TableRules, "first_valid", lambda *_: pytest.fail("rows were tried"))
     source = Lists(courses([1]))
     assert (
         complete_row(rules, source, lambda *_: False, NewBaseRow("t", {"k": 9}, []), [])["v"]

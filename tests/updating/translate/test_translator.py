@@ -13,12 +13,8 @@ from belvedere.errors import Invalid
 from belvedere.lake.tables.declared_keys import ForeignKey
 from belvedere.updating.request.view_rows import ViewRow
 from belvedere.updating.translate.constraints import TableRules, check_condition
-from belvedere.updating.translate.translator import (
-    SearchResult,
-    Translation,
-    TranslationRequest,
-    search_translation,
-)
+from belvedere.updating.translate.translation_request import TranslationRequest
+from belvedere.updating.translate.translator import SearchResult, Translation, search_translation
 from tests.updating.cases import Case, Row, Tables, random_case
 from tests.updating.replacements import MOST, Foreign, asked_of, choices, smallest_replacement
 from tests.updating.translate.listed import Listed
@@ -60,7 +56,8 @@ def applied(case: Case, asked: TranslationRequest, translation: Translation) -> 
         kept = [
             r
             for r in rows
-            if not gone or asked.coder.number(table, dict(zip(names, r, strict=True))) not in gone
+            if not gone
+            or asked.coder.row_number(table, dict(zip(names, r, strict=True))) not in gone
         ]
         after[table] = kept + [tuple(r[c] for c in names) for r in translation.new.get(table, [])]
     return after

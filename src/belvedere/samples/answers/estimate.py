@@ -28,7 +28,7 @@ from belvedere.samples.estimators.smooth import Method
 from belvedere.sql.render import render
 from belvedere.views.catalog import shown_name
 from belvedere.views.definition import View
-from belvedere.views.explain import sampled
+from belvedere.views.explain import describe_sample
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -148,7 +148,7 @@ def answer_facts(
     used = f"rows used: {fresh} fresh{by_chance}, {stale} stale"
     return (
         ("Versions", versions),
-        ("Sample, and where η went", f"{sampled(question.sample)}\n{used}"),
+        ("Sample, and where η went", f"{describe_sample(question.sample)}\n{used}"),
     )
 
 

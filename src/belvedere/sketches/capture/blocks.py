@@ -1,10 +1,10 @@
-"""Blocks: the queries that the engine in memory keeps sketches of, taken apart into its parts.
+"""Sketch blocks: the queries whose sketches the engine in memory maintains, and their parts.
 
     block = τ? π* (σ | π)* γ? over branches;   branch = σ, π, ⋈ of accesses;   core = ∪ of branches
 
-Each branch becomes a *feed*: a plan whose rows are what the engine wants to know of one row of the
-core, namely the values of its group's key, the arguments of its aggregates and, for each access of
-a table that is cut, the value that it is cut by. A top-k of rows is one of groups of equal keys.
+Each branch becomes a *feed*: a plan with a row for each row of the core, of what the engine reads: the
+values of the group's key, the arguments of the aggregates and, for each access of a partitioned table,
+the value that the table is partitioned by. A top-k of rows is one of groups of equal keys.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
 @dataclass(frozen=True)
 class GroupAggregate:
-    """An aggregate of the groups: its function, and which argument it is of; None for count(*)."""
+    """An aggregate of the groups: its function and the number of its argument; None for count(*)."""
 
     name: str
     function: str
@@ -47,7 +47,7 @@ class GroupAggregate:
 
 @dataclass(frozen=True)
 class SketchFeed:
-    """The rows of a branch as the engine wants them, and the partition of each of its cuts."""
+    """The rows of a branch as the engine reads them, and the partition of each of its cuts."""
 
     plan: Rel
     cuts: tuple[int, ...]
@@ -55,17 +55,17 @@ class SketchFeed:
 
 @dataclass(frozen=True)
 class SketchBlock:
-    """A query taken apart."""
+    """The parts of a query."""
 
     feeds: tuple[SketchFeed, ...]
     keys: tuple[str, ...]
-    """What the groups' key columns are called in `having` and `order`."""
+    """The names of the groups' key columns in `having` and `order`."""
     arguments: int
     measures: tuple[GroupAggregate, ...]
     having: tuple[Scalar, ...]
     order: tuple[Order, ...]
     limit: int | None
-    """How many are in the answer or before it; None without a LIMIT."""
+    """LIMIT plus OFFSET; None without a LIMIT."""
     of_rows: bool
     """Whether the answer is of rows rather than of groups."""
 
@@ -80,25 +80,25 @@ def _not_a_feed(operator: Rel) -> Internal:
 
 
 def key_name(place: int) -> str:
-    """What a feed calls a column of the group's key."""
+    """A feed's name of a column of the group's key."""
     return f"k{place}"
 
 
 def argument_name(place: int) -> str:
-    """What a feed calls an argument of aggregates."""
+    """A feed's name of an argument of aggregates."""
     return f"a{place}"
 
 
 def cut_name(place: int) -> str:
-    """What a feed calls a value that a table is cut by."""
+    """A feed's name of a value that a table is partitioned by."""
     return f"c{place}"
 
 
 def block(q: Rel, partitions: Sequence[Partition]) -> SketchBlock:
-    """The parts of a query; `Unsupported` for one that the engine does not keep a sketch of."""
-    above, inner = _peeled(q)
+    """The parts of a query; `Unsupported` if the engine does not maintain a sketch of it."""
+    above, inner = _split(q)
     if isinstance(inner, Aggregate):
-        # What is only shown has no say in which groups the answer has.
+        # Aggregates that are only shown do not decide which groups are in the answer.
         needed = {c for h in above.having for c in h.columns} | {o.column for o in above.order}
         used = [a for a in inner.aggregates if a.name in needed]
         arguments = tuple(dict.fromkeys(a.args[0] for a in used if a.args))
@@ -109,7 +109,7 @@ def block(q: Rel, partitions: Sequence[Partition]) -> SketchBlock:
         keys = tuple(dict.fromkeys(o.column for o in above.order))
     values = (*(col(k) for k in keys), *arguments)
     feeds = (_feed(b, values, len(keys), partitions) for b in _branches(core))
-    # Rows without fragments and without an order tell nothing; those of a group count in it.
+    # Rows without fragments matter only if they have an order, or count in a group.
     return SketchBlock(
         tuple(f for f in feeds if f.cuts or keys or isinstance(inner, Aggregate)),
         keys,
@@ -124,15 +124,15 @@ def block(q: Rel, partitions: Sequence[Partition]) -> SketchBlock:
 
 @dataclass(frozen=True)
 class _Above:
-    """What stands above the groups, or the rows, in their own columns."""
+    """The operators above the groups, or the rows, in terms of their columns."""
 
     having: tuple[Scalar, ...] = ()
     order: tuple[Order, ...] = ()
     limit: int | None = None
 
 
-def _peeled(q: Rel) -> tuple[_Above, Rel]:
-    """What is above the aggregate, or above the rows where there is none, and the rest."""
+def _split(q: Rel) -> tuple[_Above, Rel]:
+    """The operators above the aggregate, or above the rows if there is none, and the plan below."""
     top = q
     while isinstance(top, Project):
         top = top.child
@@ -144,7 +144,7 @@ def _peeled(q: Rel) -> tuple[_Above, Rel]:
 
 
 def _conditions(q: Rel) -> tuple[_Above, Rel]:
-    """Conditions above an aggregate in terms of its own columns; of rows, nothing is peeled."""
+    """The conditions above an aggregate in terms of its own columns; for rows none, and the whole plan."""
     conditions: list[Scalar] = []
     node = q
     while isinstance(node, Filter | Project):
@@ -158,7 +158,7 @@ def _conditions(q: Rel) -> tuple[_Above, Rel]:
 
 
 def _through(q: Rel, order: Order) -> Order:
-    """A sort key in terms of the columns of the aggregate below; of rows it stays as it is."""
+    """A sort key in terms of the columns of the aggregate below; for rows the key itself."""
     if not isinstance(_base(q), Aggregate):
         return order
     value, node = col(order.column), q
@@ -186,7 +186,7 @@ def _measure(a: Agg, arguments: tuple[Scalar, ...]) -> GroupAggregate:
 
 
 def _branches(q: Rel) -> list[Rel]:
-    """The parts of a core that a union holds together."""
+    """The branches of a core's unions."""
     match q:
         case Union():
             return [b for c in q.children for b in _branches(_named(c, q.columns))]
@@ -216,7 +216,7 @@ def _feed(
 def _carry(
     q: Rel, which: Mapping[str, int], partitions: Sequence[Partition], start: int = 0
 ) -> tuple[Rel, list[tuple[str, int]]]:
-    """The plan with what its tables are cut by beside its columns, under names of their own."""
+    """The plan with the columns that its tables are partitioned by, under additional names."""
     match q:
         case Scan() if q.table in which:
             partition, name = partitions[which[q.table]], f"__cut_{start}"

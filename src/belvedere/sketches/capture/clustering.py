@@ -1,8 +1,8 @@
-"""Clustering: the files of a table in the order of the column that a sketch cuts it by.
+"""Clustering: the files of a table in the order of the column that a sketch partitions it by.
 
-A sketch skips what files and row groups have no row of its fragments; where rows that are near each
-other in the column are far from each other in the files, that is nothing. `OPTIMIZE … ZORDER BY` puts
-them together, in files small enough for some to be skipped; no row changes by it.
+A sketch skips files and row groups without rows of its fragments. If near values of the column are spread
+over all files, none is skipped. `OPTIMIZE … ZORDER BY` puts near values into the same files, which are
+small enough to be skipped. It changes no row.
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ from belvedere.joins.partitions import Bitmap, Partition
 from belvedere.lake.pins import Pins
 from belvedere.lake.tables.table import Table
 from belvedere.sketches.live import Live
-from belvedere.sketches.use.rewrite import Skipped, share, skipped
+from belvedere.sketches.use.rewrite import SkippedFiles, fragment_share, skipped_files
 from belvedere.sql.names import quote
 
 FILES = 64
-"""Into about how many files a table is put together."""
+"""The number of files, about, of a clustered table."""
 _SMALLEST, _LARGEST = 1_000_000, 128_000_000
-"""Bytes of a file: smaller ones cost more to open than they save, larger ones are never skipped."""
+"""Bytes of a file: smaller files cost more to open than they save, larger files are never skipped."""
 _FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 _WORTH_IT = 2.0
-"""How many times less than now would have to be read for clustering to be offered."""
+"""Clustering is offered if it divides the bytes to read by so much."""
 
 
 @dataclass(frozen=True)
 class Clustered:
-    """What a sketch lets queries skip of a table, before it was clustered and after."""
+    """The files of a table that queries through a sketch skip, before and after clustering."""
 
     table: str
     column: str
-    before: Skipped | None
-    after: Skipped | None
+    before: SkippedFiles | None
+    after: SkippedFiles | None
 
     def __str__(self) -> str:
-        told = (
+        texts = (
             "not known" if s is None else f"{s.files} of {s.of_files} files, {_percent(s)} of bytes"
             for s in (self.before, self.after)
         )
-        before, after = told
+        before, after = texts
         return f"{self.table} by {self.column}: skipped {before} before, {after} after"
 
 
 def cluster(pins: Pins, live: Live) -> list[Clustered]:
-    """Put the tables that a sketch cuts into the order of its columns."""
+    """Cluster the tables of a sketch by its columns."""
     done = []
     for partition, bitmap in zip(live.definition.partitions, live.bitmaps, strict=True):
         table = pins.table(partition.table)
@@ -58,14 +58,14 @@ def cluster(pins: Pins, live: Live) -> list[Clustered]:
     return done
 
 
-def offered(table: Table, partition: Partition, bitmap: Bitmap) -> str:
-    """What clustering a table promises, if it does; "" if there is little to gain."""
-    found = _skipped(table, partition, bitmap)
-    kept = share(partition, bitmap)
-    if found is None or not found.of_bytes or found.of_bytes < _SMALLEST:
+def clustering_advice(table: Table, partition: Partition, bitmap: Bitmap) -> str:
+    """A sentence on what clustering a table saves; "" if that is little."""
+    now = _skipped(table, partition, bitmap)
+    kept = fragment_share(partition, bitmap)
+    if now is None or not now.of_bytes or now.of_bytes < _SMALLEST:
         return ""
-    read = 1 - found.bytes / found.of_bytes
-    if read < _WORTH_IT * max(kept, file_size(table) / found.of_bytes):
+    read = 1 - now.bytes / now.of_bytes
+    if read < _WORTH_IT * max(kept, file_size(table) / now.of_bytes):
         return ""
     return (
         f"{partition.table} is read for {read:.0%} of its bytes, for {kept:.1%} of its fragments: "
@@ -74,15 +74,15 @@ def offered(table: Table, partition: Partition, bitmap: Bitmap) -> str:
 
 
 def file_size(table: Table) -> int:
-    """How large the files of a clustered table are to be."""
+    """The size of the files of a clustered table."""
     some = files(table.store, table.version)
     whole = sum(f.size for f in some) if some else FILES * _LARGEST
     return min(max(whole // FILES, _SMALLEST), _LARGEST)
 
 
-def _skipped(table: Table, partition: Partition, bitmap: Bitmap) -> Skipped | None:
-    return skipped(table, table.version, partition, bitmap)
+def _skipped(table: Table, partition: Partition, bitmap: Bitmap) -> SkippedFiles | None:
+    return skipped_files(table, table.version, partition, bitmap)
 
 
-def _percent(told: Skipped) -> str:
-    return f"{100 * told.bytes / max(told.of_bytes, 1):.0f} %"
+def _percent(s: SkippedFiles) -> str:
+    return f"{100 * s.bytes / max(s.of_bytes, 1):.0f} %"

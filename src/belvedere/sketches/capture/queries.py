@@ -1,10 +1,10 @@
-"""Capture: the instrumented query whose answer is a sketch, and what the engine needs to go on.
+"""Capture: the instrumented query whose answer is a sketch, and the queries that load the engine's state.
 
     any query   μ(Q) = δ(π_f(A(Q)))                                        rules/annotate.py
     a block     for each feed and cut:  γ_{key, f; counts, sums}(feed)     its groups and F_g
                 for each min and max:   the least values of each group     its bounded buffers
 
-The state of a block is the sketch's own and more, so a block is captured by its state alone.
+The state of a block contains its sketch, so a block is captured by its state alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sketches.engine.measures import as_array
 
 Run = Callable[[Rel], pa.Table]
-"""Computes a plan over the tables as they are at the vector of the capture."""
+"""Computes a plan over the tables at the vector of the capture."""
 
 _FRAGMENT, _ROWS, _PLACE, _ALL = "f", "n", "place", "all"
 
@@ -34,9 +34,9 @@ _FRAGMENT, _ROWS, _PLACE, _ALL = "f", "n", "place", "all"
 def capture_bitmap(q: Rel, partition: Partition, run: Run) -> Bitmap:
     """The accurate sketch of any query, by the rules."""
     cut = Cut(partition.table, partition.column, partition.kind, partition.fragment_scalar)
-    found = run(sketch(q, cut)).column(0)
+    fragments = run(sketch(q, cut)).column(0)
     bitmap = np.zeros(partition.count, dtype=np.bool_)
-    bitmap[np.asarray(found.to_numpy(), dtype=np.int64)] = True
+    bitmap[np.asarray(fragments.to_numpy(), dtype=np.int64)] = True
     return bitmap
 
 
@@ -44,17 +44,17 @@ def capture_state(engine: SketchEngine, run: Run) -> None:
     """Fill an empty engine with the state of its block."""
     for number, feed in enumerate(engine.block.feeds):
         for place, partition in enumerate(feed.cuts or (None,)):
-            plan = counted(engine, number, None if partition is None else place)
-            _load_counted(engine, run(plan), first=place == 0, partition=partition)
+            plan = fragment_counts(engine, number, None if partition is None else place)
+            _load_counts(engine, run(plan), first=place == 0, partition=partition)
     for argument, function in engine.buffers:
-        for least in leasts(engine, argument, function):
+        for least in least_values(engine, argument, function):
             _load_least(engine, argument, function, run(least))
     engine.set_horizon()
     engine.finish()
 
 
-def counted(engine: SketchEngine, feed: int, cut: int | None) -> Rel:
-    """The rows of a feed by group and fragment of one of its cuts: counted, and summed once."""
+def fragment_counts(engine: SketchEngine, feed: int, cut: int | None) -> Rel:
+    """The plan that counts a feed's rows by group and fragment of a cut; that of the first cut also sums."""
     block, partitions = engine.block, engine.partitions
     outputs = _keys(block) + [
         Output(argument_name(i), col(argument_name(i))) for i in range(block.arguments)
@@ -74,7 +74,7 @@ def counted(engine: SketchEngine, feed: int, cut: int | None) -> Rel:
 
 
 def _first_rows(engine: SketchEngine, feed: int) -> Rel:
-    """The rows of a feed; of a top-k of rows, those that are held."""
+    """The rows of a feed; of a top-k of rows, only those that the engine holds."""
     block, plan = engine.block, engine.block.feeds[feed].plan
     if engine.rows_held is None:
         return plan
@@ -84,21 +84,18 @@ def _first_rows(engine: SketchEngine, feed: int) -> Rel:
 
 def _sums(argument: int, kind: str) -> list[Agg]:
     value = col(argument_name(argument))
-    found = [Agg(f"n{argument}", "count", (value,))]
+    counts = [Agg(f"n{argument}", "count", (value,))]
     if parse(kind).is_exact:
         size = Agg(f"z{argument}", "max", (call("abs", value),))
-        return [*found, Agg(f"s{argument}", "sum", (value,)), size]
+        return [*counts, Agg(f"s{argument}", "sum", (value,)), size]
     if parse(kind).is_float:
         size = Agg(f"z{argument}", "sum", (call("abs", value),))
-        return [*found, Agg(f"s{argument}", "sum", (value,)), size]
-    return found
+        return [*counts, Agg(f"s{argument}", "sum", (value,)), size]
+    return counts
 
 
-def leasts(engine: SketchEngine, argument: int, function: str) -> list[Rel]:
-    """For each feed, the least (or greatest) values of each group, and how many it has of all.
-
-    Of several feeds all values: which are the least of all is seen when all are there.
-    """
+def least_values(engine: SketchEngine, argument: int, function: str) -> list[Rel]:
+    """For each feed, the plan of the least (or greatest) values of each group, and its number of values."""
     block = engine.block
     keys = tuple(o.name for o in _keys(block))
     name = argument_name(argument)
@@ -131,37 +128,35 @@ def _keys(block: SketchBlock) -> list[Output]:
     return [Output(key_name(i), col(key_name(i))) for i in range(len(block.keys))]
 
 
-def _load_counted(
-    engine: SketchEngine, found: pa.Table, *, first: bool, partition: int | None
+def _load_counts(
+    engine: SketchEngine, rows: pa.Table, *, first: bool, partition: int | None
 ) -> None:
-    if not found.num_rows or not found[_ROWS].to_numpy().any():
+    if not rows.num_rows or not rows[_ROWS].to_numpy().any():
         return
-    counts = _numbers(found, _ROWS)
-    # Rows are counted for the groups once, and for each cut in its fragments.
+    counts = _numbers(rows, _ROWS)
+    # The plan of the first cut counts the rows of groups, each plan those in its fragments.
     weights = counts if first else np.zeros(len(counts), dtype=np.int64)
     part = engine.part(
-        [as_array(found[key_name(i)]) for i in range(len(engine.block.keys))], weights
+        [as_array(rows[key_name(i)]) for i in range(len(engine.block.keys))], weights
     )
     if first:
         for i in engine.sums:
-            there = f"s{i}" in found.column_names
-            none = pa.nulls(found.num_rows, pa.int64())
-            total, sizes = (as_array(found[f"{c}{i}"]) if there else none for c in "sz")
-            engine.load_sums(i, part, _numbers(found, f"n{i}"), total, sizes)
+            there = f"s{i}" in rows.column_names
+            none = pa.nulls(rows.num_rows, pa.int64())
+            total, sizes = (as_array(rows[f"{c}{i}"]) if there else none for c in "sz")
+            engine.load_sums(i, part, _numbers(rows, f"n{i}"), total, sizes)
     if partition is not None:
-        engine.count_fragments(part.weighing(counts), partition, _numbers(found, _FRAGMENT))
+        engine.count_fragments(part.weighing(counts), partition, _numbers(rows, _FRAGMENT))
 
 
-def _load_least(engine: SketchEngine, argument: int, function: str, found: pa.Table) -> None:
-    if not found.num_rows:
+def _load_least(engine: SketchEngine, argument: int, function: str, rows: pa.Table) -> None:
+    if not rows.num_rows:
         return
-    keys = [as_array(found[key_name(i)]) for i in range(len(engine.block.keys))]
-    part = engine.part(keys, np.zeros(found.num_rows, dtype=np.int64))
-    values = as_array(found[argument_name(argument)])
-    engine.load_least(
-        argument, function, part, values, _numbers(found, _ROWS), _numbers(found, _ALL)
-    )
+    keys = [as_array(rows[key_name(i)]) for i in range(len(engine.block.keys))]
+    part = engine.part(keys, np.zeros(rows.num_rows, dtype=np.int64))
+    values = as_array(rows[argument_name(argument)])
+    engine.load_least(argument, function, part, values, _numbers(rows, _ROWS), _numbers(rows, _ALL))
 
 
-def _numbers(found: pa.Table, name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.asarray(found[name].to_numpy(), dtype=np.int64)
+def _numbers(rows: pa.Table, name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.asarray(rows[name].to_numpy(), dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Which fragments occur in which groups, how often, and in how many groups that are shown.
+"""Occurrences of fragments in groups, and in shown groups.
 
-    F_g[f]  how many rows of group g are in fragment f      (IMP §5.6)
-    μ[f]    how many shown groups have f                    (IMP §5.1)
+    F_g[f]  the number of rows of group g in fragment f     (IMP §5.6)
+    μ[f]    the number of shown groups that have f          (IMP §5.1)
 
 The sketch is the fragments with μ > 0.
 """
@@ -22,7 +22,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 class Occurrences:
-    """The pairs of groups and fragments that occurred, with their counts."""
+    """The pairs of groups and fragments that occur, with their counts."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -34,7 +34,7 @@ class Occurrences:
         self._reserve(64)
 
     def _reserve(self, room: int) -> None:
-        """Room for so many entries."""
+        """Make room for so many pairs."""
 
         def wider(old: npt.NDArray[Any] | None, kind: Any) -> npt.NDArray[Any]:
             new = np.zeros(room, dtype=kind)
@@ -53,7 +53,7 @@ class Occurrences:
         enter_pairs(self._slots, self._pairs, self._nexts, self._heads, self.known, self.width)
 
     def count(self, groups: Words, fragments: Words, amounts: Words, group_count: int) -> None:
-        """Count rows of groups in fragments; a negative fragment is none."""
+        """Count rows of groups in fragments; a negative number is no fragment."""
         if group_count > len(self._heads):
             heads = np.full(2 * group_count, -1, dtype=np.int32)
             heads[: len(self._heads)] = self._heads
@@ -85,7 +85,7 @@ class Occurrences:
         self._listed.append(listed[:listing])
 
     def show(self, was: Flags, shown: Flags, changed: Words) -> bool:
-        """End the batch: some groups are shown now, some no longer; False if a count is negative."""
+        """End the batch with the groups that are shown now; False if a count is negative."""
         sound = True
         for listed in self._listed:
             sound &= merge(
@@ -117,23 +117,23 @@ class Occurrences:
 
     @property
     def bytes(self) -> int:
-        """Memory held."""
+        """The memory of the state, about."""
         held = (self._pairs, self._counts, self._before, self._stamps, self._nexts, self._slots)
         return sum(a.nbytes for a in (*held, self._heads, self.occurs))
 
     def save(self) -> Arrays:
-        """What `restore` needs: the pairs that occur, and μ."""
+        """The pairs that occur, and μ."""
         some = np.flatnonzero(self._counts[: self.known])
         return {"pairs": self._pairs[some], "counts": self._counts[some], "occurs": self.occurs}
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]], group_count: int) -> None:
-        """Take over what was saved."""
-        found = len(arrays["pairs"])
+        """Load saved arrays."""
+        count = len(arrays["pairs"])
         self.known, self._now = 0, 0
         self._heads = np.full(max(16, 2 * group_count), -1, dtype=np.int32)
-        self._reserve(max(64, 2 * found))
-        self._pairs[:found], self._counts[:found] = arrays["pairs"], arrays["counts"]
-        self._stamps[:found] = -1
+        self._reserve(max(64, 2 * count))
+        self._pairs[:count], self._counts[:count] = arrays["pairs"], arrays["counts"]
+        self._stamps[:count] = -1
         self.occurs = arrays["occurs"].copy()
-        self.known = found
-        enter_pairs(self._slots, self._pairs, self._nexts, self._heads, found, self.width)
+        self.known = count
+        enter_pairs(self._slots, self._pairs, self._nexts, self._heads, count, self.width)

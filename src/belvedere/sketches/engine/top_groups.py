@@ -1,8 +1,8 @@
-"""Which groups are in the answer: HAVING, then the first k.
+"""The groups in the answer: HAVING, then the first k.
 
-Conditions are compared in the types that Spark gives aggregates. Where rounding leaves open on
-which side of a constant, or of the k-th group, a number lies, the group is taken for shown: a
-fragment too many is only slower.
+Conditions are evaluated in the types that Spark gives aggregates. If rounding leaves open on which side
+of a constant, or of the k-th group, a number lies, the group counts as shown: a fragment too many makes
+queries slower, not wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from belvedere.memory.scalars import true
 
 @dataclass(frozen=True)
 class GroupColumn:
-    """Values of some groups, their type, and how far off they can be; None if not at all."""
+    """Values of groups, their type, and the bounds of their errors; None if they are exact."""
 
     values: pa.Array
     kind: str
@@ -43,7 +43,7 @@ _COMPARED: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.LTE: np.less_equal,
     exp.EQ: np.equal,
 }
-_TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
+_MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LT,
     exp.GTE: exp.LTE,
     exp.LT: exp.GT,
@@ -62,32 +62,32 @@ class HavingFilter:
 
     @staticmethod
     def of(conditions: Sequence[Scalar], columns: Columns) -> HavingFilter:
-        """The conditions, each found to be one that can be computed here."""
-        nothing: Words = np.zeros(0, dtype=np.int64)
+        """The conditions; `Unsupported` if one of them is not computed here."""
+        no_groups: Words = np.zeros(0, dtype=np.int64)
         floating = {}
         for i, condition in enumerate(conditions):
-            found = {c: columns(c, nothing) for c in sorted(condition.columns)}
-            kinds = {c.kind for c in found.values()}
+            values = {c: columns(c, no_groups) for c in sorted(condition.columns)}
+            kinds = {c.kind for c in values.values()}
             if any(parse(k).is_float for k in kinds):
                 floating[i] = _comparison(condition)
                 if "float" in kinds and not _is_float(floating[i][2]):
-                    # Without the standard's rules a whole number is rounded to a float.
+                    # Without ANSI mode Spark rounds an integer to a float.
                     raise _not_kept(condition)
             else:
-                _true(condition, found, 0)
+                _true(condition, values, 0)
         return HavingFilter(tuple(conditions), columns, floating)
 
     def holds(self, groups: Words) -> Flags:
-        """For which of some groups all conditions hold, or may."""
+        """The groups for which all conditions hold, or may hold."""
         result = np.ones(len(groups), dtype=np.bool_)
-        held: dict[str, GroupColumn] = {}
+        columns: dict[str, GroupColumn] = {}
         for i, condition in enumerate(self.conditions):
-            for name in condition.columns - held.keys():
-                held[name] = self.columns(name, groups)
+            for name in condition.columns - columns.keys():
+                columns[name] = self.columns(name, groups)
             if i in self._floating:
-                result &= _nearly(*self._floating[i], held)
+                result &= _may_hold(*self._floating[i], columns)
             else:
-                own = {c: held[c] for c in condition.columns}
+                own = {c: columns[c] for c in condition.columns}
                 result &= _true(condition, own, len(groups))
         return result
 
@@ -95,20 +95,20 @@ class HavingFilter:
 def _true(condition: Scalar, columns: Mapping[str, GroupColumn], count: int) -> Flags:
     table = pa.table({n: c.values for n, c in columns.items()} or {"": pa.nulls(count)})
     try:
-        found = true(condition, table, {n: c.kind for n, c in columns.items()})
+        truth = true(condition, table, {n: c.kind for n, c in columns.items()})
     except Declined as why:
         raise _not_kept(condition) from why
-    return np.asarray(found.to_numpy(), dtype=np.bool_)
+    return np.asarray(truth.to_numpy(), dtype=np.bool_)
 
 
 def _comparison(condition: Scalar) -> tuple[str, type[exp.Expr], float]:
-    """Column, operator and constant of a comparison of a floating point number."""
+    """The column, operator and constant of a comparison of a floating point number."""
     e = condition.expr
     if type(e) not in _COMPARED:
         raise _not_kept(condition)
     for one, other, way in (
         (e.this, e.expression, type(e)),
-        (e.expression, e.this, _TURNED[type(e)]),
+        (e.expression, e.this, _MIRRORED[type(e)]),
     ):
         constant = _number(other)
         if isinstance(one, exp.Column) and constant is not None:
@@ -117,7 +117,7 @@ def _comparison(condition: Scalar) -> tuple[str, type[exp.Expr], float]:
 
 
 def _is_float(number: float) -> bool:
-    """Whether a number is compared with floats as it is, be it as a float or as a double."""
+    """Whether a comparison with floats has one result, whether the number is a float or a double."""
     with np.errstate(over="ignore"):
         return not number.is_integer() or float(np.float32(number)) == number
 
@@ -137,20 +137,20 @@ def _number(e: exp.Expr) -> float | None:
             return None
 
 
-def _nearly(
+def _may_hold(
     name: str, way: type[exp.Expr], constant: float, columns: Mapping[str, GroupColumn]
 ) -> Flags:
     column = columns[name]
     numbers, absent = _numbers(column), nulls(column.values)
-    found = _COMPARED[way](numbers, constant)
+    holds = _COMPARED[way](numbers, constant)
     if column.error is not None:
-        found |= (column.error > 0) & (np.abs(numbers - constant) <= column.error)
-    return np.asarray(found & ~absent, dtype=np.bool_)
+        holds |= (column.error > 0) & (np.abs(numbers - constant) <= column.error)
+    return np.asarray(holds & ~absent, dtype=np.bool_)
 
 
 def _numbers(column: GroupColumn) -> Doubles:
     plain = column.values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    # NaN is greater than every number; whoever asks knows which values are NULL.
+    # NaN is greater than every number. NULL slots are excluded by the callers.
     return np.nan_to_num(
         np.asarray(plain, dtype=np.float64), nan=np.inf, posinf=np.inf, neginf=-np.inf
     )
@@ -158,7 +158,7 @@ def _numbers(column: GroupColumn) -> Doubles:
 
 @dataclass(frozen=True)
 class FirstGroups:
-    """The first k groups in an order, and all that are tied with the last of them."""
+    """The first k groups in an order, and all that tie with the last of them."""
 
     order: tuple[Order, ...]
     limit: int
@@ -166,7 +166,7 @@ class FirstGroups:
 
     @staticmethod
     def of(order: tuple[Order, ...], limit: int, columns: Columns) -> FirstGroups:
-        """The order, found to be one that can be computed here."""
+        """The order; `Unsupported` if it is not computed here."""
         for o in order:
             kind = columns(o.column, np.zeros(0, dtype=np.int64)).kind
             if not has_order(kind):
@@ -178,7 +178,7 @@ class FirstGroups:
         return FirstGroups(order, limit, columns)
 
     def among(self, groups: Words, weights: Words) -> Flags:
-        """Which of some groups are among the first k rows; a group weighs as many as it has."""
+        """Which groups are among the first k rows; a weight is the number of rows of a group."""
         if self.limit == 0:
             return np.zeros(len(groups), dtype=np.bool_)
         if not self.order or int(weights.sum()) <= self.limit:
@@ -189,7 +189,7 @@ class FirstGroups:
             if column.error is not None and (column.error > 0).any():
                 if place == 0:
                     return self._roughly(column, o, weights)
-                break  # Which of those that are tied so far comes first is open: all are kept.
+                break  # The order of the groups that tie so far is open: all of them stay.
             keys += sort_keys(column.values, o)
         return self._exactly(keys, weights)
 
@@ -200,7 +200,7 @@ class FirstGroups:
         return not_after(keys, [int(key[last]) for key in keys])
 
     def _roughly(self, column: GroupColumn, order: Order, weights: Words) -> Flags:
-        """By the first key alone: whoever could be no worse than k others surely are."""
+        """By the first key alone: the groups that may be no worse than k others certainly are."""
         assert column.error is not None
         numbers = _numbers(column) * (-1.0 if order.descending else 1.0)
         absent = nulls(column.values)
@@ -214,15 +214,15 @@ class FirstGroups:
 
 
 def sort_keys(values: pa.Array, order: Order) -> list[Words]:
-    """A sort key as words, less is first: where NULLs come, then the values."""
+    """A sort key as words, the least first: the place of NULL, then the values."""
     absent = nulls(values)
     place = np.where(absent, 0 if order.nulls_first else 2, 1).astype(np.int64)
-    turned = [~found if order.descending else found for found in in_order(values)]
-    return [place, *(np.where(absent, 0, found) for found in turned)]
+    keys = [~key if order.descending else key for key in in_order(values)]
+    return [place, *(np.where(absent, 0, key) for key in keys)]
 
 
 def not_after(keys: Sequence[Words], last: Sequence[int]) -> Flags:
-    """Which rows, by their sort keys, do not come after one."""
+    """Which rows, by their sort keys, do not come after a row with the keys `last`."""
     ahead = np.zeros(len(keys[0]), dtype=np.bool_)
     tied = np.ones(len(keys[0]), dtype=np.bool_)
     for key, end in zip(keys, last, strict=True):

@@ -1,6 +1,6 @@
-"""Between which values a table's columns lie, without a look at its rows.
+"""Bounds of a table's columns, without reading its rows.
 
-declared    by its CHECK constraints, which Delta holds every row to   delta.constraints.*
+declared    by CHECK constraints, which Delta enforces for every row   delta.constraints.*
 recorded    by the least and greatest values of its files, in the log
 """
 
@@ -29,26 +29,26 @@ from belvedere.sql.statements.cursor import without_comments
 _CHECK = "delta.constraints."
 
 
-def declared(table: Table, column: str) -> Interval | None:
-    """Where CHECK constraints keep a column's values; None where they say nothing."""
+def declared_range(table: Table, column: str) -> Interval | None:
+    """The range that CHECK constraints give a column's values; None without one."""
     low: End = -math.inf
     high: End = math.inf
     kind = table.types.get(column.lower(), "")
     for condition in _conditions(table):
-        found = range_of(condition)
-        if found is None or not _is(found.value, column):
+        bounds = range_of(condition)
+        if bounds is None or not _is(bounds.value, column):
             continue
-        if not all(_is_exact(end, kind) for end in found.ends):
+        if not all(_is_exact(end, kind) for end in bounds.ends):
             continue
-        low = max(low, low if found.low is None else Fraction(found.low.number))
-        high = min(high, high if found.high is None else Fraction(found.high.number))
+        low = max(low, low if bounds.low is None else Fraction(bounds.low.number))
+        high = min(high, high if bounds.high is None else Fraction(bounds.high.number))
     return None if (low, high) == (-math.inf, math.inf) else Interval(low, high)
 
 
-def recorded(table: Table, column: str) -> tuple[Any, Any] | None:
-    """Between which values those of a version's files lie; None if one does not say.
+def recorded_range(table: Table, column: str) -> tuple[Any, Any] | None:
+    """The range of a column's values in a version's files; None if a file does not record it.
 
-    Of a file without values nothing is asked. Rows that were deleted since may have been the least.
+    A file without values needs no record. The ends may be values of rows that are deleted.
     """
     kind = table.types.get(column.lower(), "")
     some = files(table.store, table.version) if table.plain else None
@@ -60,7 +60,7 @@ def recorded(table: Table, column: str) -> tuple[Any, Any] | None:
 
 
 def _conditions(table: Table) -> Iterator[Scalar]:
-    """What each row of a table satisfies, one condition at a time; what is not understood is left out."""
+    """The conditions of CHECK constraints; a condition that does not parse is skipped."""
     for name, text in table.properties.items():
         if name.startswith(_CHECK):
             try:
@@ -76,7 +76,7 @@ def _is(value: Scalar, column: str) -> bool:
 
 
 def _is_exact(constant: Constant, kind: str) -> bool:
-    """Whether a column's values are compared with a constant as the numbers that both are."""
+    """Whether a comparison of a column with a constant rounds neither."""
     if parse(kind).is_float:
         return Decimal(float(np.float32(float(constant.number)))) == constant.number
     whole = constant.type in ("int", "bigint") or parse(constant.type).is_decimal

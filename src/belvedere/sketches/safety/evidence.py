@@ -1,4 +1,4 @@
-"""Evidence: what is known of tables that makes an attribute safe, and must go on being so."""
+"""Evidence: the ranges of columns that make a partition attribute safe, and that must stay true."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from belvedere.analyses.origins import Origin, origin
 from belvedere.sketches.definition import Watched
 
 _ROOM = 8
-"""How far above its greatest value a column may grow before safety is proved again."""
+"""A column may grow to so many times its greatest value before safety is proved again."""
 
 Ends = Callable[[str, str], tuple[Any, Any]]
-"""The least and the greatest value of a table's column; None where it has none."""
+"""The least and the greatest value of a table's column; None if it has no values."""
 Declared = Callable[[str, str], Interval | None]
-"""Where constraints keep a table's column; None where they say nothing."""
+"""The range that constraints give a table's column; None without one."""
 
 
 def _undeclared(_table: str, _column: str) -> Interval | None:
@@ -30,7 +30,7 @@ def _undeclared(_table: str, _column: str) -> Interval | None:
 
 @dataclass
 class Evidence:
-    """Proves by interval arithmetic that sums have no negative terms; gathers what it relied on."""
+    """Proves by interval arithmetic that sums have no negative terms, and records the ranges it relies on."""
 
     ends: Ends
     declared: Declared = _undeclared
@@ -40,41 +40,41 @@ class Evidence:
 
     @staticmethod
     def relying_on(watched: Iterable[Watched]) -> Evidence:
-        """What a sketch was found to rely on, and nothing else."""
+        """Evidence of the ranges that a sketch relies on, and of nothing else."""
         known = {(w.table, w.column): Interval(end_of(w.low), end_of(w.high)) for w in watched}
         return Evidence(lambda _table, _column: (None, None), _known=known)
 
     def nonnegative(self, value: Scalar, over: Rel) -> bool:
-        """Whether a scalar over a plan's rows is never below zero.
+        """Whether a scalar over a plan's rows is never negative.
 
-        With room for tables to grow; where that proves nothing, with the values that they have.
+        The proof uses ranges with room for tables to grow; if it fails, the present ranges.
         """
         origins = {c: origin(over, c) for c in value.columns}
         if any(o is None for o in origins.values()):
             return False
-        found = {c: o for c, o in origins.items() if o is not None}
-        for o in found.values():
-            self._look(o)
-        places = {c: (o.table, o.column) for c, o in found.items()}
+        columns = {c: o for c, o in origins.items() if o is not None}
+        for o in columns.values():
+            self._find_range(o)
+        places = {c: (o.table, o.column) for c, o in columns.items()}
         for at in (self._known, {**self._known, **self._tight}):
             ends = {c: at[place] for c, place in places.items()}
-            if interval(value, ends.__getitem__, _most(found.values())).nonnegative:
-                # What is narrower proves what was proved before too.
+            if interval(value, ends.__getitem__, _overflow(columns.values())).nonnegative:
+                # A narrower range also proves what a wider one proved before.
                 self._known |= {place: at[place] for place in places.values()}
                 self.relied |= {*places.values()}
                 return True
         return False
 
     def watched(self) -> tuple[Watched, ...]:
-        """Which columns must stay between which values."""
+        """The columns that the proofs rely on, and their ranges."""
         known = self._known
         return tuple(
             Watched(t, c, str(known[t, c].low), str(known[t, c].high))
             for t, c in sorted(self.relied)
         )
 
-    def _look(self, o: Origin) -> None:
-        """Find out where a column of a table lies, once."""
+    def _find_range(self, o: Origin) -> None:
+        """Find the range of a table's column, once."""
         place = o.table, o.column
         if place in self._known:
             return
@@ -83,14 +83,16 @@ class Evidence:
             self._known[place] = ANYTHING
             return
         low, high = self.ends(o.table, o.column)
-        kept = self.declared(o.table, o.column) or ANYTHING
+        declared = self.declared(o.table, o.column) or ANYTHING
         if low is None or not _finite(low) or not _finite(high):
-            self._known[place] = kept
+            self._known[place] = declared
             return
-        # A table grows: what is above its greatest value, or between zero and its least, is no harm.
+        # Tables grow: values up to a multiple of the greatest, and down to zero, keep the proof.
         least, most = Fraction(low), Fraction(high)
-        self._known[place] = _both(Interval(min(least, Fraction(0)), _roomy(most, o.type)), kept)
-        self._tight[place] = _both(Interval(least, most), kept)
+        self._known[place] = _both(
+            Interval(min(least, Fraction(0)), _with_room(most, o.type)), declared
+        )
+        self._tight[place] = _both(Interval(least, most), declared)
 
 
 def end_of(text: str) -> End:
@@ -102,15 +104,15 @@ def _both(one: Interval, other: Interval) -> Interval:
     return Interval(max(one.low, other.low), min(one.high, other.high))
 
 
-def _roomy(high: Fraction, kind: str) -> Fraction:
-    """The greatest value with room above it; that of a decimal is never above one more digit."""
+def _with_room(high: Fraction, kind: str) -> Fraction:
+    """A greatest value with room above it; for a decimal at most one more digit."""
     if parse(kind).is_decimal and high <= 1:
         return max(high, Fraction(1))
     return max(high * _ROOM, Fraction(1))
 
 
-def _most(origins: Iterable[Origin]) -> int:
-    """The first number that integers computed from columns cannot hold."""
+def _overflow(origins: Iterable[Origin]) -> int:
+    """The least number that overflows arithmetic on the columns."""
     types = [parse(o.type) for o in origins]
     widths = [t.bits for t in types if isinstance(t, IntegerType)]
     if len(widths) < len(types):

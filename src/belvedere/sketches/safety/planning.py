@@ -1,4 +1,4 @@
-"""Planning: from CREATE SKETCH to a sketch that is known to be safe; nothing is written here."""
+"""Planning: from CREATE SKETCH to the definition of a safe sketch; this module writes nothing."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from belvedere.lake.tables.table import Table
 from belvedere.memory.kinds import is_exact
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.sketches.capture.blocks import block
-from belvedere.sketches.capture.partition_choice import best
+from belvedere.sketches.capture.partition_choice import best_column
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine.engine import ROOM, SketchEngine
-from belvedere.sketches.safety.bounds import declared, recorded
+from belvedere.sketches.safety.bounds import declared_range, recorded_range
 from belvedere.sketches.safety.evidence import Evidence
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.names import quote
@@ -41,25 +41,25 @@ from belvedere.views.catalog import Names, as_not_read, canonical_name, shown_na
 from belvedere.views.create import SETTINGS
 
 FRAGMENTS = 100
-"""How many fragments a table is cut into, unless it is said otherwise."""
+"""The default number of fragments of a table."""
 _SAMPLE = 200_000
 
 
 def session_settings(door: SparkLake) -> dict[str, str]:
-    """What a session means by the same words: a sketch is of queries in one like it."""
+    """The settings that decide what a query means: a sketch answers queries under the same settings."""
     return {key: str(door.spark.conf.get(key)) for key in (*SETTINGS, PRECISION)}
 
 
 @dataclass
 class SketchPlanner:
-    """Plans one sketch over the tables as they are."""
+    """Plans one sketch over the present tables."""
 
     door: SparkLake
     pins: Pins
     statement: CreateSketch
 
     def plan(self) -> Definition:
-        """The sketch that the statement declares; `Unsupported` with what would be safe if it is not."""
+        """The sketch that the statement declares; `Unsupported`, with the safe columns, if it is not safe."""
         settings = session_settings(self.door)
         if settings["spark.sql.caseSensitive"] == "true":
             raise Unsupported(
@@ -78,12 +78,13 @@ class SketchPlanner:
             )
         work = self.pins.work(settings)
         evidence = evidence_of(self.pins, work)
-        clauses = self.statement.fragments or (self._chosen(q, work, evidence),)
+        clauses = self.statement.fragments or (self._default_partition(q, work, evidence),)
         partitions = tuple(self._partition(q, c, work) for c in clauses)
         self._refuse_two(partitions)
         self._refuse_unsafe(q, partitions, evidence)
         for p in partitions:
-            sketch(q, Cut(p.table, p.column, p.kind, p.fragment_scalar))  # every rule is there
+            # `Unsupported` if an operator has no capture rule.
+            sketch(q, Cut(p.table, p.column, p.kind, p.fragment_scalar))
         plain = Definition(
             id=str(uuid.uuid4()),
             name=self.statement.name,
@@ -97,25 +98,25 @@ class SketchPlanner:
             watched=evidence.watched(),
             loose=self.statement.loose,
         )
-        found = self._with_engine(q, plain, work)
-        _refuse_rounding(found)
-        return found
+        definition = self._with_engine(q, plain, work)
+        _refuse_rounding(definition)
+        return definition
 
     def _with_engine(self, q: Rel, plain: Definition, work: Workspace) -> Definition:
-        """The sketch with what its engine needs to know, or why it has none."""
+        """The definition with the types of its engine's columns, or the reason why it has no engine."""
         if not work.usual_decimals:
             return replace(plain, kept="SKETCH_DECIMALS")
         try:
-            found = block(q, plain.partitions)
+            parts = block(q, plain.partitions)
             kinds: dict[str, str] = {}
-            for feed in found.feeds:
-                known = types(
+            for feed in parts.feeds:
+                by_column = types(
                     feed.plan, lambda asked, of: self.door.types(asked, of, plain.settings)
                 )
-                kinds |= {c: known[c] for c in feed.plan.columns}
+                kinds |= {c: by_column[c] for c in feed.plan.columns}
             if not all(map(is_exact, kinds.values())):
                 return replace(plain, kept="SKETCH_NOT_KEPT")
-            SketchEngine(found, plain.partitions, kinds, plain.room)
+            SketchEngine(parts, plain.partitions, kinds, plain.room)
         except Unsupported as why:
             return replace(plain, kept=why.reason)
         return replace(plain, kinds=kinds)
@@ -134,7 +135,7 @@ class SketchPlanner:
         why = unsafe(q, cuts_of(partitions, evidence))
         if why is None:
             return
-        safe = [f"{shown_name(self.door, t)}.{c}" for t, c in self._safe(q, evidence)]
+        safe = [f"{shown_name(self.door, t)}.{c}" for t, c in self._safe_columns(q, evidence)]
         columns = ", ".join(f"{p.column!r}" for p in partitions)
         raise Unsupported(
             f"a sketch by {columns} is not safe for this query: {why.message}",
@@ -143,8 +144,8 @@ class SketchPlanner:
             reason=why.reason,
         )
 
-    def _safe(self, q: Rel, evidence: Evidence) -> list[tuple[str, str]]:
-        """The columns that the query reads and that are safe by themselves."""
+    def _safe_columns(self, q: Rel, evidence: Evidence) -> list[tuple[str, str]]:
+        """The columns of the query that are safe each by itself."""
         return [
             (t, c)
             for t, c, kind in columns_read(q)
@@ -161,20 +162,21 @@ class SketchPlanner:
                 reason="NOT_IN_QUERY",
             )
         table = self.pins.table(name)
-        known = {c.lower(): (c, kind) for c, kind in table.columns}
-        if clause.column.lower() not in known:
+        columns = {c.lower(): (c, kind) for c, kind in table.columns}
+        if clause.column.lower() not in columns:
             raise Invalid(
                 f"{clause.table!r} has no column {clause.column!r}",
                 hint=f"its columns: {', '.join(c for c, _ in table.columns)}",
                 reason="NO_SUCH_COLUMN",
             )
-        column, kind = known[clause.column.lower()]
-        Partition(name, column, kind, ())  # of a type that has an order
+        column, kind = columns[clause.column.lower()]
+        # `Invalid` if the type has no order.
+        Partition(name, column, kind, ())
         if clause.bounds is not None:
             return given(name, column, kind, clause.bounds)
         count = FRAGMENTS if clause.count is None else clause.count
         if clause.equal_width:
-            low, high = ends(work, table, column)
+            low, high = least_and_greatest(work, table, column)
             if low is None:
                 return Partition(name, column, kind, ())
             return equi_width(name, column, kind, low, high, count)
@@ -183,7 +185,7 @@ class SketchPlanner:
     def _sample(
         self, work: Workspace, table: Table, columns: Sequence[str]
     ) -> Mapping[str, pa.Array]:
-        """Some rows of a table, about as many as can be looked at in no time."""
+        """A sample of a table's rows that is small enough for a quick look."""
         listed = ", ".join(quote(c) for c in columns)
         measured = self.pins.measured(table.name)
         share = min(1.0, _SAMPLE / max(measured.rows, 1)) if measured else 0.01
@@ -194,9 +196,9 @@ class SketchPlanner:
             raise Internal("a sample is too large")
         return {c: rows.table[c].combine_chunks() for c in columns}
 
-    def _chosen(self, q: Rel, work: Workspace, evidence: Evidence) -> Fragments:
-        """The table and column of which, by a sample, the most can be expected to be skipped."""
-        safe = self._safe(q, evidence)
+    def _default_partition(self, q: Rel, work: Workspace, evidence: Evidence) -> Fragments:
+        """The table and column whose partition, by a sample, lets queries skip the most."""
+        safe = self._safe_columns(q, evidence)
         if not safe:
             cuts = [Cuts({t: c}, nonnegative=evidence.nonnegative) for t, c, _ in columns_read(q)]
             why = next((u for cut in cuts if (u := unsafe(q, cut)) is not None), None)
@@ -208,7 +210,7 @@ class SketchPlanner:
         largest = max({t for t, _ in safe}, key=self._rows)
         columns = [c for t, c in safe if t == largest]
         sample = self._sample(work, self.pins.table(largest), columns)
-        column = best(q, largest, sample)
+        column = best_column(q, largest, sample)
         return Fragments(largest, column)
 
     def _rows(self, name: str) -> int:
@@ -217,12 +219,12 @@ class SketchPlanner:
 
 
 def types_read(pins: Pins, reads: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
-    """The types that columns have now; one that is gone has none."""
+    """The present types of columns; empty for a column that is gone."""
     return {t: {c: pins.table(t).types.get(c.lower(), "") for c in cs} for t, cs in reads.items()}
 
 
 def _refuse_rounding(definition: Definition) -> None:
-    """Sums of parts of groups, in floating point, are only compared with room for rounding."""
+    """Refuse a proof over floating point columns without an engine, which alone allows for rounding."""
     floating = [
         w for w in definition.watched if parse(definition.types[w.table][w.column]).is_float
     ]
@@ -234,8 +236,8 @@ def _refuse_rounding(definition: Definition) -> None:
         )
 
 
-def ends(work: Workspace, table: Table, column: str) -> tuple[Any, Any]:
-    """The least and the greatest value of a column; None where there is none."""
+def least_and_greatest(work: Workspace, table: Table, column: str) -> tuple[Any, Any]:
+    """The least and the greatest value of a column; None if it has no values."""
     quoted = quote(column)
     text = f"SELECT min({quoted}) AS a, max({quoted}) AS b FROM {table.at(table.version)}"
     rows = work.few(text, 1)
@@ -245,17 +247,17 @@ def ends(work: Workspace, table: Table, column: str) -> tuple[Any, Any]:
 
 
 def evidence_of(pins: Pins, work: Workspace) -> Evidence:
-    """What constraints, the log and, where these do not say, the rows tell of tables."""
+    """Evidence from constraints, the log, and queries where the log records no range."""
 
-    def lie(name: str, column: str) -> tuple[Any, Any]:
+    def value_range(name: str, column: str) -> tuple[Any, Any]:
         table = pins.table(name)
-        return recorded(table, column) or ends(work, table, column)
+        return recorded_range(table, column) or least_and_greatest(work, table, column)
 
-    return Evidence(lie, lambda name, column: declared(pins.table(name), column))
+    return Evidence(value_range, lambda name, column: declared_range(pins.table(name), column))
 
 
-def proved_again(q: Rel, definition: Definition, pins: Pins) -> Definition:
-    """A sketch over the tables as they are: still safe, or retired."""
+def prove_again(q: Rel, definition: Definition, pins: Pins) -> Definition:
+    """The definition of a sketch over the present tables: still safe, or retired."""
     if types_read(pins, definition.reads) != definition.types:
         return replace(definition, retired="SCHEMA_CHANGED")
     if not definition.watched:
@@ -269,16 +271,16 @@ def proved_again(q: Rel, definition: Definition, pins: Pins) -> Definition:
 
 
 def cuts_of(partitions: Sequence[Partition], evidence: Evidence) -> Cuts:
-    """The cuts of some partitions, with what is known of signs."""
+    """The cuts of partitions, with the evidence of signs."""
     return Cuts({p.table: p.column for p in partitions}, nonnegative=evidence.nonnegative)
 
 
 def columns_read(q: Rel) -> list[tuple[str, str, str]]:
     """The tables and columns that a plan reads, with their types."""
-    found = {
+    columns = {
         (n.table, f.source, f.type): None for n in nodes(q) if isinstance(n, Scan) for f in n.fields
     }
-    return list(found)
+    return list(columns)
 
 
 def reads_of(q: Rel, partitions: Sequence[Partition]) -> dict[str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Asking: a query is run, through a sketch or not; never an error because of one."""
+"""The rows of a query, read through a sketch if one helps; a sketch never makes a query fail."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ if TYPE_CHECKING:
     from belvedere.sketches.use.rewrite import Reading
 
 
-def ask(
+def run_query(
     door: SparkLake, sketches: Sketches, text: str, versions: Mapping[str, int] | None
 ) -> DataFrame:
     """The rows of a query."""
     if not versions and not sketches.names() and not sketches.watching:
         return door.sql(text)
-    found = sketches.found(text, versions)
-    if found.reading is None:
+    routed = sketches.found(text, versions)
+    if routed.reading is None:
         return door.sql(_at(door, text, versions) if versions else text)
     try:
-        return _read(door, found.reading)
+        return _read(door, routed.reading)
     except BelvedereError:
         if versions:
             raise
-        # Spark reads the query otherwise than it was rewritten for: as it is, then.
+        # Spark does not accept the rewritten query, so it runs the query as it is.
         return door.sql(text)
 
 
 def _read(door: SparkLake, reading: Reading) -> DataFrame:
-    """The query over the files that may hold rows it needs.
+    """The query over the files that may have rows that it needs.
 
-    Delta would list and filter the files of each table by a job, which takes longer than to read
-    the few that are needed.
+    Delta would list and filter the files of each table by a job, which takes longer than reading
+    the few files.
     """
     from belvedere.lake.tables.frames import open_version
-    from belvedere.sketches.use.rewrite import rewritten
+    from belvedere.sketches.use.rewrite import rewrite_query
 
     if not door.capabilities.analyzes_at_once:
-        return door.sql(rewritten(door, reading))
+        return door.sql(rewrite_query(door, reading))
     with door.own_work() as work:
         opened = {}
         for name, table in reading.tables.items():
             frame = open_version(work, table, reading.at(name), reading.needs(name))
             opened[name] = quote(work.register("part", frame))
-        return door.sql(rewritten(door, reading, opened))
+        return door.sql(rewrite_query(door, reading, opened))
 
 
 def _at(door: SparkLake, text: str, versions: Mapping[str, int]) -> str:
@@ -59,7 +59,7 @@ def _at(door: SparkLake, text: str, versions: Mapping[str, int]) -> str:
     from belvedere.delta.stamps import Position
     from belvedere.sketches.definition import Version
     from belvedere.sketches.live import plan_of
-    from belvedere.sketches.use.rewrite import Reading, rewritten
+    from belvedere.sketches.use.rewrite import Reading, rewrite_query
     from belvedere.views.catalog import canonical_name
 
     wanted = {canonical_name(door, t): v for t, v in versions.items()}
@@ -71,4 +71,4 @@ def _at(door: SparkLake, text: str, versions: Mapping[str, int]) -> str:
             reason="NOT_IN_QUERY",
         )
     vector = {t: Position(f.id, wanted.get(t, f.version)) for t, f in read.items()}
-    return rewritten(door, Reading(text, Version(vector, ()), {}, read))
+    return rewrite_query(door, Reading(text, Version(vector, ()), {}, read))

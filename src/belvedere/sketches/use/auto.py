@@ -1,13 +1,12 @@
-"""AUTO: queries are watched; sketches are created where they pay and dropped where they do not.
+"""AUTO: watches queries, creates sketches that save time, and drops those that do not.
 
-What a query would read is known, what it takes is not before it has run, so seconds are taken from
-captures: a capture is the query and its instruments. A query through a sketch takes the share of
-fragments that are kept. A sketch pays when
+The seconds of a query are estimated from captures: a capture is the query and its instruments. A query
+through a sketch takes the share of them that is the share of kept fragments. A sketch pays when
 
-    uses · plain · (1 - share)  >  what captures and maintenance took          (IMP §12)
+    uses · plain · (1 - share)  >  seconds of captures and maintenance         (IMP §12)
 
-One is tried when a shape was asked so often that as many times again would pay for it, if the
-answer comes from a tenth of the table; one that keeps more than half is given up at once.
+A sketch is tried when a shape has been queried so often that as many queries again would pay for it, if
+the answer comes from a tenth of the table. A sketch with more than half of the fragments is dropped at once.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from belvedere.sketches.costs import Costs
 from belvedere.sketches.live import Live
 from belvedere.sketches.use.implied_conditions import range_of
 from belvedere.sketches.use.query_shapes import QueryShape, query_shape
-from belvedere.sketches.use.rewrite import MOST_KEPT, SketchAnswer, share
+from belvedere.sketches.use.rewrite import MOST_KEPT, SketchAnswer, fragment_share
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.statements.sketches import CreateSketch
 from belvedere.views.catalog import Names
@@ -32,27 +31,27 @@ if TYPE_CHECKING:
     from belvedere.sketches.service import Service
 
 ASKED = 3
-"""How often a shape is asked before a sketch of it is tried."""
+"""A sketch is tried after so many queries of one shape."""
 LATER = 20
-"""How many queries a sketch has to show that it pays."""
+"""A sketch that does not pay after so many queries is dropped."""
 LEAST_ROWS = 100_000
-"""A table of fewer rows is read whole in no time."""
+"""Smaller tables need no sketch."""
 _INSTRUMENTS = 1.5
-"""How much longer a capture takes than its query."""
+"""A capture takes so many times the seconds of its query."""
 
 
 class Watcher:
-    """What was asked, and what was made of it."""
+    """Counts queries by shape; creates and drops automatic sketches."""
 
     def __init__(self, service: Service, least_rows: int = LEAST_ROWS) -> None:
         self._service = service
         self._least_rows = least_rows
-        self._asked: Counter[str] = Counter()
+        self._queries: Counter[str] = Counter()
         self._since: Counter[str] = Counter()
-        self._in_vain: set[str] = set()
+        self._tried: set[str] = set()
 
-    def saw(self, text: str, answer: SketchAnswer) -> None:
-        """A query was asked; a sketch may come of it, or go."""
+    def observe(self, text: str, answer: SketchAnswer) -> None:
+        """Count a query, and create or drop a sketch where that pays."""
         for name in self._automatic():
             self._since[name] += 1
             if name != answer.sketch and self._since[name] >= LATER and not self._pays(name):
@@ -61,10 +60,10 @@ class Watcher:
             self._used(answer)
             return
         signature = self._signature(text)
-        if signature is None or signature in self._in_vain:
+        if signature is None or signature in self._tried:
             return
-        self._asked[signature] += 1
-        if self._asked[signature] >= ASKED:
+        self._queries[signature] += 1
+        if self._queries[signature] >= ASKED:
             self._try(text, signature)
 
     def _automatic(self) -> list[str]:
@@ -83,17 +82,17 @@ class Watcher:
         return saved is not None and saved > 0
 
     def _signature(self, text: str) -> str | None:
-        """The query without its constants; None for one whose shape is not understood."""
+        """The query's shape without its constants; None for a query of another form."""
         try:
-            found = query_shape(bind(text, Names(self._service.door)).plan)
+            shape = query_shape(bind(text, Names(self._service.door)).plan)
         except BelvedereError:
             return None
-        return None if found.text else _without_constants(found)
+        return None if shape.text else _without_constants(shape)
 
     def _try(self, text: str, signature: str) -> None:
-        self._in_vain.add(signature)
-        found = bind(text, Names(self._service.door)).plan
-        rows = self._service.rows(found)
+        self._tried.add(signature)
+        q = bind(text, Names(self._service.door)).plan
+        rows = self._service.rows(q)
         if rows < self._least_rows:
             return
         name = "auto_" + hashlib.sha256(signature.encode()).hexdigest()[:10]
@@ -101,18 +100,18 @@ class Watcher:
             live = self._service.create(CreateSketch(name, text, replace=True), automatic=True)
         except BelvedereError:
             return
-        if live is not None and not _worth_it(live):
+        if live is not None and not _skips_enough(live):
             self._service.drop(name)
 
 
-def _worth_it(live: Live) -> bool:
+def _skips_enough(live: Live) -> bool:
     both = zip(live.definition.partitions, live.bitmaps, strict=True)
-    return any(share(p, b) <= MOST_KEPT for p, b in both)
+    return any(fragment_share(p, b) <= MOST_KEPT for p, b in both)
 
 
-def _without_constants(found: QueryShape) -> str:
+def _without_constants(shape: QueryShape) -> str:
     def plain(conditions: Iterable[Scalar]) -> list[str]:
         return sorted(str(r.value if (r := range_of(c)) else c) for c in conditions)
 
-    parts = (found.tables, plain(found.rows), sorted(found.keys or ()), plain(found.groups))
-    return repr((*parts, found.order))
+    parts = (shape.tables, plain(shape.rows), sorted(shape.keys or ()), plain(shape.groups))
+    return repr((*parts, shape.order))

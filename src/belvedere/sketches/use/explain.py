@@ -1,4 +1,4 @@
-"""Sketches as people read them."""
+"""Descriptions of sketches as text."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.tables.table import Table
-from belvedere.sketches.capture.clustering import offered
+from belvedere.sketches.capture.clustering import clustering_advice
 from belvedere.sketches.costs import Costs
 from belvedere.sketches.live import Live
 from belvedere.views.catalog import shown_name
 
 
-def described(live: Live, table: Callable[[str], Table]) -> list[tuple[str, str]]:
-    """The facts about a sketch."""
+def sketch_facts(live: Live, table: Callable[[str], Table]) -> list[tuple[str, str]]:
+    """Names and values of the facts about a sketch."""
     d, costs = live.definition, Costs.of(live.definition.costs)
     engine = live.engine
     both = zip(d.partitions, live.bitmaps, strict=True)
-    offers = [offered(table(p.table), p, b) for p, b in both]
+    offers = [clustering_advice(table(p.table), p, b) for p, b in both]
     facts = {
         "query": d.query,
         "cut": "; ".join(str(p) for p in d.partitions),
@@ -41,9 +41,9 @@ def described(live: Live, table: Callable[[str], Table]) -> list[tuple[str, str]
     return [(name, value) for name, value in facts.items() if value]
 
 
-def explained(lake: ReadableLake, live: Live) -> str:
-    """A sketch: the facts, and what it keeps of each table as a predicate."""
-    lines = [f"{name}: {value}" for name, value in described(live, lake.table)]
+def explain_sketch(lake: ReadableLake, live: Live) -> str:
+    """The facts about a sketch, and the predicate by which it restricts each table."""
+    lines = [f"{name}: {value}" for name, value in sketch_facts(live, lake.table)]
     for partition, bitmap in zip(live.definition.partitions, live.bitmaps, strict=True):
         kept = partition.predicate(bitmap).sql()
         lines.append(f"{shown_name(lake, partition.table)} WHERE {kept}")

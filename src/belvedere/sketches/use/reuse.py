@@ -1,7 +1,7 @@
 """Reuse: which other queries a sketch answers (IMP §1, §10.4).
 
-A sketch of Q₁ answers Q₂ if every row that Q₂'s answer comes from is one that Q₁'s comes from, and
-the attribute is safe for Q₂: more fragments than needed do no harm.
+A sketch of Q₁ answers Q₂ if the provenance of Q₂ is a subset of that of Q₁, and the partition attribute is
+safe for Q₂: fragments that Q₂ does not need do no harm.
 
     R1  the same rows, HAVING₂ ⇒ HAVING₁, no LIMIT₁                    groups of Q₂ are groups of Q₁
     R2  the same rows, HAVING₂ ⇔ HAVING₁, the same order, k₂ ≤ k₁      so are the first of them
@@ -20,7 +20,7 @@ from belvedere.sketches.use.query_shapes import QueryShape
 
 
 def refusal(sketch: QueryShape, query: QueryShape, cuts: Cuts) -> str:
-    """Why a sketch of one shape does not answer a query of another; "" if it does."""
+    """The reason why a sketch of one shape does not answer a query of another; "" if it does."""
     if sketch.text or query.text:
         return "" if sketch.text == query.text else "it is another query"
     if sketch.tables != query.tables:
@@ -47,7 +47,7 @@ def refusal(sketch: QueryShape, query: QueryShape, cuts: Cuts) -> str:
 
 
 def _all_implied(stronger: Collection[Scalar], weaker: Collection[Scalar], types: Types) -> bool:
-    """Whether all conditions of one hold wherever those of the other do."""
+    """Whether all weaker conditions hold wherever the stronger ones do."""
     return all(any(implies(s, w, types) for s in stronger) for w in weaker)
 
 

@@ -1,8 +1,8 @@
-"""Use: a query over its sketch, as text, and what that skips.
+"""The text of a query over its sketch, and the files that it skips.
 
-Each table of the query is read at the sketch's version of it; those that are cut, only in the
-ranges of the fragments that the sketch has. The ranges are ordinary predicates, so that Delta skips
-files and Parquet skips row groups. Everything else of the text stays as it was written.
+Each table of the query is read at the sketch's version of it; partitioned tables only in the ranges of the
+fragments that the sketch has. The ranges are ordinary predicates, so that Delta skips files and Parquet
+skips row groups. The rest of the text stays as it is.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from belvedere.sql.parse import parse_query
 from belvedere.views.catalog import canonical_name
 
 MOST_KEPT = 0.5
-"""The share of fragments above which a query runs as it is."""
+"""With a greater share of fragments, a query runs as it is."""
 MOST_RANGES = 64
-"""Of how many ranges a predicate is made; of more, those nearest to each other become one."""
+"""The most ranges in a predicate; of more, the nearest ones are merged."""
 
 
 @dataclass(frozen=True)
-class Skipped:
-    """Of one table's files and bytes, how many a query need not read."""
+class SkippedFiles:
+    """The files and bytes of a table that a query does not read."""
 
     table: str
     files: int
@@ -49,7 +49,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class SketchAnswer:
-    """How a query is answered: through which sketch, or why through none."""
+    """How a query is answered: the sketch that it uses, or why it uses none."""
 
     sql: str
     sketch: str | None = None
@@ -57,10 +57,10 @@ class SketchAnswer:
     why: str = ""
     kept: int = 0
     fragments: int = 0
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedFiles, ...] = ()
     upkeep: str = ""
     refused: tuple[tuple[str, str], ...] = ()
-    """Sketches that were not used, and why."""
+    """The sketches that are not used, and why."""
 
     def __str__(self) -> str:
         lines = []
@@ -83,7 +83,7 @@ class SketchAnswer:
 
 @dataclass(frozen=True)
 class Reading:
-    """A query, and what it is to read of its tables: which versions, and of some only fragments."""
+    """A query, and the versions and fragments of its tables that it reads."""
 
     text: str
     version: Version
@@ -97,35 +97,37 @@ class Reading:
         partitions: Sequence[Partition],
         tables: Mapping[str, Table],
     ) -> Reading:
-        """A query through a sketch, in ranges few enough to be compared with every row."""
+        """A query through a sketch, with few enough ranges to compare with every row."""
         both = zip(partitions, version.bitmaps, strict=True)
         cuts = {p.table: (p, coarser(b, MOST_RANGES)) for p, b in both}
         return Reading(text, version, cuts, tables)
 
     def at(self, name: str) -> int:
-        """Which version of a table is read."""
+        """The version of a table that is read."""
         return self.version.vector[name].version
 
     def needs(self, name: str) -> Callable[[File], bool] | None:
-        """Which files of a table may hold rows that are read; None if all do."""
+        """Whether a file of a table may have rows that are read; None if every file may."""
         if name not in self.cuts:
             return None
         return partial(_needed, self.tables[name], *self.cuts[name])
 
     @property
-    def skipped(self) -> tuple[Skipped, ...]:
-        """What need not be read of the tables that are cut, as far as their logs say."""
-        told = (skipped(self.tables[t], self.at(t), *cut) for t, cut in self.cuts.items())
-        return tuple(s for s in told if s is not None)
+    def skipped(self) -> tuple[SkippedFiles, ...]:
+        """The files of partitioned tables that are not read, where the logs tell them."""
+        by_table = (skipped_files(self.tables[t], self.at(t), *cut) for t, cut in self.cuts.items())
+        return tuple(s for s in by_table if s is not None)
 
 
-def share(partition: Partition, bitmap: Bitmap) -> float:
-    """The share of a partition's fragments that a sketch has, that of NULL left out."""
+def fragment_share(partition: Partition, bitmap: Bitmap) -> float:
+    """The share of a partition's fragments that a sketch has, NULL's fragment excluded."""
     return float(bitmap[: partition.null].sum()) / max(partition.null, 1)
 
 
-def rewritten(lake: ReadableLake, reading: Reading, opened: Mapping[str, str] | None = None) -> str:
-    """The text over what it is to read; tables that were opened are read under those names."""
+def rewrite_query(
+    lake: ReadableLake, reading: Reading, opened: Mapping[str, str] | None = None
+) -> str:
+    """The text over what it reads; `opened` has the names of tables that are opened already."""
     text = reading.text
     tree = parse_query(text)
     hidden = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -135,12 +137,12 @@ def rewritten(lake: ReadableLake, reading: Reading, opened: Mapping[str, str] | 
             continue
         name = canonical_name(lake, _dotted(node))
         if name not in reading.tables:
-            raise _cannot(f"{node.name!r} is not a table of the sketch")
+            raise _not_rewritten(f"{node.name!r} is not a table of the sketch")
         places.append(_place(node, name, reading, opened or {}))
     if any(n in hidden for n in (parts(t)[-1].lower() for t in reading.tables)):
-        raise _cannot("a WITH clause has the name of one of the tables")
+        raise _not_rewritten("a WITH clause has the name of one of the tables")
     if any(len(c.parts) > 2 for c in tree.find_all(exp.Column)):
-        raise _cannot("a column is written with more than its table's name")
+        raise _not_rewritten("a column is written with more than its table's name")
     for start, end, new in sorted(places, reverse=True):
         text = text[:start] + new + text[end:]
     return text
@@ -149,11 +151,11 @@ def rewritten(lake: ReadableLake, reading: Reading, opened: Mapping[str, str] | 
 def _place(
     node: exp.Table, name: str, reading: Reading, opened: Mapping[str, str]
 ) -> tuple[int, int, str]:
-    """Where a table stands in the text, and what is to stand there."""
-    said = {k for k, v in node.args.items() if v not in (None, [], False)}
+    """The place of a table in the text, and its replacement."""
+    arguments = {k for k, v in node.args.items() if v not in (None, [], False)}
     ends = [p.meta.get(k) for p in node.parts for k in ("start", "end")]
-    if said - {"this", "db", "catalog", "alias"} or None in ends:
-        raise _cannot(f"{node.name!r} is written with more than its name")
+    if arguments - {"this", "db", "catalog", "alias"} or None in ends:
+        raise _not_rewritten(f"{node.name!r} is written with more than its name")
     where = ""
     if name in reading.cuts:
         partition, bitmap = reading.cuts[name]
@@ -168,17 +170,19 @@ def _dotted(node: exp.Table) -> str:
     return ".".join(quote(p.name) for p in node.parts)
 
 
-def _cannot(why: str) -> Unsupported:
+def _not_rewritten(why: str) -> Unsupported:
     return Unsupported(why, reason="SKETCH_TEXT")
 
 
-def skipped(table: Table, version: int, partition: Partition, bitmap: Bitmap) -> Skipped | None:
-    """What a query need not read of a table; None if its log does not say."""
+def skipped_files(
+    table: Table, version: int, partition: Partition, bitmap: Bitmap
+) -> SkippedFiles | None:
+    """The files of a table that a query does not read; None if its log does not tell."""
     every = files(table.store, version)
     if every is None:
         return None
     unneeded = [f for f in every if not _needed(table, partition, bitmap, f)]
-    return Skipped(
+    return SkippedFiles(
         table.name,
         len(unneeded),
         len(every),
@@ -188,7 +192,7 @@ def skipped(table: Table, version: int, partition: Partition, bitmap: Bitmap) ->
 
 
 def _needed(table: Table, partition: Partition, bitmap: Bitmap, file: File) -> bool:
-    """Whether a file may hold rows of the fragments that are kept, by what its writer recorded."""
+    """Whether a file may have rows of the kept fragments, by the statistics in the log."""
     facts = column_facts(table, file, partition.column)
     if bitmap[partition.null] and facts.may_have_nulls:
         return True

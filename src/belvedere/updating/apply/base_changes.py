@@ -1,15 +1,16 @@
-"""Base changes applied to several tables all or nothing, though Delta commits one at a time.
+"""Base changes applied to several tables, all or nothing, although Delta commits one table at a time.
 
-    intent     what is to be done, at which versions: written first, beside the lake
-    commits    one for each table: deletes and inserts together, with the update's number as a
-               Delta transaction, so that one that was made is known and never made again
-    vector     moved to the versions that these commits made, once there are all
-    settled    the intent goes last: while it is there, the vector may still have to be moved
+    intent     the changes and the versions that they apply to, written first, beside the lake
+    commits    one per table: deletes and inserts together, with the update's number as a Delta
+               transaction identifier, so that a commit is recognized and never made twice
+    vector     moves to the versions of these commits, after the last one
+    settled    the intent is removed last
 
-Whoever finds an intent settles it: if every table it still lacks is at the version it was meant
-for, it is finished and the vector moves; otherwise what was made is undone by commits of its own.
-Readers of the view read the versions of its vector, which moves only after all commits. A commit is made on the version it was
-meant for, so that Delta refuses it where someone else changed the same rows in between.
+A pending intent is settled by the next caller. If every table without its commit is still at the
+version of the intent, the update is completed and the vector moves. Otherwise the commits made so far
+are undone by further commits. Readers of the view read the versions of its vector, so they never see
+part of an update. Each commit is made on the version of the intent: Delta refuses it if another writer
+changed the same rows in between.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from belvedere.updating.translate.constraints import BaseRow
 _ENDING = ".intent"
 _HEADER = b"belvedere intent "
 _WITHOUT_CHECKSUM = b'{"view"'
-"""How a record begins that an earlier release left."""
+"""The first bytes of a record written by an earlier release, which has no checksum."""
 MOST_TRIES = 10
-"""How often what was made is taken back while others commit in between."""
+"""How often the undoing of a commit is retried while other writers commit in between."""
 
 
 @dataclass(frozen=True)
 class TableCommit:
-    """What is done to one table: the version it was meant for, rows by value."""
+    """The commit of one table: the version it applies to, and rows by value."""
 
     table: str
     version: int
@@ -58,7 +59,7 @@ class TableCommit:
 
 @dataclass(frozen=True)
 class Intent:
-    """One update of a view: its number among that view's, and its parts."""
+    """One update of a view: its number and the commit of each table."""
 
     view: str
     number: int
@@ -66,11 +67,11 @@ class Intent:
 
     @property
     def app(self) -> str:
-        """The name under which tables know the update."""
+        """The application identifier of the update's Delta transactions."""
         return f"belvedere.updating.{self.view}"
 
     def to_json(self) -> str:
-        """The record."""
+        """The record as JSON."""
         parts = [
             [p.table, p.version, _rows_to_json(p.delete), _rows_to_json(p.insert)]
             for p in self.parts
@@ -78,41 +79,41 @@ class Intent:
         return json.dumps({"view": self.view, "number": self.number, "parts": parts})
 
     def exchange(self, part: TableCommit) -> Exchange:
-        """The commit of one of its tables."""
+        """The rows of one table's commit."""
         return Exchange(part.delete, part.insert, self.app, self.number)
 
     @staticmethod
     def from_json(text: str) -> Intent:
-        """The intent in a record."""
-        found = json.loads(text)
+        """The intent of a JSON record."""
+        record = json.loads(text)
         parts = tuple(
             TableCommit(t, v, _rows_from_json(d), _rows_from_json(i))
-            for t, v, d, i in found["parts"]
+            for t, v, d, i in record["parts"]
         )
-        return Intent(found["view"], found["number"], parts)
+        return Intent(record["view"], record["number"], parts)
 
     def to_file(self) -> bytes:
-        """The record behind a line with its checksum: rows are not written from a damaged one."""
+        """The record after a line with its checksum: a damaged record is never applied."""
         record = self.to_json().encode()
         return _HEADER + b"%d\n" % zlib.crc32(record) + record
 
     @staticmethod
-    def from_file(whole: bytes) -> Intent:
-        """The intent in a file; ValueError if that is not what was written."""
-        line, _, record = whole.partition(b"\n")
-        if whole.startswith(_WITHOUT_CHECKSUM):
-            return Intent.from_json(whole.decode())
+    def from_file(content: bytes) -> Intent:
+        """The intent in a file; ValueError if the file is not as written."""
+        line, _, record = content.partition(b"\n")
+        if content.startswith(_WITHOUT_CHECKSUM):
+            return Intent.from_json(content.decode())
         if line != _HEADER + b"%d" % zlib.crc32(record):
             raise ValueError("it does not match its checksum")
         return Intent.from_json(record.decode())
 
 
 class TableChanged(Invalid):
-    """A table was changed by someone else meanwhile; nothing of the update is left."""
+    """Another writer changed a table; the update left nothing behind."""
 
 
 class UnfinishedUpdate(Invalid):
-    """An update was begun, and the record of what it was to do cannot be read."""
+    """An update began, and its record cannot be read."""
 
 
 class UpdateApplier:
@@ -122,15 +123,15 @@ class UpdateApplier:
         self._lake, self._home = lake, home
 
     def path(self, view: str) -> Path:
-        """Where a view's intent stands."""
+        """The file of a view's intent."""
         return self._home / "updating" / f"{quote(view, safe='')}{_ENDING}"
 
     def apply(self, intent: Intent) -> None:
-        """Make all changes of an intent, or none: then `TableChanged`.
+        """Make all changes of an intent, or none; `TableChanged` in the latter case.
 
-        The intent stays until `forget`, which is for when the view's vector has moved.
+        The intent stays until `forget`, which is called after the view's vector moved.
         """
-        self.pending(intent.view)  # one that cannot be read is not written over
+        self.pending(intent.view)  # An unreadable record is not overwritten.
         tables = {p.table: self._writable(p.table) for p in intent.parts}
         with self._locked(tables):
             for part in intent.parts:
@@ -146,16 +147,16 @@ class UpdateApplier:
                 raise
 
     def is_pending(self, view: str) -> bool:
-        """Whether an update began and was not settled."""
+        """Whether an update began and is not settled."""
         return os.path.lexists(self.path(view))
 
     def views(self) -> list[str]:
-        """The views of which an update began and was not settled."""
-        found = (self._home / "updating").glob(f"*{_ENDING}")
-        return sorted(unquote(path.name.removesuffix(_ENDING)) for path in found)
+        """The views with an update that is not settled."""
+        files = (self._home / "updating").glob(f"*{_ENDING}")
+        return sorted(unquote(path.name.removesuffix(_ENDING)) for path in files)
 
     def pending(self, view: str) -> Intent | None:
-        """The update that began and was not settled; `UnfinishedUpdate` if its record cannot be read."""
+        """The update that is not settled; `UnfinishedUpdate` if its record cannot be read."""
         path = self.path(view)
         try:
             with open_file(path) as file:
@@ -172,9 +173,9 @@ class UpdateApplier:
             ) from error
 
     def settle(self, view: str, move: Callable[[], object]) -> bool:
-        """Finish or undo what a killed update left; whether there was something.
+        """Complete or undo a pending update; whether there was one.
 
-        Where it is finished, `move_rows` brings the view's vector to the tables before the intent goes.
+        If it is completed, `move` moves the view's vector before the intent is removed.
         """
         intent = self.pending(view)
         if intent is None:
@@ -194,7 +195,7 @@ class UpdateApplier:
         return True
 
     def _finished(self, intent: Intent, missing: Sequence[TableCommit]) -> bool:
-        """Make what is missing of an update, if that can be done as it was meant."""
+        """Make the missing commits of an update; False if a table has changed since."""
         try:
             return all(self._lake.table(p.table).version == p.version for p in missing) and all(
                 self.commit(intent, p) for p in missing
@@ -203,21 +204,21 @@ class UpdateApplier:
             return False
 
     def write_intent(self, intent: Intent) -> None:
-        """Record what is about to be done, all at once."""
+        """Write the intent, atomically."""
         path = self.path(intent.view)
         with replacing(path, path.with_suffix(".intent-draft")) as file:
             file.write(intent.to_file())
 
     def forget(self, view: str) -> None:
-        """The update is settled."""
+        """Remove the intent of a settled update."""
         self.path(view).unlink(missing_ok=True)
 
     def give_up(self, view: str) -> None:
-        """Whatever became of the update: its record is set aside."""
+        """Set the record of an update aside, whatever the update's state."""
         set_aside(self.path(view))
 
     def commit(self, intent: Intent, part: TableCommit) -> bool:
-        """Make one table's changes, in one commit; False if someone else came between."""
+        """Make one table's commit; False if another writer committed first."""
         table = self._writable(part.table)
         try:
             exchange(self._lake, table, intent.exchange(part), part.version)
@@ -228,26 +229,26 @@ class UpdateApplier:
         return self._lake.table(part.table).version == part.version + 1
 
     def _undo(self, intent: Intent) -> None:
-        """Take back what was made, newest first, under the number after; then nothing is left."""
+        """Undo the commits of an update, newest first, then remove the intent."""
         for part in reversed(intent.parts):
             if self._made(intent, part):
                 self._take_back(intent, part)
         self.forget(intent.view)
 
     def _take_back(self, intent: Intent, part: TableCommit) -> None:
-        """Reverse one table's changes, on whatever version it has by then."""
-        for left in reversed(range(MOST_TRIES)):
+        """Reverse one table's commit on the table's current version."""
+        for tries_left in reversed(range(MOST_TRIES)):
             table = self._writable(part.table)
             rows = undoing(table, intent.exchange(part), part.version, intent.app + ".undo")
             try:
                 exchange(self._lake, table, rows, table.version)
                 return
             except CommitFailedError:
-                if not left:
+                if not tries_left:
                     raise
 
     def _made(self, intent: Intent, part: TableCommit) -> bool:
-        """Whether a table has an update's changes, and they were not taken back."""
+        """Whether a table has the update's commit, and it is not undone."""
         table = open_table(self._lake.table(part.table).store)
         done = table.transaction_version(intent.app) or 0
         undone = table.transaction_version(intent.app + ".undo") or 0
@@ -270,14 +271,14 @@ class UpdateApplier:
 
 
 def next_number(lake: ReadableLake, view: str, tables: Sequence[str]) -> int:
-    """A number that no update of a view had in any of its tables."""
+    """An update number that none of the tables has seen for this view."""
     app, highest = Intent(view, 0, ()).app, 0
     for name in tables:
         store = lake.table(name).store
         if log.is_table(store):
-            known = open_table(store)
-            used = [known.transaction_version(a) or 0 for a in (app, app + ".undo")]
-            highest = max(highest, *used)
+            delta_table = open_table(store)
+            numbers = [delta_table.transaction_version(a) or 0 for a in (app, app + ".undo")]
+            highest = max(highest, *numbers)
     return highest + 1
 
 
@@ -294,7 +295,7 @@ def _rows_to_json(rows: Sequence[BaseRow]) -> list[dict[str, Any]]:
 
 
 def _value_to_json(value: Any) -> Any:
-    """A value in JSON's types, with its own where JSON has none."""
+    """A value as JSON; types that JSON lacks are tagged."""
     if isinstance(value, Decimal):
         return ["decimal", str(value)]
     if isinstance(value, datetime.datetime):

@@ -1,4 +1,4 @@
-"""Updates through a view, applied to its tables; refused with their side effects named."""
+"""Apply updates of a view to its base tables, or refuse them with their side effects."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class AppliedUpdate:
-    """What an update did: rows deleted and inserted in each table, and view rows besides."""
+    """The result of an update: rows deleted and inserted in each table, and its side effects."""
 
     tables: tuple[tuple[str, int, int], ...]
     extra: int
     at_least: bool = False
-    """Whether there may be more of the latter."""
+    """Whether there may be more side effects than `extra`."""
     rows: tuple[Mapping[str, Any], ...] = ()
-    """Some of the latter."""
+    """Some of the side effects."""
 
 
 def apply_update(
@@ -47,80 +47,82 @@ def apply_update(
     *,
     allowed: bool,
 ) -> AppliedUpdate:
-    """Do an update, all or nothing; refused if it would do more than was asked, unless allowed.
+    """Apply an update, all or nothing; refuse it if it has side effects, unless they are allowed.
 
-    Its intent stays: the caller moves the view's vector, then forgets it.
+    The intent stays: the caller moves the view's vector, then removes the intent.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        held = fresh()
-        found, checker = check_update(lake, held, update, CheckMode.AUTO)
-        if found.possible != "yes" and not (allowed and found.translation is not None):
-            raise refusal_error(found)
+        state = fresh()
+        check, checker = check_update(lake, state, update, CheckMode.AUTO)
+        if check.possible != "yes" and not (allowed and check.translation is not None):
+            raise refusal_error(check)
         assert checker is not None
-        extra, at_least = _count_side_effects(checker, found)
-        parts = _table_commits(lake, held, checker.filter.base, found)
-        if not parts:
+        extra, at_least = _count_side_effects(checker, check)
+        commits = _table_commits(lake, state, checker.filter.base, check)
+        if not commits:
             return AppliedUpdate((), 0)
-        intent = Intent(name, next_number(lake, name, held.shape.tables), parts)
+        intent = Intent(name, next_number(lake, name, state.shape.tables), commits)
         try:
             applying.apply(intent)
         except TableChanged:
             if attempt == ATTEMPTS:
                 raise
             continue
-        done = tuple((p.table, len(p.delete), len(p.insert)) for p in parts)
-        return AppliedUpdate(done, extra, at_least, found.rows)
+        done = tuple((p.table, len(p.delete), len(p.insert)) for p in commits)
+        return AppliedUpdate(done, extra, at_least, check.rows)
     raise Invalid("the tables change too fast", reason="CONCURRENT_CHANGE")
 
 
-def _count_side_effects(checker: UpdateChecker, found: UpdateCheck) -> tuple[int, bool]:
-    """How many side effects an update has, and whether there may be more."""
-    if found.translation is None or not found.at_least:
-        return int(found.extra_rows), False
-    counted = checker.extra(found.translation, found.asked)
-    return (int(found.extra_rows), True) if counted is None else (counted, False)
+def _count_side_effects(checker: UpdateChecker, check: UpdateCheck) -> tuple[int, bool]:
+    """The number of side effects, and whether it is a lower bound."""
+    if check.translation is None or not check.at_least:
+        return int(check.extra_rows), False
+    counted = checker.extra(check.translation, check.asked)
+    return (int(check.extra_rows), True) if counted is None else (counted, False)
 
 
-def refusal_error(found: UpdateCheck) -> Invalid:
-    """The error of an update that would do more than was asked, or break a constraint."""
-    if found.reason and not found.rows:
-        unknown = found.possible == "unknown"
-        known = "no way to make the update was found" if unknown else "the update cannot be made"
+def refusal_error(check: UpdateCheck) -> Invalid:
+    """The error for an update that has side effects or breaks a constraint."""
+    if check.reason and not check.rows:
+        unknown = check.possible == "unknown"
+        summary = "no way to make the update was found" if unknown else "the update cannot be made"
         return Invalid(
-            f"{known}: {found.reason}",
+            f"{summary}: {check.reason}",
             hint="EXPLAIN, or lake.check, tells more; base tables can be written directly",
             reason="NOT_TRANSLATABLE",
         )
-    many = "" if found.extra_rows == 1 and not found.at_least else "s"
-    count = f"{'at least ' if found.at_least else ''}{found.extra_rows:g} view row{many}"
-    rows = "; ".join(f"({row_text(r)})" for r in found.rows)
-    which = "; ".join(f"{t} ({row_text(r)})" for t, r in found.which)
-    word = "could" if found.possible == "unknown" else "would"
+    plural = "" if check.extra_rows == 1 and not check.at_least else "s"
+    count = f"{'at least ' if check.at_least else ''}{check.extra_rows:g} view row{plural}"
+    rows = "; ".join(f"({row_text(r)})" for r in check.rows)
+    base_rows = "; ".join(f"{t} ({row_text(r)})" for t, r in check.which)
+    verb = "could" if check.possible == "unknown" else "would"
     return Invalid(
-        f"the update {word} change {count} that it does not name",
-        detail=f"side effects: {rows}; through base rows: {which}",
+        f"the update {verb} change {count} that it does not name",
+        detail=f"side effects: {rows}; through base rows: {base_rows}",
         hint="WITH SIDE EFFECTS ALLOWED makes it anyway"
-        if found.translation is not None
+        if check.translation is not None
         else "nothing that was tried does all that was asked, with side effects or without",
         reason="SIDE_EFFECTS",
     )
 
 
 def _table_commits(
-    lake: ReadableLake, held: Held, base: BaseTables, found: UpdateCheck
+    lake: ReadableLake, state: Held, base: BaseTables, check: UpdateCheck
 ) -> tuple[TableCommit, ...]:
-    """What a translation does to each table: whole base rows, each copy."""
-    assert found.translation is not None
+    """The commit of each table that a translation touches: whole base rows, every copy."""
+    assert check.translation is not None
     source = LakeRowSource(lake)
-    translation = found.translation
-    parts = []
+    translation = check.translation
+    commits = []
     for table in sorted({*translation.changes.gone, *translation.new}):
-        types = held.shape.used[table]
-        gone = []
+        types = state.shape.used[table]
+        deleted = []
         for number in sorted(translation.changes.gone.get(table, ())):
             values = base.values(table, base.tables[table].row(number))
-            gone += source.where(table, {c: denormalize(v, types[c]) for c, v in values.items()})
-        new = tuple(translation.new.get(table, ()))
-        if gone or new:
-            parts.append(TableCommit(table, held.vector[table].version, tuple(gone), new))
-    return tuple(parts)
+            deleted += source.where(table, {c: denormalize(v, types[c]) for c, v in values.items()})
+        inserted = tuple(translation.new.get(table, ()))
+        if deleted or inserted:
+            commits.append(
+                TableCommit(table, state.vector[table].version, tuple(deleted), inserted)
+            )
+    return tuple(commits)

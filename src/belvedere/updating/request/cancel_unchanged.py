@@ -1,4 +1,4 @@
-"""What is left of a request once view rows that it deletes and inserts again stay where they are."""
+"""Reduce a request: view rows that it both deletes and inserts stay as they are."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ class RequestedRows:
 
     delete: Sequence[ViewRow]
     insert: Sequence[ViewRow]
-    instead: Mapping[int, int] = field(default_factory=dict)
-    """For rows to insert that replace one: which of those to delete."""
+    replaces: Mapping[int, int] = field(default_factory=dict)
+    """For inserted rows that replace one: the index of the deleted row."""
 
 
-def cancel_unchanged(coder: Coder, old: TableState, asked: RequestedRows) -> RequestedRows:
-    """A request without the view rows that stay, and that deletes no row twice."""
-    going = [coder.signature(r) for r in asked.delete]
-    coming = {coder.signature(r): i for i, r in enumerate(asked.insert)}
-    staying = {s for s in going if s in coming and old.shows(s) is not None}
-    kept = {s: j for j, s in reversed(list(enumerate(going))) if s not in staying}
-    places = {s: n for n, s in enumerate(sorted(kept, key=kept.__getitem__))}
-    insert: list[ViewRow] = []
+def cancel_unchanged(coder: Coder, old: TableState, requested: RequestedRows) -> RequestedRows:
+    """The request without unchanged view rows; it deletes no row twice."""
+    deleted = [coder.signature(r) for r in requested.delete]
+    inserted = {coder.signature(r): i for i, r in enumerate(requested.insert)}
+    unchanged = {s for s in deleted if s in inserted and old.embedding_of(s) is not None}
+    remaining = {s: j for j, s in reversed(list(enumerate(deleted))) if s not in unchanged}
+    new_places = {s: n for n, s in enumerate(sorted(remaining, key=remaining.__getitem__))}
+    remaining_insertions: list[ViewRow] = []
     instead: dict[int, int] = {}
-    for i, row in enumerate(asked.insert):
-        if coder.signature(row) in staying:
+    for i, row in enumerate(requested.insert):
+        if coder.signature(row) in unchanged:
             continue
-        j, seen = asked.instead.get(i), {i}
-        # A row that stays is where the row went that it replaces: that one's place is taken.
-        while j is not None and going[j] in staying and coming[going[j]] not in seen:
-            seen.add(coming[going[j]])
-            j = asked.instead.get(coming[going[j]])
-        if j is not None and going[j] in places:
-            instead[len(insert)] = places[going[j]]
-        insert.append(row)
-    return RequestedRows([asked.delete[j] for j in sorted(kept.values())], insert, instead)
+        j, seen = requested.replaces.get(i), {i}
+        # An unchanged row takes the place of the row that it replaces: follow the chain to a deleted row.
+        while j is not None and deleted[j] in unchanged and inserted[deleted[j]] not in seen:
+            seen.add(inserted[deleted[j]])
+            j = requested.replaces.get(inserted[deleted[j]])
+        if j is not None and deleted[j] in new_places:
+            instead[len(remaining_insertions)] = new_places[deleted[j]]
+        remaining_insertions.append(row)
+    return RequestedRows(
+        [requested.delete[j] for j in sorted(remaining.values())], remaining_insertions, instead
+    )

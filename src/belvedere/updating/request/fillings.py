@@ -1,8 +1,8 @@
-"""Fillings of what a view row does not show (Sec. 8.1), in the order they are tried.
+"""Fillings: values for the hidden columns of a view row (Sec. 8.1), in the order they are tried.
 
-greedy    those with the fewest joining rows first: values that no row has, where they will do
-random    in any order
-all       as greedy, every one of them
+greedy    fillings with the fewest joining rows first; values that no row has come first
+random    random order
+all       greedy order, without a limit
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from belvedere.updating.summary.domains import NormalValue
 
 
 class FillingOrder(Enum):
-    """In which order fillings are tried."""
+    """The order in which fillings are tried."""
 
     GREEDY = "greedy"
     RANDOM = "random"
@@ -29,7 +29,7 @@ class FillingOrder(Enum):
 def fillings(
     coder: Coder, options: Sequence[SegmentOptions], order: FillingOrder, seed: int = 0
 ) -> Iterator[dict[HiddenValue, NormalValue]]:
-    """Values for what a view row hides, all that there are; in random order for ever."""
+    """Fillings of the hidden values of a view row. RANDOM draws forever, the others end."""
     values = {h: v for o in options for h, v in o.values.items()}
     if order is FillingOrder.RANDOM:
         dice = random.Random(seed)
@@ -42,16 +42,16 @@ def fillings(
 
 
 def least_sums_first(lists: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """Places in lists of rising numbers, one in each list, those with the least sum first.
+    """Indexes into rising lists, one per list, in the order of the sum of their values.
 
     >>> list(least_sums_first([[0, 3], [0, 1, 5]]))
     [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (1, 2)]
     """
-    heap = [(sum(some[0] for some in lists), 0, (0,) * len(lists))]
+    heap = [(sum(values[0] for values in lists), 0, (0,) * len(lists))]
     while heap:
         total, last, places = heappop(heap)
         yield places
-        # Each is reached once: from the one whose last place that is not the first is one less.
+        # Each tuple is reached once: from the one whose last nonzero index is one less.
         for i in range(last, len(lists)):
             at = places[i] + 1
             if at < len(lists[i]):
@@ -60,31 +60,31 @@ def least_sums_first(lists: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]
 
 
 def _joining_row_counts(coder: Coder, h: HiddenValue, values: Sequence[NormalValue]) -> list[int]:
-    """How many rows have each of some hidden values."""
-    found = np.zeros(len(values), dtype=np.int64)
-    base, places = coder.base, coder.shape.classes[h[1]] if h[0] == "class" else ()
-    for p, c in places:
+    """For each of some hidden values, the number of rows that have it."""
+    row_counts = np.zeros(len(values), dtype=np.int64)
+    base, columns = coder.base, coder.shape.classes[h[1]] if h[0] == "class" else ()
+    for p, c in columns:
         table = coder.shape.positions[p].table
         codes = np.array([coder.code(table, c, v) for v in values], dtype=np.int64)
         edge = next((e for e in base.tree.around[p] if base.tree.columns(p, e) == (c,)), None)
         if edge is not None:
-            found += base.index(p, edge).counts(codes)
+            row_counts += base.index(p, edge).counts(codes)
             continue
         of_rows = base.tables[table].column(c)
         in_rows = np.bincount(of_rows[of_rows >= 0], minlength=int(codes.max(initial=0)) + 1)
-        # A value that no row has is numbered below zero.
-        found += np.where(codes >= 0, in_rows[np.maximum(codes, 0)], 0)
-    return found.tolist()
+        # Values that no row has are numbered below zero.
+        row_counts += np.where(codes >= 0, in_rows[np.maximum(codes, 0)], 0)
+    return row_counts.tolist()
 
 
 def filled_segments(
     coder: Coder, options: Sequence[SegmentOptions], filling: Mapping[HiddenValue, NormalValue]
 ) -> list[dict[str, NormalValue]]:
-    """What is known of each position with a filling."""
-    found = []
+    """The values of each segment with a filling."""
+    segments = []
     for p, o in enumerate(options):
-        known = dict(o.known)
+        values = dict(o.shown)
         for h in o.hidden:
-            known.update(dict.fromkeys(coder.columns(p, h), filling[h]))
-        found.append(known)
-    return found
+            values.update(dict.fromkeys(coder.columns(p, h), filling[h]))
+        segments.append(values)
+    return segments

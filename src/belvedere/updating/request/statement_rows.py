@@ -1,4 +1,4 @@
-"""What a statement asks of a view: the rows that it deletes and inserts, as Spark computes them."""
+"""The view rows that a statement deletes and inserts, as Spark computes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TypedColumns = Sequence[tuple[str, str]]
 MOST_ROWS = 10_000
 _TYPE_ERRORS = ("CAST_", "DATATYPE_MISMATCH.CAST", "NUMERIC_VALUE_OUT_OF_RANGE")
-"""What Spark says of values that are not of the type that they are cast to."""
+"""Prefixes of Spark's error classes for values that cannot be cast to a column's type."""
 
 _KNOWN_CLAUSES: dict[type[exp.Expr], set[str]] = {
     exp.Insert: {"this", "expression", "source", "by_name", "with_"},
@@ -29,13 +29,13 @@ _KNOWN_CLAUSES: dict[type[exp.Expr], set[str]] = {
     exp.Table: {"this", "alias", "db", "catalog"},
     exp.TableAlias: {"this"},
 }
-"""What a statement may say; a word more would change its meaning."""
+"""The clauses of a statement that are supported; any other would change its meaning."""
 
 
 def update_of_statement(
     door: SparkLake, name: str, columns: TypedColumns, kind: WriteKind, text: str
 ) -> ViewUpdate:
-    """The update that a statement asks for."""
+    """The update of a view that a statement describes."""
     [tree] = parse_statements(text)
     match tree, kind:
         case exp.Insert(), WriteKind.INSERT:
@@ -56,12 +56,12 @@ def update_of_statement(
 
 
 def _refuse_unknown_clauses(tree: exp.Expr) -> None:
-    """Refuse a statement, or a part of one, that says more than is done."""
-    said = {name for name, what in tree.args.items() if what not in (None, False, [])}
-    more = sorted(said - _KNOWN_CLAUSES.get(type(tree), set()))
-    if more:
+    """Refuse a statement that has a clause which would be ignored."""
+    clauses = {name for name, value in tree.args.items() if value not in (None, False, [])}
+    unknown = sorted(clauses - _KNOWN_CLAUSES.get(type(tree), set()))
+    if unknown:
         raise Unsupported(
-            f"{tree.key.upper()} through an updatable view with {more[0].rstrip('_').upper()}",
+            f"{tree.key.upper()} through an updatable view with {unknown[0].rstrip('_').upper()}",
             detail=tree.sql(dialect="spark"),
             hint="leave it out, or change the tables themselves",
             reason="STATEMENT",
@@ -72,7 +72,7 @@ def _refuse_unknown_clauses(tree: exp.Expr) -> None:
 
 
 def _view_with_alias(name: str, tree: exp.Expr) -> str:
-    """The view as a statement names its rows: by its alias, if it gives one."""
+    """The view in a FROM clause, with the alias that the statement gives it."""
     _refuse_unknown_clauses(tree)
     alias = tree.this.args.get("alias")
     if alias is None:
@@ -102,7 +102,7 @@ def _inserted_rows(
 
 
 def _insert_query(tree: exp.Insert) -> str:
-    """The query whose rows are inserted, with what stands before the INSERT."""
+    """The query of an INSERT, with the WITH clause before it."""
     first, query = tree.args.get("with_"), tree.args.get("expression")
     inner = (
         query.sql(dialect="spark") if query else f"TABLE {tree.args['source'].sql(dialect='spark')}"
@@ -112,7 +112,7 @@ def _insert_query(tree: exp.Insert) -> str:
 
 
 def _given_columns(columns: TypedColumns, tree: exp.Insert, named: Sequence[str]) -> list[str]:
-    """The view's columns in the order in which a statement gives their values."""
+    """The view's columns in the order in which the statement gives their values."""
     target = tree.this
     given = [c for c, _ in columns]
     if tree.args.get("by_name"):
@@ -147,13 +147,13 @@ def _column_list(columns: TypedColumns) -> str:
 
 
 def _selected_rows(
-    door: SparkLake, source: str, columns: TypedColumns, tree: exp.Expr, more: list[str]
+    door: SparkLake, source: str, columns: TypedColumns, tree: exp.Expr, expressions: list[str]
 ) -> tuple[dict[str, Any], ...]:
-    """The rows of the view that a statement is about, with further values of each."""
-    listed = ", ".join([*(quote(c) for c, _ in columns), *more])
+    """The view rows that a statement selects, with further expressions computed for each."""
+    listed = ", ".join([*(quote(c) for c, _ in columns), *expressions])
     where = tree.args.get("where")
     condition = f" {where.sql(dialect='spark')}" if where is not None else ""
-    names = [*(c for c, _ in columns), *(f"__new{i}" for i in range(len(more)))]
+    names = [*(c for c, _ in columns), *(f"__new{i}" for i in range(len(expressions)))]
     rows = _collect_rows(columns, lambda: door.sql(f"SELECT {listed} FROM {source}{condition}"))
     return tuple(dict(zip(names, row, strict=True)) for row in rows)
 
@@ -162,7 +162,7 @@ def _replaced_rows(
     door: SparkLake, source: str, columns: TypedColumns, tree: exp.Update
 ) -> ViewUpdate:
     kinds = {c.lower(): (c, kind) for c, kind in columns}
-    changed, more = [], []
+    assigned, expressions = [], []
     for assignment in tree.expressions:
         column = assignment.this.name.lower()
         if column not in kinds:
@@ -171,13 +171,15 @@ def _replaced_rows(
                 hint=f"its columns: {_column_list(columns)}",
                 reason="COLUMNS",
             )
-        changed.append(kinds[column][0])
-        more.append(f"CAST({assignment.expression.sql(dialect='spark')} AS {kinds[column][1]})")
-    _refuse_repeated_columns(changed)
-    rows = _selected_rows(door, source, columns, tree, more)
+        assigned.append(kinds[column][0])
+        expressions.append(
+            f"CAST({assignment.expression.sql(dialect='spark')} AS {kinds[column][1]})"
+        )
+    _refuse_repeated_columns(assigned)
+    rows = _selected_rows(door, source, columns, tree, expressions)
     old = [{c: row[c] for c, _ in columns} for row in rows]
     new = [
-        {**o, **{c: row[f"__new{i}"] for i, c in enumerate(changed)}}
+        {**o, **{c: row[f"__new{i}"] for i, c in enumerate(assigned)}}
         for o, row in zip(old, rows, strict=True)
     ]
     pairs = [(o, n) for o, n in zip(old, new, strict=True) if o != n]

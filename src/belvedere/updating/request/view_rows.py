@@ -1,8 +1,9 @@
-"""View rows that are asked for, taken apart: what each says of every position, and what it hides.
+"""View rows of a request, decomposed into segments: what each position shows, and what it hides.
 
-What the view does not show of a position but uses (columns it joins on or selects by) is hidden: a
-value of a join class, which its positions share, or of one column. Each hidden value has a list of
-values that it may take (`options.py`), beside those of existing rows that agree with what is shown.
+A column that the view uses (in a join or a selection) but does not show is hidden. Its value is either
+that of a join class, shared by the positions of the class, or that of one column. Each hidden value has
+a list of candidate values (`translate/options.py`), beside those of existing rows that agree with what
+the view row shows.
 """
 
 from __future__ import annotations
@@ -35,42 +36,42 @@ from belvedere.updating.summary.loading import selected_rows
 from belvedere.updating.translate.constraints import BaseRow, RowSource
 
 HiddenValue = tuple[str, int, str]
-"""A value that a view row does not tell: ("class", its number, "") or ("place", position, column)."""
+"""A hidden value: ("class", number of the join class, "") or ("place", position, column)."""
 
 
 def view_columns(shape: JoinBlock) -> list[tuple[str, str]]:
-    """The view's columns with their types."""
+    """The columns of the view with their types."""
     return [(name, shape.positions[p].types[c]) for name, (p, c) in shape.column_outputs]
 
 
 @dataclass(frozen=True)
 class ViewRow:
-    """A row of a view, or to become one: all its columns."""
+    """A row that the view has, or that a request inserts: a value for every column."""
 
     values: Mapping[str, ColumnValue]
 
-    def told_of(self, shape: JoinBlock, p: int) -> dict[str, ColumnValue]:
-        """What it says of the columns of a position."""
+    def values_at(self, shape: JoinBlock, p: int) -> dict[str, ColumnValue]:
+        """The values that the row shows for the columns of a position."""
         names = {c: shape.output_of.get((p, c)) for c, _ in shape.positions[p].columns}
         return {c: self.values[name] for c, name in names.items() if name is not None}
 
     def text(self) -> str:
-        """As an error shows it."""
+        """The row as text, for error messages."""
         return "(" + ", ".join(f"{k}={v!r}" for k, v in self.values.items()) + ")"
 
 
 @dataclass
 class SegmentOptions:
-    """What can stand at a position for a view row."""
+    """The rows and values that can stand at a position for a view row."""
 
-    known: dict[str, NormalValue]
+    shown: dict[str, NormalValue]
     hidden: list[HiddenValue]
     existing: list[int] = field(default_factory=list)
     values: dict[HiddenValue, list[NormalValue]] = field(default_factory=dict)
 
 
 class Coder:
-    """Values to numbers for one request: a value that no table has gets one below -1."""
+    """Numbers values for one request. A value that no table has is numbered below -1."""
 
     def __init__(self, base: BaseTables, source: RowSource | None = None) -> None:
         self.base, self.shape, self._source = base, base.shape, source
@@ -78,31 +79,31 @@ class Coder:
         self._strange: dict[tuple[int, NormalValue], int] = {}
 
     def code(self, table: str, column: str, value: NormalValue) -> int:
-        """The number of a value of a held column."""
+        """The number of a value of a column held in memory."""
         domain: Domain = self.base.domains[table, column]
-        # A number that was given stays, though rows with the value were taken in since.
-        found = self._strange.get((id(domain), value), domain.code(value))
-        if found is None:
-            found = self._strange[id(domain), value] = -2 - len(self._strange)
-        return found
+        # A number given earlier stays valid, although the domain may have gained the value since.
+        code = self._strange.get((id(domain), value), domain.code(value))
+        if code is None:
+            code = self._strange[id(domain), value] = -2 - len(self._strange)
+        return code
 
-    def knows(self, table: str, column: str, value: ColumnValue) -> bool:
-        """Whether a value of a held column is in a table, or was asked for."""
+    def is_known_value(self, table: str, column: str, value: ColumnValue) -> bool:
+        """Whether a column held in memory has a value, in a table or in this request."""
         domain: Domain | None = self.base.domains.get((table, column))
         if domain is None:
             return False
-        found = normalize(value, self.shape.used[table][column])
-        return domain.code(found) is not None or (id(domain), found) in self._strange
+        normal = normalize(value, self.shape.used[table][column])
+        return domain.code(normal) is not None or (id(domain), normal) in self._strange
 
     def value(self, table: str, column: str, code: int) -> NormalValue:
-        """The value of a number, of a table or of the request."""
+        """The value of a number, given by a table or by this request."""
         if code >= NULL:
-            found: NormalValue = self.base.domains[table, column].value(code)
-            return found
+            value: NormalValue = self.base.domains[table, column].value(code)
+            return value
         return list(self._strange)[-2 - code][1]
 
     def signature(self, row: ViewRow) -> Signature:
-        """What tells a view row from others."""
+        """The numbers by which a view row differs from others."""
         names = {place: name for name, place in reversed(self.shape.column_outputs)}
         codes = [
             self.code(
@@ -112,89 +113,94 @@ class Coder:
             )
             for p, c in shown_held_columns(self.base)
         ]
-        return (*codes, *(self._tag(p, self.known(p, row)) for p in tagged_positions(self.base)))
+        return (
+            *codes,
+            *(self._tag(p, self.shown_values(p, row)) for p in tagged_positions(self.base)),
+        )
 
-    def _tag(self, p: int, known: Mapping[str, NormalValue]) -> int:
-        """0 for what the stored row of the same key shows, else a number of its own."""
+    def _tag(self, p: int, values: Mapping[str, NormalValue]) -> int:
+        """0 if the values equal those of the stored row of the same key; a number of its own otherwise."""
         if self._source is None:
             return 0
         table = self.shape.positions[p].table
-        told_of = {c: known.get(c) for c in self.base.held[table] if (p, c) in self.shape.output_of}
-        content = tuple(known.get(c) for c in shown_unheld_columns(self.base, p))
+        told_of = {
+            c: values.get(c) for c in self.base.held[table] if (p, c) in self.shape.output_of
+        }
+        content = tuple(values.get(c) for c in shown_unheld_columns(self.base, p))
         stored = self._source.where(
             table, {c: denormalize(v, self._kind(p, c)) for c, v in told_of.items()}
         )
-        if any(self.shows(p, r) == content for r in stored):
+        if any(self.unheld_values(p, r) == content for r in stored):
             return 0
         key = p, tuple(told_of.values()), content
         return self._tags.setdefault(key, 1 + len(self._tags))
 
-    def stored(self, table: str, number: int) -> list[BaseRow] | None:
-        """The base rows that a row in memory stands for; None if they cannot be asked for."""
+    def base_rows_of(self, table: str, number: int) -> list[BaseRow] | None:
+        """The base rows that a row in memory stands for; None if there is no source to read them from."""
         if self._source is None:
             return None
         types = self.shape.used[table]
-        held = self.base.values(table, self.base.tables[table].row(number))
-        return self._source.where(table, {c: denormalize(v, types[c]) for c, v in held.items()})
+        values = self.base.values(table, self.base.tables[table].row(number))
+        return self._source.where(table, {c: denormalize(v, types[c]) for c, v in values.items()})
 
-    def shows(self, p: int, row: BaseRow) -> tuple[NormalValue, ...]:
+    def unheld_values(self, p: int, row: BaseRow) -> tuple[NormalValue, ...]:
         return tuple(
             normalize(row[c], self._kind(p, c)) for c in shown_unheld_columns(self.base, p)
         )
 
-    def known(self, p: int, row: ViewRow) -> dict[str, NormalValue]:
-        """What a view row says of a position."""
+    def shown_values(self, p: int, row: ViewRow) -> dict[str, NormalValue]:
+        """The values that a view row shows for a position, normalized."""
         kinds_of = self.shape.positions[p].types
-        return {c: normalize(v, kinds_of[c]) for c, v in row.told_of(self.shape, p).items()}
+        return {c: normalize(v, kinds_of[c]) for c, v in row.values_at(self.shape, p).items()}
 
-    def hidden(self, p: int) -> list[HiddenValue]:
-        """What the view uses of a position and does not show."""
-        found: list[HiddenValue] = []
+    def hidden_values(self, p: int) -> list[HiddenValue]:
+        """The hidden values of a position."""
+        hidden: list[HiddenValue] = []
         for c, _ in self.shape.positions[p].columns:
             if (p, c) not in self.shape.output_of:
                 k = self.shape.class_of.get((p, c))
-                found.append(("place", p, c) if k is None else ("class", k, ""))
-        return list(dict.fromkeys(found))
+                hidden.append(("place", p, c) if k is None else ("class", k, ""))
+        return list(dict.fromkeys(hidden))
 
     def columns(self, p: int, h: HiddenValue) -> list[str]:
-        """The columns of a position that have a hidden value."""
+        """The columns of a position that hold a hidden value."""
         if h[0] == "place":
             return [h[2]]
         return [c for q, c in self.shape.classes[h[1]] if q == p]
 
-    def hidden_code(self, p: int, number: int, h: HiddenValue) -> NormalValue:
-        """The hidden value of an existing row; None if it is not held."""
+    def hidden_value_of_row(self, p: int, number: int, h: HiddenValue) -> NormalValue:
+        """The hidden value of an existing row; None if its column is not held in memory."""
         table = self.shape.positions[p].table
         column = self.columns(p, h)[0]
         if column not in self.base.held[table]:
             return None
         rows = self.base.tables[table]
-        found: NormalValue = self.base.domains[table, column].value(
+        value: NormalValue = self.base.domains[table, column].value(
             int(rows.column(column)[number])
         )
-        return found
+        return value
 
-    def hidden_in(self, p: int, number: int, h: HiddenValue) -> list[NormalValue]:
+    def hidden_values_of_row(self, p: int, number: int, h: HiddenValue) -> list[NormalValue]:
         """The hidden values of the base rows that a row in memory stands for."""
-        held = self.hidden_code(p, number, h)
-        if held is not None:
-            return [held]
+        value = self.hidden_value_of_row(p, number, h)
+        if value is not None:
+            return [value]
         column = self.columns(p, h)[0]
-        rows = self.stored(self.shape.positions[p].table, number) or ()
+        rows = self.base_rows_of(self.shape.positions[p].table, number) or ()
         return [normalize(r[column], self._kind(p, column)) for r in rows]
 
-    def put_in(
+    def new_base_row(
         self, p: int, o: SegmentOptions, values: Mapping[HiddenValue, NormalValue]
     ) -> BaseRow:
-        """What is known of the row to put in at a position."""
-        told_of = dict(o.known)
+        """The known columns of a new base row at a position."""
+        told_of = dict(o.shown)
         for h in o.hidden:
             told_of.update(dict.fromkeys(self.columns(p, h), values[h]))
         types = self.shape.used[self.shape.positions[p].table]
         return {c: denormalize(v, types[c]) for c, v in told_of.items()}
 
-    def coded(self, table: str, row: Mapping[str, Any]) -> NewRow:
-        """A base row as numbers, and the positions whose selection it meets."""
+    def encode(self, table: str, row: Mapping[str, Any]) -> NewRow:
+        """A base row as numbers, with the positions whose selection it satisfies."""
         types = self.shape.used[table]
         codes = tuple(
             self.code(table, c, normalize(row.get(c), types[c])) for c in self.base.held[table]
@@ -208,22 +214,22 @@ class Coder:
         return NewRow(codes, frozenset(members), tuple(tags))
 
     def _members(self, table: str, row: Mapping[str, Any]) -> Iterable[int]:
-        """The positions of a table whose selection a row meets."""
-        at = self.shape.at(table)
-        if not any(self.shape.positions[q].selection.conjuncts for q in at):
-            return at
+        """The positions of a table whose selection a row satisfies."""
+        positions = self.shape.at(table)
+        if not any(self.shape.positions[q].selection.conjuncts for q in positions):
+            return positions
         types = self.shape.used[table]
-        one = pa.table({c: pa.array([row.get(c)], kinds.arrow(k)) for c, k in types.items()})
-        return [q for q in at if selected_rows(self.shape, q, one)[0]]
+        single_row = pa.table({c: pa.array([row.get(c)], kinds.arrow(k)) for c, k in types.items()})
+        return [q for q in positions if selected_rows(self.shape, q, single_row)[0]]
 
-    def number(self, table: str, row: Mapping[str, Any]) -> int | None:
-        """The number of a base row, if the tables in memory have it."""
+    def row_number(self, table: str, row: Mapping[str, Any]) -> int | None:
+        """The number of a base row; None if the tables in memory do not have it."""
         types = self.shape.used[table]
         codes = (
             self.code(table, c, normalize(row.get(c), types[c])) for c in self.base.held[table]
         )
-        found = self.base.find(table, tuple(codes))
-        return found if found is not None and self.base.tables[table].counts[found] > 0 else None
+        number = self.base.find(table, tuple(codes))
+        return number if number is not None and self.base.tables[table].counts[number] > 0 else None
 
     def _kind(self, p: int, c: str) -> str:
         return self.shape.positions[p].types[c]

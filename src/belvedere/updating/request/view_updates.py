@@ -1,4 +1,4 @@
-"""Updates of a view as rows: what a caller gives becomes view rows of the view's columns and types."""
+"""Updates of a view as given by a caller, checked against the view's columns and types."""
 
 from __future__ import annotations
 
@@ -18,34 +18,36 @@ from belvedere.updating.request.view_rows import ViewRow, view_columns
 
 @dataclass(frozen=True)
 class ViewUpdate:
-    """View rows to delete and to insert, all together."""
+    """View rows to delete and to insert, as one update."""
 
     delete: tuple[Mapping[str, Any], ...] = ()
     insert: tuple[Mapping[str, Any], ...] = ()
     replaced: int = 0
-    """Of how many rows, the last of both, each to insert replaces the one to delete at its place."""
+    """The last `replaced` rows to insert replace the last `replaced` rows to delete, in order."""
 
     @property
-    def instead(self) -> dict[int, int]:
-        """For rows to insert that replace one: which of those to delete."""
+    def replaces(self) -> dict[int, int]:
+        """For inserted rows that replace one: the index of the deleted row."""
         first, last = len(self.insert) - self.replaced, len(self.delete) - self.replaced
         return {first + i: last + i for i in range(self.replaced)}
 
     @staticmethod
     def of(insert: Any, delete: Any, update: Any) -> ViewUpdate:
-        """An update as a user gives it: rows, lists of rows, a pair of old and new."""
+        """The update from the arguments of a call: a row, a list of rows, or a pair of old and new rows."""
         old, new = _old_and_new(update) if update is not None else ((), ())
-        going, coming = _given_rows(old), _given_rows(new)
-        pairs = len(coming) if len(going) == len(coming) else 0
-        found = ViewUpdate((*_given_rows(delete), *going), (*_given_rows(insert), *coming), pairs)
-        if not found.delete and not found.insert:
+        deleted, inserted = _given_rows(old), _given_rows(new)
+        replaced = len(inserted) if len(deleted) == len(inserted) else 0
+        request = ViewUpdate(
+            (*_given_rows(delete), *deleted), (*_given_rows(insert), *inserted), replaced
+        )
+        if not request.delete and not request.insert:
             hint = "give insert=, delete= or update="
             raise Invalid("nothing was asked for", hint=hint, reason="ROWS")
-        return found
+        return request
 
 
 def typed_rows(shape: JoinBlock, rows: Sequence[Mapping[str, Any]]) -> list[ViewRow]:
-    """Rows with all of the view's columns and values of their types; `Invalid` otherwise."""
+    """View rows with all columns, values converted to their types; `Invalid` if one is missing or wrong."""
     columns = dict(view_columns(shape))
     typed = [_typed_row(columns, row) for row in rows]
     for row in typed:
@@ -54,7 +56,7 @@ def typed_rows(shape: JoinBlock, rows: Sequence[Mapping[str, Any]]) -> list[View
 
 
 def _refuse_contradiction(shape: JoinBlock, row: Mapping[str, Any]) -> None:
-    """Columns of the view that show one column of a table have one value."""
+    """Refuse a row with two values for one base column that the view shows twice."""
     first: dict[ColumnRef, str] = {}
     for name, place in shape.column_outputs:
         other = first.setdefault(place, name)
@@ -85,27 +87,27 @@ def _typed_row(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, 
 
 
 def _typed_value(name: str, value: Any, kind: str) -> Any:
-    """A value of a type; what Arrow does not take for one, or only changed, is refused."""
+    """The value as Arrow converts it to a type; refused if the conversion fails or changes it."""
 
     if value is None:
         return None
     try:
-        found = pa.array([value], kinds.arrow(kind))[0].as_py()
+        converted = pa.array([value], kinds.arrow(kind))[0].as_py()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as why:
         raise _mistyped_value(name, value, kind, str(why)) from why
-    if not _is_unchanged(value, found):
-        raise _mistyped_value(name, value, kind, f"it would become {found!r}")
-    return found
+    if not _is_unchanged(value, converted):
+        raise _mistyped_value(name, value, kind, f"it would become {converted!r}")
+    return converted
 
 
-def _is_unchanged(given: Any, found: Any) -> bool:
-    """Whether a value is what it became: not cut off, not of another kind."""
-    if isinstance(given, (bool, np.bool_)) != isinstance(found, bool):
+def _is_unchanged(given: Any, converted: Any) -> bool:
+    """Whether conversion kept the value: no truncation, no change between boolean and number."""
+    if isinstance(given, (bool, np.bool_)) != isinstance(converted, bool):
         return False
-    if isinstance(given, datetime.datetime) and isinstance(found, datetime.datetime):
-        # Without a zone it is taken for one of UTC.
-        found = found if given.tzinfo else found.replace(tzinfo=None)
-    return bool(given == found)
+    if isinstance(given, datetime.datetime) and isinstance(converted, datetime.datetime):
+        # A timestamp without a zone is read as UTC.
+        converted = converted if given.tzinfo else converted.replace(tzinfo=None)
+    return bool(given == converted)
 
 
 def _mistyped_value(name: str, value: Any, kind: str, detail: str) -> Invalid:
@@ -122,19 +124,19 @@ def _given_rows(given: Any) -> tuple[Mapping[str, Any], ...]:
         return ()
     rows = (given,) if isinstance(given, Mapping) else given
     listed = isinstance(rows, Iterable) and not isinstance(rows, (str, bytes))
-    found = tuple(rows) if listed else (rows,)
-    wrong = [row for row in found if not isinstance(row, Mapping) or not _has_text_names(row)]
+    listed_rows = tuple(rows) if listed else (rows,)
+    wrong = [row for row in listed_rows if not isinstance(row, Mapping) or not _has_text_names(row)]
     if wrong:
         raise Invalid(
             f"{wrong[0]!r} is not a row of a view",
             hint="a row is a mapping from columns to values, several rows are a list of them",
             reason="ROWS",
         )
-    return found
+    return listed_rows
 
 
 def _has_text_names(row: Mapping[Any, Any]) -> bool:
-    """Whether a row's columns are named by texts."""
+    """Whether all keys of a mapping are strings."""
     return all(isinstance(name, str) for name in row)
 
 

@@ -1,4 +1,4 @@
-"""Whether an update of a view can be done as asked, on a lake: rows, rules and engine brought together."""
+"""Check an update of a view on a lake: find its rows, the rules of its tables, and an engine for large joins."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from belvedere.updating.summary.base_tables import held_columns
 from belvedere.updating.summary.filter import RowLookups
 
 
-def check_in_mode(lake: ReadableLake, held: Held, update: ViewUpdate, mode: str) -> UpdateCheck:
-    """Whether an update can be done as asked."""
+def check_in_mode(lake: ReadableLake, state: Held, update: ViewUpdate, mode: str) -> UpdateCheck:
+    """Whether an update can be done as asked, in a mode given by name."""
     try:
         chosen = CheckMode(str(mode).upper())
     except ValueError:
         listed = ", ".join(m.value for m in CheckMode)
         hint = f"the modes are {listed}"
         raise Invalid(f"no mode {mode!r}", hint=hint, reason="MODE") from None
-    return check_update(lake, held, update, chosen)[0]
+    return check_update(lake, state, update, chosen)[0]
 
 
 def check_update(
-    lake: ReadableLake, held: Held, update: ViewUpdate, mode: CheckMode
+    lake: ReadableLake, state: Held, update: ViewUpdate, mode: CheckMode
 ) -> tuple[UpdateCheck, UpdateChecker | None]:
-    """Whether an update can be done as asked, and who found out; nobody if rows are too many."""
-    delete, insert = (typed_rows(held.shape, rows) for rows in (update.delete, update.insert))
-    if mode is CheckMode.FAST and held.tabled is not None and len(insert) == 1 and not delete:
-        return check_by_summary(lake, held, held.tabled, insert[0]), None
+    """Whether an update can be done as asked, with the checker; None if there are too many rows to check."""
+    delete, insert = (typed_rows(state.shape, rows) for rows in (update.delete, update.insert))
+    if mode is CheckMode.FAST and state.tabled is not None and len(insert) == 1 and not delete:
+        return check_by_summary(lake, state, state.tabled, insert[0]), None
     try:
-        lookups = held.rows or neighbouring_rows(lake, held, delete, insert)
-    except TooManyJoins as much:
-        return UpdateCheck("unknown", 0, how="lookups in the tables", reason=much.message), None
-    rules = {t: table_rules(lake, t) for t in held.shape.tables}
+        lookups = state.rows or neighbouring_rows(lake, state, delete, insert)
+    except TooManyJoins as error:
+        return UpdateCheck("unknown", 0, how="lookups in the tables", reason=error.message), None
+    rules = {t: table_rules(lake, t) for t in state.shape.tables}
     if update.delete:
-        rules |= referring_rules(lake, held.shape.tables)
-    engine = join_engine(lake, held.vector)
+        rules |= referring_rules(lake, state.shape.tables)
+    engine = join_engine(lake, state.vector)
     checker = UpdateChecker(lookups, rules, LakeRowSource(lake), engine=engine)
-    return checker.check(delete, insert, mode, update.instead), checker
+    return checker.check(delete, insert, mode, update.replaces), checker
 
 
 def neighbouring_rows(
-    lake: ReadableLake, held: Held, delete: Sequence[ViewRow], insert: Sequence[ViewRow]
+    lake: ReadableLake, state: Held, delete: Sequence[ViewRow], insert: Sequence[ViewRow]
 ) -> RowLookups:
-    """What a view whose rows stay in the tables needs of them for some view rows."""
-    finder = LakeRowFinder(lake, held.shape, held.vector)
-    columns = held_columns(held.shape, held.keys)
-    return load_neighbours(held.tree, columns, held.keys, finder, delete, insert)
+    """The rows that a request needs of a view whose rows stay in the tables."""
+    finder = LakeRowFinder(lake, state.shape, state.vector)
+    columns = held_columns(state.shape, state.keys)
+    return load_neighbours(state.tree, columns, state.keys, finder, delete, insert)

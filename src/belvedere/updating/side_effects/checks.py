@@ -1,9 +1,9 @@
 """Whether an update through a view can be done as asked: FAST, EXACT, or AUTO.
 
-FAST answers from the summary: an estimate; where there is none, exactly. EXACT searches for a
-translation on the rows. AUTO lets the schema decide where it can, takes the estimate for a hint
-where it is cheaper, and then answers exactly: an update is possible only once its translation was
-tried out, and impossible only with a side effect to show, or a constraint to name.
+FAST estimates from the summary; where there is no estimate, it answers as EXACT. EXACT searches for a
+translation. AUTO tries the schema first, uses the estimate as a hint where it is cheaper, and then
+answers as EXACT: it says yes only after trying a translation out, and no only with a side effect to
+show or a constraint to name.
 """
 
 from __future__ import annotations
@@ -34,16 +34,13 @@ from belvedere.updating.summary.estimate import THETA, InsertionEstimate
 from belvedere.updating.summary.filter import RowLookups, UpdateFilter
 from belvedere.updating.translate.base_rows import BrokenConstraint
 from belvedere.updating.translate.constraints import BaseRow, RowSource, TableRules
-from belvedere.updating.translate.translator import (
-    SearchResult,
-    TranslationRequest,
-    search_translation,
-)
+from belvedere.updating.translate.translation_request import TranslationRequest
+from belvedere.updating.translate.translator import SearchResult, search_translation
 from belvedere.updating.translate.trial import MOST_SHOWN, Translation
 
 MOST_FILLINGS = 10
 MOST_NEIGHBOURS = 2_000
-"""Rows beside new segments up to which the exact check is taken to be cheaper than the estimate."""
+"""Up to so many rows beside new segments, the exact check counts as cheaper than the estimate."""
 
 
 class CheckMode(Enum):
@@ -56,32 +53,32 @@ class CheckMode(Enum):
 
 @dataclass(frozen=True)
 class UpdateCheck:
-    """Whether an update can be done as asked, what it would do besides, and why."""
+    """Whether an update can be done as asked, its side effects otherwise, and why."""
 
     possible: str
     """yes, no or unknown"""
     extra_rows: float
-    """View rows that would come or go besides: an estimate, exact, or `at_least` so many."""
+    """The number of side effects: estimated, exact, or a lower bound if `at_least`."""
     rows: tuple[Mapping[str, Any], ...] = ()
-    """Some of them."""
+    """Some of the side effects."""
     which: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     """The base rows that cause them."""
     how: str = ""
     reason: str = ""
     translation: Translation | None = field(default=None, repr=False)
-    """Base changes: those that do it, or of a refused update those that do it and the least besides."""
+    """Base changes that do it; for a refused update, those that do it with the fewest side effects."""
     gone: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    """Base rows that the translation takes away."""
+    """Base rows that the translation deletes."""
     at_least: bool = False
-    """Whether there may be more extra rows than that."""
+    """Whether there may be more side effects than `extra_rows`."""
     asked: int = field(default=0, repr=False)
-    """View rows that change as asked."""
+    """The number of view rows that change as asked."""
 
     def __str__(self) -> str:
-        more = " or more" if self.at_least else ""
+        suffix = " or more" if self.at_least else ""
         lines = [
             f"possible: {self.possible} (found by {self.how})",
-            f"extra rows: {self.extra_rows:g}{more}",
+            f"extra rows: {self.extra_rows:g}{suffix}",
         ]
         if self.reason:
             lines.append(f"because: {self.reason}")
@@ -90,7 +87,7 @@ class UpdateCheck:
                 lines.append("with side effects allowed:")
             lines += [f"delete from {t}: {row_text(r)}" for t, r in self.gone]
             new = self.translation.new.items()
-            lines += [f"insert into {t}: {row_text(r)}" for t, some in new for r in some]
+            lines += [f"insert into {t}: {row_text(r)}" for t, rows in new for r in rows]
         if self.rows:
             lines.append("side effects, some of them:")
             lines.append(listed(list(self.rows[0]), [list(r.values()) for r in self.rows]))
@@ -114,7 +111,7 @@ class UpdateChecker:
     fillings: int = MOST_FILLINGS
     order: FillingOrder = FillingOrder.GREEDY
     engine: JoinEngine | None = None
-    """Who joins what is too much for memory."""
+    """Joins what is too large for memory."""
     steps: int = MOST_STEPS
 
     def check(
@@ -122,73 +119,73 @@ class UpdateChecker:
         delete: Sequence[ViewRow],
         insert: Sequence[ViewRow],
         mode: CheckMode = CheckMode.AUTO,
-        instead: Mapping[int, int] | None = None,
+        replaces: Mapping[int, int] | None = None,
     ) -> UpdateCheck:
-        """Whether some rows can be deleted and some inserted, all together.
+        """Whether some rows can be deleted and some inserted, as one update.
 
-        Of a row to insert that replaces one, `instead` tells which of those to delete it is.
+        For inserted rows that replace one, `instead` gives the index of the deleted row.
         """
-        self._refuse_duplicates(delete, insert, instead or {})
-        estimates = isinstance(self.filter, UpdateFilter) and self.filter.tells_rows
+        self._refuse_duplicates(delete, insert, replaces or {})
+        estimates = isinstance(self.filter, UpdateFilter) and self.filter.identifies_rows
         if mode is CheckMode.FAST and estimates and len(insert) == 1 and not delete:
             return self._fast(insert[0])
         hint = self._hint(delete, insert) if mode is CheckMode.AUTO else ""
-        asked = self._left(RequestedRows(delete, insert, instead or {}))
-        if not asked.delete and not asked.insert:
+        remaining = self._left(RequestedRows(delete, insert, replaces or {}))
+        if not remaining.delete and not remaining.insert:
             return UpdateCheck(
                 "yes", 0, how="the request", translation=Translation(BaseChanges(), {})
             )
-        return self._exact(asked, hint)
+        return self._exact(remaining, hint)
 
-    def _left(self, asked: RequestedRows) -> RequestedRows:
-        """What is left of a request without the rows that stay."""
-        if not asked.delete:
-            return asked
+    def _left(self, requested: RequestedRows) -> RequestedRows:
+        """The request without view rows that stay unchanged."""
+        if not requested.delete:
+            return requested
         coder = Coder(self.filter.base, self.source)
         old = TableState(self.filter.base, BaseChanges(), [self.steps])
         try:
-            return cancel_unchanged(coder, old, asked)
+            return cancel_unchanged(coder, old, requested)
         except TooManyJoins:
-            return asked
+            return requested
 
     def _refuse_duplicates(
         self, delete: Sequence[ViewRow], insert: Sequence[ViewRow], instead: Mapping[int, int]
     ) -> None:
-        """A view is a set: a row that is there cannot be inserted again, nor one row twice."""
+        """Refuse rows that the view has already, and rows named twice: a view is a set."""
         state = TableState(self.filter.base, BaseChanges())
         if len(insert) == 1 and not delete:
-            # What is held of it tells most rows that are new, without a look at the tables.
-            rough = Coder(self.filter.base).signature(insert[0])
-            if state.shows(rough) is None:
+            # The columns held in memory rule most duplicates out without reading the tables.
+            known_signature = Coder(self.filter.base).signature(insert[0])
+            if state.embedding_of(known_signature) is None:
                 return
         coder = Coder(self.filter.base, self.source)
-        leaving = {coder.signature(r) for r in delete}
-        first: dict[tuple[int, ...], int] = {}
+        deleted = {coder.signature(r) for r in delete}
+        first_with: dict[tuple[int, ...], int] = {}
         for i, row in enumerate(insert):
             signature = coder.signature(row)
-            other = first.setdefault(signature, i)
+            other = first_with.setdefault(signature, i)
             if other != i:
                 raise (
                     _named_twice_error(row)
                     if {i, other}.isdisjoint(instead)
                     else _rows_become_one_error(row)
                 )
-            if signature not in leaving and state.shows(signature) is not None:
+            if signature not in deleted and state.embedding_of(signature) is not None:
                 raise _becomes_existing_row_error(row) if i in instead else already_there_error(row)
 
     def _fast(self, row: ViewRow) -> UpdateCheck:
-        """What the rules of the tables, and then the estimate, say of an insertion."""
+        """The answer of the tables' rules, then of the estimate, for one insertion."""
         assert isinstance(self.filter, UpdateFilter)
         request = TranslationRequest(self.filter.base, self.rules, self.source, (), (row,))
         quick = FastCheck(self.filter, request, self.theta, self.fillings, self.order)
-        found = quick.answer(row)
-        if isinstance(found, BrokenConstraint):
-            return check_from_constraint(found)
-        return check_from_estimate(found, self.theta)
+        answer = quick.answer(row)
+        if isinstance(answer, BrokenConstraint):
+            return check_from_constraint(answer)
+        return check_from_estimate(answer, self.theta)
 
     def _hint(self, delete: Sequence[ViewRow], insert: Sequence[ViewRow]) -> str:
-        """What the schema, or else the estimate, says of one insertion."""
-        if delete or len(insert) != 1 or not self.filter.tells_rows:
+        """The answer of the schema, or else of the estimate, for one insertion."""
+        if delete or len(insert) != 1 or not self.filter.identifies_rows:
             return ""
         if has_hidden_values(Coder(self.filter.base)):
             return ""
@@ -199,77 +196,77 @@ class UpdateChecker:
         if not isinstance(self.filter, UpdateFilter):
             return ""
         base = self.filter.base
-        near = sum(
+        neighbours = sum(
             len(base.index(base.tree.edges[e].across(p), e).rows(key))
             for p in new
             for e, key in segments[p].keys.items()
             if key is not None and key >= 0
         )
-        if near <= MOST_NEIGHBOURS:
+        if neighbours <= MOST_NEIGHBOURS:
             return "exact check"
         declared = self.filter.estimate(segments).declares(self.theta)
         return "estimate, then a side effect" if declared else "estimate, then the exact check"
 
-    def _exact(self, asked: RequestedRows, hint: str) -> UpdateCheck:
+    def _exact(self, requested: RequestedRows, hint: str) -> UpdateCheck:
         request = TranslationRequest(
             self.filter.base,
             self.rules,
             self.source,
-            asked.delete,
-            asked.insert,
-            asked.instead,
+            requested.delete,
+            requested.insert,
+            requested.replaces,
             self.steps,
             self.engine,
         )
         how = hint or "exact check"
         try:
-            found = search_translation(request)
-        except TooManyJoins as much:
-            return UpdateCheck("unknown", 0, how=how, reason=much.message)
-        if found.translation is not None:
-            return self._possible(found.translation, how)
-        return self._impossible(request, found, how)
+            result = search_translation(request)
+        except TooManyJoins as error:
+            return UpdateCheck("unknown", 0, how=how, reason=error.message)
+        if result.translation is not None:
+            return self._possible(result.translation, how)
+        return self._impossible(request, result, how)
 
     def extra(self, update: Translation, asked: int) -> int | None:
-        """How many view rows base changes change besides those asked for; None if that is too much."""
+        """The number of side effects of base changes; None if counting them takes too many steps."""
         changes, base = update.changes, self.filter.base
-        if base.open & {*changes.gone, *changes.new}:
+        if base.truncated & {*changes.gone, *changes.new}:
             return None
         try:
-            found = view_effect(base, changes, steps=self.steps)
+            effect = view_effect(base, changes, steps=self.steps)
         except TooManyJoins:
             return None
-        return len(found.added) + len(found.removed) - asked
+        return len(effect.added) + len(effect.removed) - asked
 
     def _possible(self, translation: Translation, how: str) -> UpdateCheck:
         gone = self._gone(translation)
         return UpdateCheck("yes", 0, how=how, translation=translation, gone=gone)
 
     def _gone(self, translation: Translation) -> tuple[tuple[str, BaseRow], ...]:
-        some = translation.changes.gone.items()
-        return tuple((t, self._base_row(t, n)) for t, numbers in some for n in sorted(numbers))
+        deletions = translation.changes.gone.items()
+        return tuple((t, self._base_row(t, n)) for t, numbers in deletions for n in sorted(numbers))
 
     def _impossible(
-        self, request: TranslationRequest, found: SearchResult, how: str
+        self, request: TranslationRequest, result: SearchResult, how: str
     ) -> UpdateCheck:
-        possible, least = "no" if found.exhausted else "unknown", found.least
+        possible, least = "no" if result.exhausted else "unknown", result.least
         if least is None or not least.extra:
-            reason = found.broken or found.left_out or "no base rows make it so"
+            reason = result.broken or result.left_out or "no base rows make it so"
             return UpdateCheck(possible, 0, how=how, reason=reason)
         coder = request.coder
-        asked = {coder.signature(r) for r in request.insert}
-        unasked = {coder.signature(r) for r in request.delete} - asked
-        extra = {s: e for s, e in least.effect.added.items() if s not in asked}
-        lost = {s: e for s, e in least.effect.removed.items() if s not in unasked}
+        inserted = {coder.signature(r) for r in request.insert}
+        deleted = {coder.signature(r) for r in request.delete} - inserted
+        added = {s: e for s, e in least.effect.added.items() if s not in inserted}
+        removed = {s: e for s, e in least.effect.removed.items() if s not in deleted}
         state = TableState(self.filter.base, least.attempt.changes)
-        rows = tuple(self._view_row(coder, state, e) for e in (*extra.values(), *lost.values()))
+        rows = tuple(self._view_row(coder, state, e) for e in (*added.values(), *removed.values()))
         return UpdateCheck(
             possible,
             least.extra,
             rows[:MOST_SHOWN],
-            self._causes(extra, lost)[:MOST_SHOWN],
+            self._causes(added, removed)[:MOST_SHOWN],
             how,
-            found.broken or found.left_out,
+            result.broken or result.left_out,
             least.attempt if least.does else None,
             self._gone(least.attempt) if least.does else (),
             least.at_least,
@@ -277,11 +274,11 @@ class UpdateChecker:
         )
 
     def _causes(
-        self, extra: Mapping[Any, Any], lost: Mapping[Any, Any]
+        self, added: Mapping[Any, Any], removed: Mapping[Any, Any]
     ) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-        """Base rows in side effects that are no segments of what was asked for."""
+        """Base rows in side effects that are no segments of the request."""
         causes: dict[tuple[str, int], None] = {}
-        for embedding in (*extra.values(), *lost.values()):
+        for embedding in (*added.values(), *removed.values()):
             for p, number in enumerate(embedding):
                 if number >= 0:
                     causes[self.filter.shape.positions[p].table, number] = None
@@ -306,20 +303,20 @@ class UpdateChecker:
         return shown
 
 
-def check_from_estimate(found: InsertionEstimate, theta: float = THETA) -> UpdateCheck:
-    """What an estimate says of an insertion."""
-    declared = found.declares(theta)
-    return UpdateCheck("no" if declared else "yes", max(found.rows - 1, 0.0), how="estimate")
+def check_from_estimate(estimate: InsertionEstimate, theta: float = THETA) -> UpdateCheck:
+    """The answer of an estimate."""
+    declared = estimate.declares(theta)
+    return UpdateCheck("no" if declared else "yes", max(estimate.rows - 1, 0.0), how="estimate")
 
 
 def check_from_constraint(broken: BrokenConstraint) -> UpdateCheck:
-    """That what the tables declare forbids an insertion, for sure or as far as was tried."""
+    """The answer of a broken constraint."""
     possible = "no" if broken.certain else "unknown"
     return UpdateCheck(possible, 0, how="rules of the tables", reason=broken.message)
 
 
 def already_there_error(row: ViewRow) -> Invalid:
-    """The error for a row that the view has."""
+    """The error for inserting a row that the view has."""
     return Invalid(
         f"the view has the row {row.text()} already",
         hint="a view is a set of rows: there is nothing to insert",
@@ -348,7 +345,7 @@ def _rows_become_one_error(row: ViewRow) -> Invalid:
 
 
 def _becomes_existing_row_error(row: ViewRow) -> Invalid:
-    """The error for an update that gives a view row the values of one that stays."""
+    """The error for an update that gives a view row the values of another that stays."""
     return Invalid(
         f"two rows would become one: the view has the row {row.text()} already",
         detail="a view is a set of rows: it has a row once or not at all",
@@ -358,10 +355,10 @@ def _becomes_existing_row_error(row: ViewRow) -> Invalid:
 
 
 def is_decided_by_schema(tree: EquijoinTree, keys: Keys, new: Sequence[int]) -> bool:
-    """Whether new rows only refer to existing ones by key: then they make one view row.
+    """Whether new rows refer to existing rows by key only: then they make exactly one view row.
 
-    From every position with a new row, every join leads to a key, so that each choice is the only
-    one. A table that is listed twice would have its new row in two places.
+    From every position with a new row, every join leads to a key, so that the partner is unique. A table
+    that the view lists twice is excluded: its new row would stand at two positions.
     """
     shape = tree.block
     for p in new:
@@ -369,9 +366,9 @@ def is_decided_by_schema(tree: EquijoinTree, keys: Keys, new: Sequence[int]) -> 
             return False
         todo, seen = [p], {p}
         while todo:
-            at = todo.pop()
-            for e in tree.around[at]:
-                q = tree.edges[e].across(at)
+            position = todo.pop()
+            for e in tree.around[position]:
+                q = tree.edges[e].across(position)
                 if q in seen:
                     continue
                 key = keys.get(shape.positions[q].table)

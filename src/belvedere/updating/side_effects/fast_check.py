@@ -1,4 +1,4 @@
-"""FAST: what the tables' own rules, and then the summary, say of one view row to insert."""
+"""FAST: one insertion checked by the rules of the tables, then estimated from the summary."""
 
 from __future__ import annotations
 
@@ -21,35 +21,37 @@ from belvedere.updating.translate.base_rows import (
 from belvedere.updating.translate.constraints import BaseRow
 from belvedere.updating.translate.new_rows import NewBaseRow, SolverChoice, merge_rows
 from belvedere.updating.translate.options import segment_options
-from belvedere.updating.translate.translator import TranslationRequest
+from belvedere.updating.translate.translation_request import TranslationRequest
 
 SegmentValues = Sequence[Mapping[str, NormalValue]]
-"""What is known of each segment of a view row."""
+"""The values of each segment of a view row."""
 MOST_TRIED = 5_000
-"""Fillings of what is hidden that are looked at, the impossible ones among them."""
+"""How many fillings of hidden values are considered, feasible or not."""
 
 
 @dataclass
 class FastCheck:
-    """Estimates of insertions that the tables allow."""
+    """Estimates one insertion if the tables allow it."""
 
     filter: UpdateFilter
     request: TranslationRequest
     theta: float
     most: int
-    """How many feasible fillings of what is hidden are estimated."""
+    """How many feasible fillings are estimated."""
     order: FillingOrder
     broken: BrokenConstraint = field(init=False)
-    """What forbade the filling that was forbidden last."""
+    """The constraint that the last refused filling breaks."""
 
     def answer(self, row: ViewRow) -> InsertionEstimate | BrokenConstraint:
-        """The estimate of an insertion, of several fillings the best; or what forbids them all."""
+        """The lowest estimate over the feasible fillings, or the constraint that excludes them."""
         best: InsertionEstimate | None = None
         self.broken = BrokenConstraint("no base rows make it so", [], "NO_ROWS", certain=False)
         most = None if self.order is FillingOrder.ALL else self.most
-        for known in islice(self._feasible(row), most):
-            found = self.filter.estimate(self.filter.segments_known(known, self.request.coder))
-            best = found if best is None or found.rows < best.rows else best
+        for segments in islice(self._feasible(row), most):
+            estimate = self.filter.estimate(
+                self.filter.segments_known(segments, self.request.coder)
+            )
+            best = estimate if best is None or estimate.rows < best.rows else best
             if not best.declares(self.theta):
                 break
         if best is not None:
@@ -58,19 +60,19 @@ class FastCheck:
         return self.broken
 
     def _feasible(self, row: ViewRow) -> Iterator[SegmentValues]:
-        """The fillings that the tables' rules allow."""
+        """The fillings that the rules of the tables allow."""
         rules = SegmentRules(self.request)
-        for known in self._known(row):
-            broken = rules.refused(known)
+        for segments in self._known(row):
+            broken = rules.refused(segments)
             if broken is None:
-                yield known
+                yield segments
             else:
                 self.broken = broken
 
     def _known(self, row: ViewRow) -> Iterator[SegmentValues]:
         coder = self.request.coder
         if not has_hidden_values(coder):
-            yield [coder.known(p, row) for p in range(len(coder.shape.positions))]
+            yield [coder.shown_values(p, row) for p in range(len(coder.shape.positions))]
             return
         (options,), _ = segment_options(coder, [row], self.request.rules, self.request.source)
         most = None if self.order is FillingOrder.ALL else MOST_TRIED
@@ -79,64 +81,64 @@ class FastCheck:
 
 
 def has_hidden_values(coder: Coder) -> bool:
-    """Whether a view uses columns that it does not show."""
-    return any(coder.hidden(p) for p in range(len(coder.shape.positions)))
+    """Whether the view uses columns that it does not show."""
+    return any(coder.hidden_values(p) for p in range(len(coder.shape.positions)))
 
 
 class SegmentRules:
-    """What the tables declare, asked of the segments of one view row with what it hides filled in."""
+    """Checks the segments of one view row, hidden values filled in, against the rules of their tables."""
 
     def __init__(self, request: TranslationRequest) -> None:
         self._request = request
         self._alone: dict[tuple[Any, ...], NewBaseRow | BrokenConstraint | None] = {}
 
-    def refused(self, known: SegmentValues) -> BrokenConstraint | None:
-        """Why the segments of a view row cannot all be base rows; None if they can."""
-        new = []
-        for p, of in enumerate(known):
-            put = self._put(p, of)
-            if isinstance(put, BrokenConstraint):
-                return put
-            if put is not None:
-                new.append(NewBaseRow(put.table, put.known, [], {p: []}))
-        return self._broken(new) if new else None
+    def refused(self, segments: SegmentValues) -> BrokenConstraint | None:
+        """The constraint that keeps the segments from being base rows; None if there is none."""
+        new_rows = []
+        for p, values in enumerate(segments):
+            row = self._put(p, values)
+            if isinstance(row, BrokenConstraint):
+                return row
+            if row is not None:
+                new_rows.append(NewBaseRow(row.table, row.values, [], {p: []}))
+        return self._broken(new_rows) if new_rows else None
 
     def _put(
-        self, p: int, known: Mapping[str, NormalValue]
+        self, p: int, values: Mapping[str, NormalValue]
     ) -> NewBaseRow | BrokenConstraint | None:
-        """The row to put in at a position, what forbids it whatever comes with it, or None if it is there."""
-        key = p, *known.values()
+        """The new row at a position; None if it exists; the constraint if it is broken in any case."""
+        key = p, *values.values()
         if key not in self._alone:
-            self._alone[key] = self._looked_at(p, known)
+            self._alone[key] = self._looked_at(p, values)
         return self._alone[key]
 
     def _looked_at(
-        self, p: int, known: Mapping[str, NormalValue]
+        self, p: int, values: Mapping[str, NormalValue]
     ) -> NewBaseRow | BrokenConstraint | None:
         request, position = self._request, self._request.base.shape.positions[p]
         types = request.base.shape.used[position.table]
-        row: BaseRow = {c: denormalize(v, types[c]) for c, v in known.items()}
-        if p not in request.coder.coded(position.table, row).members:
+        base_row: BaseRow = {c: denormalize(v, types[c]) for c, v in values.items()}
+        if p not in request.coder.encode(position.table, base_row).members:
             message = f"a row of {position.table!r} would not meet the view's WHERE"
             return BrokenConstraint(message, [], "FAILS_WHERE")
-        if request.source.where(position.table, row):
+        if request.source.where(position.table, base_row):
             return None
-        put = NewBaseRow(position.table, row, [], {p: []})
+        new_row = NewBaseRow(position.table, base_row, [], {p: []})
         if len(request.base.shape.at(position.table)) == 1:
-            broken = self._broken([put])
-            # A foreign key may refer to a row that comes with it.
+            broken = self._broken([new_row])
+            # A foreign key may refer to another new row.
             if broken is not None and broken.reason != "FOREIGN_KEY":
                 return broken
-        return put
+        return new_row
 
-    def _broken(self, new: Sequence[NewBaseRow]) -> BrokenConstraint | None:
-        """What rows to put in break together."""
+    def _broken(self, new_rows: Sequence[NewBaseRow]) -> BrokenConstraint | None:
+        """The constraint that new rows break together."""
         request = self._request
-        puts = merge_rows(new, request.rules)
-        choice = SolverChoice(frozenset(), {}, puts, (), request.coder)
+        by_table = merge_rows(new_rows, request.rules)
+        choice = SolverChoice(frozenset(), {}, by_table, (), request.coder)
         try:
             full = complete_rows(request, choice)
-            coded = {t: tuple(request.coder.coded(t, r) for r in rows) for t, rows in full.items()}
+            coded = {t: tuple(request.coder.encode(t, r) for r in rows) for t, rows in full.items()}
             check_constraints(request, BaseChanges({}, coded), choice, full)
         except BrokenConstraint as broken:
             return broken

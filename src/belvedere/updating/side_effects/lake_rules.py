@@ -1,4 +1,4 @@
-"""The rules of a lake's tables: of those of a view, and of those that refer to them."""
+"""The rules of a lake's tables: those of a view, and those that refer to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from belvedere.views.catalog import canonical_name, is_view
 
 
 def table_rules(lake: ReadableLake, name: str) -> TableRules:
-    """The rules that a table declares, with NOT NULL from its log and Spark for its CHECKs."""
+    """The rules that a table declares: NOT NULL from its schema, CHECKs that memory cannot compute by Spark."""
     table = lake.table(name)
     required: frozenset[str] = frozenset()
     if reads_files(table):
@@ -28,14 +28,14 @@ def table_rules(lake: ReadableLake, name: str) -> TableRules:
 
 def referring_rules(lake: ReadableLake, tables: Collection[str]) -> dict[str, TableRules]:
     """The rules of tables outside a view that refer to one of its tables by a foreign key."""
-    found = {}
+    rules = {}
     for shown in lake.names():
-        # What stands under a name without being a table of the lake has no foreign keys.
+        # A name that is no table of the lake has no foreign keys.
         with suppress(BelvedereError):
             name = canonical_name(lake, quote(shown))
             if name in tables or is_view(lake, name):
                 continue
             table = lake.table(name)
             if any(key.parent in tables for key in foreign_keys(table)):
-                found[name] = declared_rules(table)
-    return found
+                rules[name] = declared_rules(table)
+    return rules

@@ -1,12 +1,12 @@
-"""What base changes do to a view, by joins that begin at the changed rows: for what memory does not do.
+"""The effect of base changes on a view by SQL joins that begin at the changed rows.
 
-`exact.py` follows joins in memory, and gives up where they are too many. Here an engine that has the
-tables (Spark, or DuckDB in tests) joins the few changed rows with the tables, position by position:
+`in_memory.py` enumerates joins in memory and gives up if there are too many. Here an engine that has
+the tables (Spark, or DuckDB in tests) joins the few changed rows with the tables, for each position:
 
-    added     = ∪ over positions p   new rows at p ⋈ tables after the changes elsewhere
-    removed   = ∪ over positions p   gone rows at p ⋈ tables before the changes elsewhere
+    added     = ∪ over positions p   inserted rows at p ⋈ tables after the changes elsewhere
+    removed   = ∪ over positions p   deleted rows at p ⋈ tables before the changes elsewhere
 
-and only the first few embeddings come back.
+Only the first few embeddings are fetched.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from belvedere.updating.translate.constraints import BaseRow
 
 MOST_FETCHED = 1_000
 HeldValues = tuple[Any, ...]
-"""What is held of a row, in Python's values."""
+"""The values of a row's columns held in memory, as Python values."""
 
 
 @dataclass(frozen=True)
 class JoinEngine:
-    """Who has the tables: how SQL names one, and the rows of a query."""
+    """An engine that has the tables: how SQL names a table, and the rows of a query."""
 
     table: Callable[[str], exp.Table]
     fetch: Callable[[exp.Query], Sequence[Sequence[Any]]]
@@ -47,7 +47,7 @@ class JoinEngine:
 
 @dataclass(frozen=True)
 class CompleteChanges:
-    """Base changes with the whole rows that are put in, in the order of the changes."""
+    """Base changes with all columns of the inserted rows, in the order of the changes."""
 
     changes: BaseChanges
     new: Mapping[str, Sequence[BaseRow]]
@@ -56,58 +56,59 @@ class CompleteChanges:
 def view_effect_by(
     engine: JoinEngine,
     base: BaseTables,
-    made: CompleteChanges,
-    asked: Iterable[Signature],
+    changes: CompleteChanges,
+    expected: Iterable[Signature],
     most: int,
 ) -> ViewEffect:
-    """As `exact.effect`, by an engine; `TooManyJoins` if what it finds first does not tell."""
-    return _JoinedEffect(engine, base, made).effect(frozenset(asked), most)
+    """As `in_memory.view_effect`, by an engine; `TooManyJoins` if the fetched rows do not decide."""
+    return _JoinedEffect(engine, base, changes).effect(frozenset(expected), most)
 
 
 class _JoinedEffect:
-    def __init__(self, engine: JoinEngine, base: BaseTables, made: CompleteChanges) -> None:
-        self.engine, self.base, self.made = engine, base, made
+    def __init__(self, engine: JoinEngine, base: BaseTables, changes: CompleteChanges) -> None:
+        self.engine, self.base, self.made = engine, base, changes
         self.shape, self.tree = base.shape, base.tree
-        self.new = {t: [self._held(t, r) for r in rows] for t, rows in made.new.items()}
+        self.new = {t: [self._held(t, r) for r in rows] for t, rows in changes.new.items()}
         self.gone = {
-            t: [self._stored(t, n) for n in sorted(some)] for t, some in made.changes.gone.items()
+            t: [self._stored(t, n) for n in sorted(numbers)]
+            for t, numbers in changes.changes.gone.items()
         }
 
-    def effect(self, asked: frozenset[Signature], most: int) -> ViewEffect:
+    def effect(self, expected: frozenset[Signature], most: int) -> ViewEffect:
         old, new = TableState(self.base, BaseChanges()), TableState(self.base, self.made.changes)
-        found = ViewEffect()
-        for way, before, after in ((found.added, new, old), (found.removed, old, new)):
+        effect = ViewEffect()
+        for embeddings, before, after in ((effect.added, new, old), (effect.removed, old, new)):
             for p in range(len(self.shape.positions)):
-                for embedding in self._embeddings(p, before is new, len(asked) + most):
+                for embedding in self._embeddings(p, before is new, len(expected) + most):
                     signature = before.signature(embedding)
-                    if signature in way or after.shows(signature) is not None:
+                    if signature in embeddings or after.embedding_of(signature) is not None:
                         continue
-                    way[signature] = embedding
-                    if len(way.keys() - asked) >= most:
-                        found.complete = False
+                    embeddings[signature] = embedding
+                    if len(embeddings.keys() - expected) >= most:
+                        effect.complete = False
                         break
-        return found
+        return effect
 
-    def _embeddings(self, p: int, put_in: bool, wanted: int) -> list[Embedding]:
+    def _embeddings(self, p: int, put_in: bool, needed: int) -> list[Embedding]:
         """The first embeddings through changed rows at a position."""
         begin = self._members(p) if put_in else self._leaving(p)
         if not begin:
             return []
         rows = self.engine.fetch(self._query(p, begin, put_in))
-        found = [self._numbered(row, put_in) for row in rows]
-        signatures = {TableState(self.base, self.made.changes).signature(e) for e in found}
-        if len(rows) == MOST_FETCHED and len(signatures) < wanted:
+        embeddings = [self._numbered(row, put_in) for row in rows]
+        signatures = {TableState(self.base, self.made.changes).signature(e) for e in embeddings}
+        if len(rows) == MOST_FETCHED and len(signatures) < needed:
             raise TooManyJoins("this update joins too many rows to tell", reason="TOO_MUCH")
-        return found
+        return embeddings
 
     def _query(self, p: int, begin: Sequence[HeldValues], put_in: bool) -> exp.Select:
-        """Changed rows at a position joined with the rows elsewhere, from edge to edge."""
-        every = [
+        """Changed rows at a position joined with the rows of the other positions, edge by edge."""
+        columns = [
             exp.column(f"c{i}", f"x{q}")
-            for q, at in enumerate(self.shape.positions)
-            for i in range(len(self.base.held[at.table]))
+            for q, position in enumerate(self.shape.positions)
+            for i in range(len(self.base.held[position.table]))
         ]
-        listed = [exp.alias_(column, f"v{i}") for i, column in enumerate(every)]
+        listed = [exp.alias_(column, f"v{i}") for i, column in enumerate(columns)]
         table = self.shape.positions[p].table
         query = exp.select(*listed).distinct().from_(self._listed(table, begin, f"x{p}"))
         for came, q, e in self._outwards(p):
@@ -123,44 +124,44 @@ class _JoinedEffect:
         return query.limit(MOST_FETCHED)
 
     def _outwards(self, p: int) -> list[tuple[int, int, int]]:
-        """Every other position after one it joins with: that one, it, their edge."""
-        found, reached = [], [p]
-        for at in reached:
-            for e in self.tree.around[at]:
-                q = self.tree.edges[e].across(at)
+        """The other positions in join order: the position before each, the position, their edge."""
+        steps, reached = [], [p]
+        for here in reached:
+            for e in self.tree.around[here]:
+                q = self.tree.edges[e].across(here)
                 if q not in reached:
                     reached.append(q)
-                    found.append((at, q, e))
-        return found
+                    steps.append((here, q, e))
+        return steps
 
     def _column(self, p: int, column: str) -> exp.Column:
         held = self.base.held[self.shape.positions[p].table]
         return exp.column(f"c{held.index(column)}", f"x{p}")
 
     def _rows(self, p: int, put_in: bool) -> exp.Query:
-        """The rows of a position that meet its selection, before the changes or after them."""
-        at = self.shape.positions[p]
-        held = self.base.held[at.table]
+        """The rows of a position that satisfy its selection, before the changes or after them."""
+        position = self.shape.positions[p]
+        held = self.base.held[position.table]
         shown = [exp.alias_(col(c).expr.copy(), f"c{i}") for i, c in enumerate(held)]
-        query = exp.select(*shown).from_(self.engine.table(at.table))
-        if at.selection.conjuncts:
-            query = query.where(condition(at.selection.expr))
+        query = exp.select(*shown).from_(self.engine.table(position.table))
+        if position.selection.conjuncts:
+            query = query.where(condition(position.selection.expr))
         if not put_in:
             return query
-        if gone := self.gone.get(at.table):
+        if gone := self.gone.get(position.table):
             query = (
                 exp.select("*")
                 .from_(query.subquery("t"))
-                .where(exp.not_(self._among(at.table, gone)))
+                .where(exp.not_(self._among(position.table, gone)))
             )
         if new := self._members(p):
             return exp.union(
-                query, exp.select("*").from_(self._listed(at.table, new, "n")), distinct=False
+                query, exp.select("*").from_(self._listed(position.table, new, "n")), distinct=False
             )
         return query
 
     def _among(self, table: str, rows: Sequence[HeldValues]) -> exp.Exists:
-        """Whether a row is one of some, NULL the same as NULL."""
+        """Whether a row is one of some rows; NULL equals NULL."""
         same = [
             exp.NullSafeEQ(this=exp.column(f"c{i}", "t"), expression=exp.column(f"c{i}", "g"))
             for i in range(len(self.base.held[table]))
@@ -168,12 +169,12 @@ class _JoinedEffect:
         return exp.Exists(this=exp.select("1").from_(self._listed(table, rows, "g")).where(*same))
 
     def _listed(self, table: str, rows: Sequence[HeldValues], alias: str) -> exp.Subquery:
-        """Rows written out, each value of its type."""
-        parts = [
+        """Rows as constants, each value cast to its type."""
+        selects = [
             exp.select(*(self._constant(table, i, v) for i, v in enumerate(row))) for row in rows
         ]
-        whole: exp.Query = parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
-        return whole.subquery(alias)
+        union: exp.Query = selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False)
+        return union.subquery(alias)
 
     def _constant(self, table: str, i: int, value: Any) -> exp.Expr:
         kind = self.shape.used[table][self.base.held[table][i]]
@@ -185,13 +186,13 @@ class _JoinedEffect:
         return exp.alias_(exp.cast(text, exp.DataType.build(kind, dialect="spark")), f"c{i}")
 
     def _members(self, p: int) -> list[HeldValues]:
-        """The rows put in that meet a position's selection."""
+        """The inserted rows that satisfy a position's selection."""
         table = self.shape.positions[p].table
         rows: Sequence[NewRow] = self.made.changes.new.get(table, ())
         return [v for r, v in zip(rows, self.new.get(table, ()), strict=True) if p in r.members]
 
     def _leaving(self, p: int) -> list[HeldValues]:
-        """The rows taken away that met a position's selection."""
+        """The deleted rows that satisfied a position's selection."""
         table = self.shape.positions[p].table
         numbers = sorted(self.made.changes.gone.get(table, ()))
         return [self._stored(table, n) for n in numbers if self.base.is_present(p, n)]
@@ -205,13 +206,13 @@ class _JoinedEffect:
         return tuple(denormalize(v, types[c]) for c, v in values.items())
 
     def _numbered(self, row: Sequence[Any], put_in: bool) -> Embedding:
-        """The numbers of the rows of an embedding, given one after the other."""
-        found, at = [], 0
+        """The embedding of a fetched row, which lists the values of all positions."""
+        numbers, start = [], 0
         for p, position in enumerate(self.shape.positions):
             width = len(self.base.held[position.table])
-            found.append(self._number(p, tuple(row[at : at + width]), put_in))
-            at += width
-        return tuple(found)
+            numbers.append(self._number(p, tuple(row[start : start + width]), put_in))
+            start += width
+        return tuple(numbers)
 
     def _number(self, p: int, row: HeldValues, put_in: bool) -> int:
         table = self.shape.positions[p].table
@@ -226,16 +227,16 @@ class _JoinedEffect:
         for i, new in enumerate(self.new.get(table, ())):
             if [normalize(v, kind) for v, kind in zip(new, types, strict=True)] == values:
                 return -1 - i
-        if self.base.open:
+        if self.base.truncated:
             return self._taken_in(p, values)
         raise TooManyJoins(f"{table!r} was changed meanwhile", reason="CONCURRENT_CHANGE")
 
     def _taken_in(self, p: int, values: Sequence[int | str | None]) -> int:
-        """The number of a stored row of a position that was not among those in memory."""
+        """Add a stored row of a position to the rows in memory; return its number."""
         table = self.shape.positions[p].table
         columns = self.base.held[table]
         pairs = zip(columns, values, strict=True)
         row = np.array([[self.base.domains[table, c].added(v) for c, v in pairs]], dtype=np.int64)
-        number = self.base.numbered(table, row)
-        self.base.count(table, number, np.ones(1, np.int64), {p: np.ones(1, dtype=bool)})
+        number = self.base.number_rows(table, row)
+        self.base.change_counts(table, number, np.ones(1, np.int64), {p: np.ones(1, dtype=bool)})
         return int(number[0])

@@ -1,4 +1,4 @@
-"""Spark as the engine of what memory does not do: the summary's aggregations, restricted joins."""
+"""Spark for what memory does not do: joins of changed rows, CHECKs, and the summary's aggregations."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 def table_at_version(table: Table, version: int) -> exp.Table:
-    """A version of a table, as SQL reads it."""
-    found = exp.to_table(table.reference, dialect="spark")
+    """A version of a table, in SQL."""
+    table_expression = exp.to_table(table.reference, dialect="spark")
     number = exp.Literal.number(version)
-    found.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
-    return found
+    table_expression.set("version", exp.Version(this="VERSION", kind="AS OF", expression=number))
+    return table_expression
 
 
 def join_engine(lake: ReadableLake, vector: Vector) -> JoinEngine | None:
-    """The tables of a lake at some versions, joined by Spark; None of a lake that has no Spark."""
+    """Spark as an engine over some versions of a lake's tables; None if the lake has no Spark."""
     spark = spark_lake(lake)
     if spark is None:
         return None
@@ -46,21 +46,23 @@ def join_engine(lake: ReadableLake, vector: Vector) -> JoinEngine | None:
 
 
 def check_evaluator(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow], bool] | None:
-    """Spark, asked whether a row breaks a CHECK of a table; None of a lake that has no Spark."""
+    """A function that evaluates a CHECK of a table on Spark; None if the lake has no Spark."""
     spark = spark_lake(lake)
     if spark is None:
         return None
-    texts, known = check_texts(table), dict[tuple[Any, ...], bool]()
+    texts, answers = check_texts(table), dict[tuple[Any, ...], bool]()
     types = {c: kind for c, kind in table.columns if kinds.is_exact(kind)}
 
     def asked(name: str, row: BaseRow) -> bool:
         key = name, *(row.get(c) for c in types)
-        if key not in known:
+        if key not in answers:
             one = {c: pa.array([row.get(c)], kinds.arrow(kind)) for c, kind in types.items()}
             try:
                 with spark.work() as w:
-                    held = w.hold("checked", pa.table(one), types)
-                    found = w.query(f"SELECT NOT ({texts[name]}) AS broken FROM {held}").toArrow()
+                    row_table = w.hold("checked", pa.table(one), types)
+                    result = w.query(
+                        f"SELECT NOT ({texts[name]}) AS broken FROM {row_table}"
+                    ).toArrow()
             except BelvedereError as why:
                 raise Unsupported(
                     f"the constraint {name} ({texts[name]}) cannot be checked of one row alone",
@@ -68,8 +70,8 @@ def check_evaluator(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow]
                     hint="change the tables themselves",
                     reason="CHECK_EXPRESSION",
                 ) from why
-            known[key] = bool(found["broken"][0].as_py())
-        return known[key]
+            answers[key] = bool(result["broken"][0].as_py())
+        return answers[key]
 
     return asked
 
@@ -77,7 +79,7 @@ def check_evaluator(lake: ReadableLake, table: Table) -> Callable[[str, BaseRow]
 def summarize_on_spark(
     lake: ReadableLake, tree: EquijoinTree, keys: Keys, vector: Vector
 ) -> BuiltSummary:
-    """The summary of a view at some versions of its tables, by jobs of Spark; no rows come here."""
+    """The summary of a view at some versions of its tables, computed on Spark; no base rows are fetched."""
     tables = {t: lake.table(t) for t in tree.block.tables}
     with lake.work() as w:  # type: ignore[attr-defined]
 
@@ -88,12 +90,14 @@ def summarize_on_spark(
         def table(name: str) -> exp.Table:
             return table_at_version(tables[name], vector[name].version)
 
-        made = SummaryQueries(
+        tables_made = SummaryQueries(
             tree, held_columns(tree.block, keys), keys, table, run
         ).run_all_counted()
-        return read_summary(tree, made, lambda name: w.query(f"SELECT * FROM {name}").toArrow())
+        return read_summary(
+            tree, tables_made, lambda name: w.query(f"SELECT * FROM {name}").toArrow()
+        )
 
 
 def _fetch_rows(w: Workspace, query: exp.Query) -> list[tuple[Any, ...]]:
-    found = w.query(query.sql(dialect="spark")).toArrow()
-    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    result = w.query(query.sql(dialect="spark")).toArrow()
+    return list(zip(*(column.to_pylist() for column in result.columns), strict=True))

@@ -1,4 +1,4 @@
-"""Whether a view row can be inserted, as the rules of the tables and then a summary in tables say."""
+"""One insertion checked by the rules of the tables, then estimated from a summary in tables."""
 
 from __future__ import annotations
 
@@ -25,52 +25,61 @@ from belvedere.updating.summary.base_tables import BaseTables, held_columns
 from belvedere.updating.summary.estimate import InsertionEstimate
 from belvedere.updating.summary.in_tables.summary import StoredSummary
 from belvedere.updating.summary.loading import load_base
-from belvedere.updating.translate.translator import TranslationRequest
+from belvedere.updating.translate.translation_request import TranslationRequest
 
 
 def check_by_summary(
-    lake: ReadableLake, held: Held, tabled: StoredSummary, row: ViewRow
+    lake: ReadableLake, state: Held, tabled: StoredSummary, row: ViewRow
 ) -> UpdateCheck:
-    """What the rules of the tables, and then a summary in tables, say of an insertion."""
-    rules = {t: table_rules(lake, t) for t in held.shape.tables}
-    request = TranslationRequest(_empty_base(held), rules, LakeRowSource(lake), (), (row,))
-    there = existing_segments(lake, held, row)
-    if all(there) and _shows_stored_contents(request, row):
+    """The answer of the tables' rules, then of a summary in tables, for one insertion."""
+    rules = {t: table_rules(lake, t) for t in state.shape.tables}
+    request = TranslationRequest(_empty_base(state), rules, LakeRowSource(lake), (), (row,))
+    existing = existing_segments(lake, state, row)
+    if all(existing) and _shows_stored_contents(request, row):
         raise already_there_error(row)
-    broken = SegmentRules(request).refused([request.coder.known(p, row) for p in range(len(there))])
+    broken = SegmentRules(request).refused(
+        [request.coder.shown_values(p, row) for p in range(len(existing))]
+    )
     if broken is not None:
         return check_from_constraint(broken)
-    return check_from_estimate(estimate_by_summary(held, tabled, row, there))
+    return check_from_estimate(estimate_by_summary(state, tabled, row, existing))
 
 
-def existing_segments(lake: ReadableLake, held: Held, row: ViewRow) -> list[bool]:
-    """Which segments of a view row the tables have, as far as a summary knows them."""
-    shape, columns = held.shape, held_columns(held.shape, held.keys)
-    finder = LakeRowFinder(lake, shape, held.vector)
-    places = range(len(shape.positions))
-    return [segment_exists(shape, p, columns, finder, row.told_of(shape, p)) for p in places]
+def existing_segments(lake: ReadableLake, state: Held, row: ViewRow) -> list[bool]:
+    """For each segment of a view row, whether its table has it."""
+    shape, columns = state.shape, held_columns(state.shape, state.keys)
+    finder = LakeRowFinder(lake, shape, state.vector)
+    positions = range(len(shape.positions))
+    return [segment_exists(shape, p, columns, finder, row.values_at(shape, p)) for p in positions]
 
 
 def estimate_by_summary(
-    held: Held, tabled: StoredSummary, row: ViewRow, there: Sequence[bool]
+    state: Held, tabled: StoredSummary, row: ViewRow, existing: Sequence[bool]
 ) -> InsertionEstimate:
-    """What a summary in tables says of an insertion."""
-    tree, columns = held.tree, held_columns(held.shape, held.keys)
-    tells = [row.told_of(held.shape, p) for p in range(len(there))]
-    keys = {(p, e): tuple(tells[p][c] for c in tree.columns(p, e)) for p, e in tree.directed_edges}
-    known = {at: None if None in key else key for at, key in keys.items()}
-    held_of = [columns[at.table] for at in held.shape.positions]
-    rows = [tuple(tells[p][c] for c in held_of[p]) if there[p] else None for p in range(len(there))]
-    return tabled.estimate(known, rows)
+    """The estimate of a summary in tables for one insertion."""
+    tree, columns = state.tree, held_columns(state.shape, state.keys)
+    segments = [row.values_at(state.shape, p) for p in range(len(existing))]
+    keys = {
+        (p, e): tuple(segments[p][c] for c in tree.columns(p, e)) for p, e in tree.directed_edges
+    }
+    non_null_keys = {at: None if None in key else key for at, key in keys.items()}
+    held_of = [columns[at.table] for at in state.shape.positions]
+    rows = [
+        tuple(segments[p][c] for c in held_of[p]) if existing[p] else None
+        for p in range(len(existing))
+    ]
+    return tabled.estimate(non_null_keys, rows)
 
 
-def _empty_base(held: Held) -> BaseTables:
-    """The tables of a view as if they had no rows."""
-    types = {t: {c: kinds.arrow(k) for c, k in used.items()} for t, used in held.shape.used.items()}
+def _empty_base(state: Held) -> BaseTables:
+    """The base of a view with empty tables."""
+    types = {
+        t: {c: kinds.arrow(k) for c, k in used.items()} for t, used in state.shape.used.items()
+    }
     empty = {t: pa.schema(columns).empty_table() for t, columns in types.items()}
-    return load_base(held.tree, held_columns(held.shape, held.keys), empty)
+    return load_base(state.tree, held_columns(state.shape, state.keys), empty)
 
 
 def _shows_stored_contents(request: TranslationRequest, row: ViewRow) -> bool:
-    """Whether a view row shows the contents that stored rows of its keys have."""
+    """Whether the view row agrees with the stored rows of its keys in every shown column."""
     return not any(request.coder.signature(row)[len(shown_held_columns(request.base)) :])

@@ -1,9 +1,9 @@
-"""The base tables in memory, as far as a view compares them: numbers for values, rows as sets.
+"""The base tables in memory, as far as a view compares them: values as numbers, rows as a set.
 
-Held of a table are the columns on which the view joins it and those that tell its rows apart: its
-declared key where the view shows that, otherwise every column that the view uses. Rows that agree
-on what is held are one row with a count. A table's rows stand once, however often a view lists it;
-whether a row meets the selection of a position is that position's `member`.
+Of each table, memory holds the columns that the view joins on and those that identify a row: the
+declared key if the view shows it, otherwise every column that the view uses. Rows that agree on these
+columns are one row with a count. A table is held once, however often the view lists it; for each
+position, `members` says which rows satisfy the position's selection.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHIFT = 32
 
 
 class RowNotHeld(Internal):
-    """A row goes that is not held: what is held is not what its vector says."""
+    """A row is deleted that is not held: the rows in memory do not match their vector."""
 
     def __init__(self, table: str) -> None:
         super().__init__(f"a row went from {table!r} that is not held", reason="STATE_MISMATCH")
@@ -63,17 +63,17 @@ class TableRows:
 
     columns: tuple[str, ...]
     codes: list[Codes]
-    """One array for each held column; like all arrays of rows with room at the end."""
+    """One array for each held column, with spare room at the end like every array of rows."""
     counts: Codes
-    """How many base rows each row stands for; 0 if it is gone."""
+    """How many base rows each row stands for; 0 if it is deleted."""
     size: int
     members: dict[int, Mask]
-    """For each position of the table, which rows meet its selection."""
+    """For each position of the table, which rows satisfy its selection."""
     interner: Interner | None = None
-    """Rows by what is held of them, if that was looked up."""
+    """Finds rows by their numbers; None until the first look-up."""
 
     def numbers(self, rows: Codes) -> Codes:
-        """The numbers of rows, given as an array of them; new ones get those that follow."""
+        """The row numbers of an array of rows; unknown rows get the next numbers."""
         if self.interner is None:
             from belvedere.kernels.hashes.interning import Interner
 
@@ -91,7 +91,7 @@ class TableRows:
 
 
 class BaseTables:
-    """The rows of all tables of a view, and where to find them by the keys of a join tree."""
+    """The rows of all tables of a view, and indexes on the keys of its join tree."""
 
     def __init__(
         self,
@@ -102,8 +102,8 @@ class BaseTables:
         self.tree, self.shape, self.held = tree, tree.block, dict(held)
         self.domains: dict[tuple[str, str], Domain] = dict(domains)
         self.tables: dict[str, TableRows] = {}
-        self.open: frozenset[str] = frozenset()
-        """Tables whose segments join with more rows than are here."""
+        self.truncated: frozenset[str] = frozenset()
+        """Tables whose segments join with more rows than were loaded."""
         self.pairs: dict[int, Domain] = {
             e: Domain(np.zeros(0, dtype=np.int64), True)
             for e, edge in enumerate(tree.edges)
@@ -113,8 +113,8 @@ class BaseTables:
         self._keys: dict[tuple[int, int], Codes] = {}
         self._numbered: dict[tuple[int, int], int] = {}
 
-    def rooted(self, root: int) -> BaseTables:
-        """The same rows, seen from another root."""
+    def with_root(self, root: int) -> BaseTables:
+        """The same rows with another root of the join tree."""
         other = BaseTables(self.tree.rooted(root), self.held, self.domains)
         other.tables, other.pairs = self.tables, self.pairs
         other._indexes, other._keys, other._numbered = self._indexes, self._keys, self._numbered
@@ -125,18 +125,18 @@ class BaseTables:
         return self.tables[self.shape.positions[position].table]
 
     def present(self, position: int) -> Mask:
-        """Which rows are there and meet the position's selection."""
+        """Which rows exist and satisfy the position's selection."""
         rows = self.rows_at(position)
-        found: Mask = rows.members[position][: rows.size] & (rows.counts[: rows.size] > 0)
-        return found
+        present: Mask = rows.members[position][: rows.size] & (rows.counts[: rows.size] > 0)
+        return present
 
     def is_present(self, position: int, number: int) -> bool:
-        """Whether one row is there and meets the position's selection."""
+        """Whether a row exists and satisfies the position's selection."""
         rows = self.rows_at(position)
         return bool(rows.counts[number] > 0 and rows.members[position][number])
 
     def width(self, edge: int) -> int:
-        """How many keys an edge has."""
+        """The number of keys of an edge."""
         if edge in self.pairs:
             return len(self.pairs[edge])
         p = self.tree.edges[edge].left
@@ -146,18 +146,18 @@ class BaseTables:
     def keys(self, position: int, edge: int) -> Codes:
         """The key on an edge of every row of a position; -1 if a part of it is NULL."""
         rows = self.rows_at(position)
-        known = self._keys.get((position, edge))
-        done = 0 if known is None else self._numbered[position, edge]
-        if known is None or done < rows.size:
-            parts = [rows.column(c)[done:] for c in self.tree.columns(position, edge)]
-            known = resized(np.zeros(0, np.int64) if known is None else known, rows.size)
-            known[done : rows.size] = self._combined(edge, parts)
-            self._keys[position, edge] = known
+        keys = self._keys.get((position, edge))
+        numbered = 0 if keys is None else self._numbered[position, edge]
+        if keys is None or numbered < rows.size:
+            parts = [rows.column(c)[numbered:] for c in self.tree.columns(position, edge)]
+            keys = resized(np.zeros(0, np.int64) if keys is None else keys, rows.size)
+            keys[numbered : rows.size] = self._combined(edge, parts)
+            self._keys[position, edge] = keys
             self._numbered[position, edge] = rows.size
-        return known[: rows.size]
+        return keys[: rows.size]
 
     def number_keys(self) -> None:
-        """Number the keys of all rows: what has no number joins with nothing; then sort by them."""
+        """Number the keys of all rows, then sort rows by key. A key without a number joins with nothing."""
         ends = [(p, e) for p, around in enumerate(self.tree.around) for e in around]
         for position, edge in ends:
             self.keys(position, edge)
@@ -165,46 +165,46 @@ class BaseTables:
             self.index(position, edge)
 
     def key(self, position: int, edge: int, row: RowCodes) -> int | None:
-        """The key of a row that need not be there; None if no row has it."""
+        """The key of a row that need not exist; None if no row has it."""
         columns = self.rows_at(position).columns
         parts = [row[columns.index(c)] for c in self.tree.columns(position, edge)]
         if NULL in parts:
             return NULL
         if edge not in self.pairs:
             return parts[0]
-        found = parts[0]
+        key = parts[0]
         for part in parts[1:]:
-            code = self.pairs[edge].code(found << _SHIFT | part)
+            code = self.pairs[edge].code(key << _SHIFT | part)
             if code is None:
                 return None
-            found = code
-        return found
+            key = code
+        return key
 
     def _combined(self, edge: int, parts: Sequence[Codes]) -> Codes:
-        found = np.array(parts[0], dtype=np.int64)
+        combined = np.array(parts[0], dtype=np.int64)
         for part in parts[1:]:
-            null = (found < 0) | (part < 0)
-            both = np.where(null, 0, found << _SHIFT | np.maximum(part, 0))
+            null = (combined < 0) | (part < 0)
+            both = np.where(null, 0, combined << _SHIFT | np.maximum(part, 0))
             domain = self.pairs[edge]
             if len(domain) == 0:
                 self.pairs[edge] = domain = Domain.of_integers(both[~null])
             coded = np.full(len(both), NULL, dtype=np.int64)
             coded[~null] = domain.codes_of(both[~null])
-            found = coded
-        return found
+            combined = coded
+        return combined
 
     def index(self, position: int, edge: int) -> Postings:
-        """The rows of a position by their keys on an edge, the gone ones among them."""
-        found = self._indexes.get((position, edge))
-        if found is None:
+        """The rows of a position by their keys on an edge, including deleted rows."""
+        postings = self._indexes.get((position, edge))
+        if postings is None:
             from belvedere.kernels.postings import Postings
 
-            found = Postings(self.keys(position, edge), self.width(edge))
-            self._indexes[position, edge] = found
-        return found
+            postings = Postings(self.keys(position, edge), self.width(edge))
+            self._indexes[position, edge] = postings
+        return postings
 
     def matching(self, position: int, edge: int, key: int | None) -> list[int]:
-        """The rows that are there, meet the position's selection and have a key on an edge."""
+        """The rows that exist, satisfy the position's selection and have a key on an edge."""
         if key is None or key < 0:
             return []
         rows = self.rows_at(position)
@@ -212,15 +212,15 @@ class BaseTables:
         return [n for n in self.index(position, edge).rows(key) if counts[n] > 0 and member[n]]
 
     def find(self, table: str, row: RowCodes) -> int | None:
-        """The number of a row, there or gone; None if it never was there."""
+        """The number of a row, existing or deleted; None if it never existed."""
         rows = self.tables[table]
         edge, position = self._finest(table)
         if edge is None:
             same = np.ones(rows.size, dtype=bool)
             for column, code in zip(rows.codes, row, strict=True):
                 same &= column[: rows.size] == code
-            places = np.flatnonzero(same)
-            return int(places[0]) if len(places) else None
+            matching = np.flatnonzero(same)
+            return int(matching[0]) if len(matching) else None
         key = self.key(position, edge, row)
         if key is None:
             return None
@@ -235,19 +235,19 @@ class BaseTables:
         return np.flatnonzero(self.keys(position, edge) < 0).tolist()
 
     def _finest(self, table: str) -> tuple[int | None, int]:
-        """The edge by which a table's rows are found fastest."""
-        at = [(e, p) for p in self.shape.at(table) for e in self.tree.around[p]]
-        if not at:
+        """The edge with the most keys, by which rows of a table are found fastest."""
+        edges = [(e, p) for p in self.shape.at(table) for e in self.tree.around[p]]
+        if not edges:
             return None, -1
-        return max(at, key=lambda pair: self.width(pair[0]))
+        return max(edges, key=lambda pair: self.width(pair[0]))
 
-    def numbered(self, table: str, rows: Codes) -> Codes:
-        """The numbers of rows of a table; those that never were there are there no times yet."""
-        held = self.tables[table]
-        numbers = held.numbers(rows)
-        assert held.interner is not None
-        if held.interner.size > held.size:
-            self._append(table, held.interner.keys[held.size : held.interner.size])
+    def number_rows(self, table: str, rows: Codes) -> Codes:
+        """The numbers of rows of a table; new rows are added with count 0."""
+        stored = self.tables[table]
+        numbers = stored.numbers(rows)
+        assert stored.interner is not None
+        if stored.interner.size > stored.size:
+            self._append(table, stored.interner.keys[stored.size : stored.interner.size])
         return numbers
 
     def _append(self, table: str, new: Codes) -> None:
@@ -272,25 +272,27 @@ class BaseTables:
             if index.stale:
                 del self._indexes[position, edge]
 
-    def count(self, table: str, numbers: Codes, signs: Codes, members: Mapping[int, Mask]) -> None:
-        """Change how often rows are there; `RowNotHeld` if one goes that is not."""
+    def change_counts(
+        self, table: str, numbers: Codes, signs: Codes, members: Mapping[int, Mask]
+    ) -> None:
+        """Change the counts of rows; `RowNotHeld` if a row is deleted that does not exist."""
         rows = self.tables[table]
         np.add.at(rows.counts, numbers, signs)
         if (rows.counts[numbers] < 0).any():
             raise RowNotHeld(table)
         came = signs > 0
-        # What a selection asks for may not be held, and differ from when the row was seen first.
+        # A selection may use columns that are not held, so a row that returns may satisfy it or not.
         for p, member in members.items():
             rows.members[p][numbers[came]] = member[came]
 
     def are_present(self, position: int, numbers: Codes) -> Mask:
-        """Which of some rows are there and meet the position's selection."""
+        """Which of some rows exist and satisfy the position's selection."""
         rows = self.rows_at(position)
-        found: Mask = (rows.counts[numbers] > 0) & rows.members[position][numbers]
-        return found
+        present: Mask = (rows.counts[numbers] > 0) & rows.members[position][numbers]
+        return present
 
     def values(self, table: str, row: RowCodes) -> dict[str, int | str | None]:
-        """The values of a row, as the domains know them."""
+        """The values of a row, normalized."""
         return {
             c: self.domains[table, c].value(code)
             for c, code in zip(self.held[table], row, strict=True)
@@ -298,22 +300,22 @@ class BaseTables:
 
     @property
     def bytes(self) -> int:
-        """What the rows take: the lookup part of a summary."""
+        """The memory that rows take: the look-up part of a summary."""
         return sum(
             sum(c.nbytes for c in rows.codes) + rows.counts.nbytes for rows in self.tables.values()
         )
 
 
-def with_spare_room(known: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same numbers, before room for some that follow: the first change need not make it."""
-    return resized(known, len(known) + 1)[: len(known)]
+def with_spare_room(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array with spare room after it, so that the first change need not allocate."""
+    return resized(array, len(array) + 1)[: len(array)]
 
 
-def resized(known: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """An array with the same beginning and room for so many numbers, and for some that follow."""
-    if len(known) >= size:
-        return known
-    room = np.empty(size + size // 8 + 16, dtype=known.dtype)
-    room[: len(known)] = known
-    room[len(known) :] = 0
-    return room
+def resized(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """An array that begins with `known` and has room for `size` numbers and some more."""
+    if len(array) >= size:
+        return array
+    larger = np.empty(size + size // 8 + 16, dtype=array.dtype)
+    larger[: len(array)] = array
+    larger[len(array) :] = 0
+    return larger

@@ -1,23 +1,22 @@
-"""The join cardinality summary: classes of extended rows as supernodes, joins as weighted edges.
+"""The join cardinality summary (JCard): classes of extended dangling rows as supernodes, joins as edges.
 
-Rows of a position are in one class if their join cardinality is the same, they have partners in the
-same child positions (Def. 5.5) and are complete on the same edges: with partners from which rows lead
-to all positions beyond. Where the view projects, what they show is also the same (Sec. 8.2). A candidate
-is a class of its own. With each class stand
+Rows of a position are in one class if they have the same join cardinality, have partners in the same
+child positions (Def. 5.5) and are complete on the same edges, that is, have partners from which joins
+lead to every position beyond. If the view projects, they also show the same values (Sec. 8.2). A
+candidate is a class of its own. Each class has
 
-    size      |c|, its rows
-    means     for each child position, the expected partners, weighted by theirs: Σ est·|E|/|c|
+    size      |c|, the number of its rows
+    means     for each child position, the mean number of partners, weighted by theirs: Σ est·|E|/|c|
     est       the product of the means: the expected join cardinality (Fig. 7)
-    reach     by how much the number of view rows grows when est does by one, all else the same
+    reach     the derivative of the number of view rows with respect to est
 
-Def. 5.5 looks down the tree alone, and takes rows that lack a partner above, or on several sides, for
-those that lack but one: an insertion that completes some of them is then averaged over all. With the
-edges on which they are complete, rows that one new segment completes are told from those that it
-does not, so that the presence of its side effects is known without candidates.
+Def. 5.5 looks down the tree only. It puts rows that lack a partner above, or on several sides, in one
+class with rows that lack just one, so that an insertion that completes some of them is averaged over
+all. Classes by complete edges separate rows that one new segment completes from those that it does
+not. So the presence of side effects is known without candidates.
 
-`reach` lets an estimate stop where a change is spread over a class: what lies above a class need
-not be gone through again. The joins of classes are kept by key as well, for the segments of an
-update, which are joined with their neighbours exactly.
+With `reach`, an estimate need not follow a change upwards once it is spread over a class. The rows of
+classes are also counted by key, because the segments of an update join with their neighbours by key.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ if TYPE_CHECKING:
 
 NO_CLASS = -1
 FEW_CLASSES = 1000
-"""Classes made since that are too few to be worth numbering all again."""
+"""So many new classes are too few to number all classes again."""
 _SHIFT = 32
 CLASS_BITS = 26
-"""Bits of a class beside its join cardinality, which has 37."""
+"""Bits of a class code beside the join cardinality, which takes 37."""
 
 CandidateRows = list[npt.NDArray[np.int64]]
-"""The rows of each position that are classes of their own."""
+"""For each position, the rows that are classes of their own."""
 
 
 class ClassNumbers:
-    """The numbers of a position's classes: by signature, then the candidates', then later ones."""
+    """The numbers of a position's classes: first by signature, then candidates, then classes added later."""
 
     def __init__(
         self,
@@ -73,39 +72,39 @@ class ClassNumbers:
 
     @property
     def later(self) -> int:
-        """How many classes were made since."""
+        """The number of classes added later."""
         return len(self.signatures) - self.first
 
     def _in_common(self, graph: DatabaseGraph, rows: Codes) -> Codes:
-        """What rows of a class have in common, whatever they show."""
+        """What the rows of a class share, apart from the values that they show."""
         p = self.position
         complete = graph.completes.heard[p][rows].astype(np.int64)
         bits = graph.joined[p][rows] | complete << self.children
         return cardinality_codes(graph.jcard[p][rows], bits)
 
     def _signatures(self, graph: DatabaseGraph, rows: Codes) -> Codes:
-        found = self._in_common(graph, rows)
+        codes = self._in_common(graph, rows)
         if self.shown is None:
-            return found
-        return self.cardinalities.codes_of(found) << _SHIFT | self.shown.of(rows)
+            return codes
+        return self.cardinalities.codes_of(codes) << _SHIFT | self.shown.of(rows)
 
     def of(self, graph: DatabaseGraph, rows: Codes) -> Codes:
-        """The class of each of some rows; -1 of those that are no extended rows."""
-        found = np.full(len(rows), NO_CLASS, dtype=np.int64)
-        there = graph.extended[self.position][rows]
-        codes = self.signatures.codes_of(self._signatures(graph, rows[there]))
-        found[there] = np.where(codes < self.first, codes, codes + len(self.candidates))
+        """The class of each of some rows; -1 if a row is not extended."""
+        classes = np.full(len(rows), NO_CLASS, dtype=np.int64)
+        extended = graph.extended[self.position][rows]
+        codes = self.signatures.codes_of(self._signatures(graph, rows[extended]))
+        classes[extended] = np.where(codes < self.first, codes, codes + len(self.candidates))
         if len(self.candidates):
-            at = np.minimum(np.searchsorted(self.candidates, rows), len(self.candidates) - 1)
-            own = there & (self.candidates[at] == rows)
-            found[own] = self.first + at[own]
-        return found
+            place = np.minimum(np.searchsorted(self.candidates, rows), len(self.candidates) - 1)
+            is_candidate = extended & (self.candidates[place] == rows)
+            classes[is_candidate] = self.first + place[is_candidate]
+        return classes
 
 
 def class_bits(tree: EquijoinTree, p: int) -> tuple[dict[int, int], dict[int, int]]:
-    """The bits of a position's classes: for edges to children with partners, for edges that are complete.
+    """The bits of a class: one for each edge to a child with partners, one for each complete edge.
 
-    Edges that have no room are without: of them classes tell nothing.
+    Edges beyond the number of bits have none; classes do not distinguish them.
     """
     children, around = tree.child_edges[p], tree.around[p]
     bits = [1 << bit if bit < CLASS_BITS else 0 for bit in range(len(children) + len(around))]
@@ -114,23 +113,23 @@ def class_bits(tree: EquijoinTree, p: int) -> tuple[dict[int, int], dict[int, in
 
 
 def cardinality_codes(jcard: Codes, bits: Codes) -> Codes:
-    """Join cardinalities and bits, as many as have room, as one number each."""
-    found: Codes = jcard << CLASS_BITS | bits & ((1 << CLASS_BITS) - 1)
-    return found
+    """Join cardinality and bits as one number."""
+    codes: Codes = jcard << CLASS_BITS | bits & ((1 << CLASS_BITS) - 1)
+    return codes
 
 
 @dataclass
 class Summary:
-    """The classes of every position, numbered through within it."""
+    """The classes of every position, numbered within the position."""
 
     names: list[ClassNumbers]
     of_row: list[Codes]
-    """The class of each row; -1 if it is not an extended row."""
+    """The class of each row; -1 if it is not extended."""
     sizes: list[Codes]
     by_key: dict[tuple[int, int], Lists]
-    """For a position and an edge, how many rows of each class have each key."""
+    """For a position and an edge, the number of rows of each class with each key."""
     links: dict[int, Lists]
-    """For an edge, under each class below how many joins it has with each class above."""
+    """For an edge, the number of joins between each class below and each class above."""
     means: dict[int, Counts]
     """For each edge to a child, the mean of each class above."""
     est: list[Counts]
@@ -138,14 +137,14 @@ class Summary:
 
     @property
     def bytes(self) -> int:
-        """Of the supernodes (size, est) and the edges (two ends, weight), 4 bytes a number."""
+        """The size of supernodes (size, est) and edges (two ends, weight), at 4 bytes a number."""
         nodes = sum(int((s > 0).sum()) for s in self.sizes)
         edges = sum(len(links) for links in self.links.values())
         return nodes * 8 + edges * 12
 
     @property
-    def worn(self) -> bool:
-        """Whether so many classes were made since that most may be empty."""
+    def is_fragmented(self) -> bool:
+        """Whether so many classes were added that most may be empty."""
         later = sum(names.later for names in self.names)
         return later > FEW_CLASSES + sum(names.first for names in self.names)
 
@@ -156,7 +155,7 @@ def summarize(
     candidates: CandidateRows,
     shown: list[ShownContents] | None = None,
 ) -> Summary:
-    """The summary of a database graph; `shown` tells what the rows of a position show."""
+    """The summary of a database graph; `shown` numbers what the rows of each position show."""
     positions = range(len(base.shape.positions))
     names, of_row, sizes = [], [], []
     for p in positions:
@@ -164,10 +163,10 @@ def summarize(
         names.append(
             ClassNumbers(base.tree, graph, p, candidates[p], shown[p] if shown else None, rows)
         )
-        found = np.full(len(graph.extended[p]), NO_CLASS, dtype=np.int64)
-        found[rows] = names[p].of(graph, rows)
-        of_row.append(with_spare_room(found))
-        sizes.append(np.bincount(found[rows], minlength=len(names[p])).astype(np.int64))
+        classes = np.full(len(graph.extended[p]), NO_CLASS, dtype=np.int64)
+        classes[rows] = names[p].of(graph, rows)
+        of_row.append(with_spare_room(classes))
+        sizes.append(np.bincount(classes[rows], minlength=len(names[p])).astype(np.int64))
     tree = base.tree
     by_key = {
         (p, e): _classes_by_key(base, p, e, of_row[p]) for p in positions for e in tree.around[p]
@@ -189,37 +188,41 @@ def _classes_by_key(base: BaseTables, p: int, e: int, of_row: Codes) -> Lists:
 
 
 def _links(base: BaseTables, e: int, by_key: dict[tuple[int, int], Lists], below: int) -> Lists:
-    """Class pairs that meet in a key, with the number of row pairs."""
+    """Pairs of classes that share a key, with the number of row pairs."""
     from belvedere.kernels.lists import Lists
 
     tree = base.tree
     keys, classes, counts = by_key[tree.child(e), e].entries()
-    of, above, more = by_key[tree.parent(e), e].under(keys)
+    entry, above, above_counts = by_key[tree.parent(e), e].under(keys)
     span = int(above.max(initial=0)) + 1
-    both, places = np.unique(classes[of] * span + above, return_inverse=True)
+    both, pair = np.unique(classes[entry] * span + above, return_inverse=True)
     weights = np.zeros(len(both), dtype=np.int64)
-    np.add.at(weights, places, counts[of] * more)
+    np.add.at(weights, pair, counts[entry] * above_counts)
     return Lists(below, both // span, both % span, weights)
 
 
 def propagate(tree: EquijoinTree, summary: Summary) -> None:
     """The means, `est` and `reach` of all classes: Fig. 7 bottom-up, its derivative top-down."""
     sizes = summary.sizes
-    whole = [np.maximum(s, 1).astype(float) for s in sizes]
+    class_sizes = [np.maximum(s, 1).astype(float) for s in sizes]
     est: list[Counts] = [np.ones(len(s)) for s in sizes]
     for p in reversed(tree.down):
         for e in tree.child_edges[p]:
             sums = summary.links[e].up(est[tree.child(e)], len(sizes[p]))
-            summary.means[e] = np.minimum(sums, MOST_JOINS) / whole[p]
+            summary.means[e] = np.minimum(sums, MOST_JOINS) / class_sizes[p]
             est[p] = np.minimum(est[p] * summary.means[e], MOST_JOINS)
     reach: list[Counts] = [np.zeros(len(s)) for s in sizes]
     reach[tree.root] = sizes[tree.root].astype(float)
     for p in tree.down:
         for e in tree.child_edges[p]:
-            others = np.ones(len(sizes[p]))
+            other_means = np.ones(len(sizes[p]))
             for f in tree.child_edges[p]:
-                others = others if f == e else np.minimum(others * summary.means[f], MOST_JOINS)
-            rate = reach[p] * others / whole[p]
+                other_means = (
+                    other_means
+                    if f == e
+                    else np.minimum(other_means * summary.means[f], MOST_JOINS)
+                )
+            rate = reach[p] * other_means / class_sizes[p]
             child = tree.child(e)
             reach[child] = summary.links[e].down(rate, len(sizes[child]))
     summary.est, summary.reach = est, reach

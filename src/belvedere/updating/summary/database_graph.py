@@ -1,18 +1,18 @@
-"""The database graph of a view: which rows make view rows, which dangle, which dangle with them.
+"""The database graph of a view: which rows are in view rows, which dangle, which join with dangling rows.
 
-    whole        in an embedding: a choice of one row at every position that forms a view row
-    dangling     in none
+    whole        in an embedding: one row for every position that together form a view row
+    dangling     in no embedding
     extended     dangling, or joined with a dangling row through other positions (Def. 5.2)
-    jcard        the sub-embeddings below a row in the join tree, among extended rows (Def. 5.4)
+    jcard        join cardinality: sub-embeddings below a row, among extended rows (Def. 5.4)
 
-G⁺ has the whole rows, G⁻ the extended ones. All are found by what rows tell their neighbours: along
-every edge both ways, how many rows say yes, by key. A row says yes along an edge
+G⁺ has the whole rows, G⁻ the extended ones. They are found by messages along every edge, in both
+directions: for each key, how many rows send yes. A row sends yes along an edge
 
-    completes    if it has partners that say yes on all its other edges
-    dangles      if it dangles, or has a partner that says yes on one of its other edges
+    completes    if it receives yes on all its other edges
+    dangles      if it dangles, or receives yes on one of its other edges
 
-Join cardinalities stop at `MOST`: products below it are exact in floating point, sums of it over
-a hundred million rows fit 64 bits, and whatever is above is a side effect many times over.
+Join cardinalities are cut off at `MOST_JOINS`: products below it are exact in floating point, and sums
+over a hundred million rows fit 64 bits. A larger cardinality is a side effect in any case.
 """
 
 from __future__ import annotations
@@ -32,42 +32,42 @@ MOST_JOINS = float(2**36)
 Counts = npt.NDArray[np.float64]
 Bits = npt.NDArray[np.int32]
 SaysYes = Callable[[Bits, int, int], Mask]
-"""Whether rows say yes along an edge: from what they hear, the edge's bit and all bits."""
+"""Whether rows send yes along an edge, from what they receive, the edge's bit and all bits."""
 
 
-def on_all(heard: Bits, edge: int, every: int) -> Mask:
-    """Whether rows hear yes on all edges, one aside."""
-    found: Mask = ((heard | edge) & every) == every
-    return found
+def on_all(heard: Bits, edge: int, all_bits: int) -> Mask:
+    """Whether rows receive yes on all edges except one."""
+    yes: Mask = ((heard | edge) & all_bits) == all_bits
+    return yes
 
 
-def on_any(heard: Bits, edge: int, every: int) -> Mask:
-    """Whether rows dangle or hear yes on any edge, one aside."""
-    del every
-    found: Mask = (heard & ~edge) != 0
-    return found
+def on_any(heard: Bits, edge: int, all_bits: int) -> Mask:
+    """Whether rows dangle, or receive yes on some edge except one."""
+    del all_bits
+    yes: Mask = (heard & ~edge) != 0
+    return yes
 
 
 @dataclass
 class Messages:
-    """What rows tell their neighbours: who hears yes on which edges, and how many say it."""
+    """The messages of rows: who receives yes on which edges, and how many rows send it."""
 
-    says: SaysYes
+    says_yes: SaysYes
     heard: list[Bits]
-    """For each row of a position, a bit for every edge at it; above these, one if it dangles."""
+    """For each row of a position, a bit for every edge with yes, then one bit if the row dangles."""
     counts: dict[tuple[int, int], Codes]
-    """How many rows of a position say yes along an edge, by key; last, for NULL, none."""
+    """How many rows of a position send yes along an edge, by key; the last entry is for NULL."""
 
 
 @dataclass
 class DatabaseGraph:
-    """What is found of each position's rows."""
+    """What is known of the rows of each position."""
 
     whole: list[Mask]
     extended: list[Mask]
     jcard: list[Codes]
     joined: list[Codes]
-    """Bits for the child positions in which a row has extended partners."""
+    """A bit for each child position in which a row has extended partners."""
     whole_by: dict[tuple[int, int], Codes]
     """How many whole rows of a position have each key of an edge."""
     completes: Messages
@@ -75,43 +75,43 @@ class DatabaseGraph:
     partners: dict[int, Codes]
     """For each edge, how many extended rows of its lower end have each key."""
     sums: dict[int, Codes]
-    """And the sums of their join cardinalities."""
+    """The sums of their join cardinalities."""
 
     def lengthen(self, base: BaseTables, p: int) -> None:
-        """Room for rows of a position that came since; they are not there yet, but hear what is."""
+        """Make room for new rows of a position: they are not present yet, but receive messages."""
         first, size = len(self.whole[p]), base.rows_at(p).size
         if first == size:
             return
-        for some in (self.whole, self.extended, self.jcard, self.joined):
-            some[p] = extended_to(some[p], size)
+        for by_position in (self.whole, self.extended, self.jcard, self.joined):
+            by_position[p] = extended_to(by_position[p], size)
         for messages in (self.completes, self.dangles):
             heard = messages.heard[p] = extended_to(messages.heard[p], size)
             heard[first:] = 0
             for e in base.tree.around[p]:
                 q = base.tree.edges[e].across(p)
                 counts = counts_by_key(messages.counts, (q, e), base.width(e))
-                told = counts[base.keys(p, e)[first:]] > 0
-                heard[first:] |= np.where(told, base.tree.bit(p, e), 0).astype(np.int32)
+                yes = counts[base.keys(p, e)[first:]] > 0
+                heard[first:] |= np.where(yes, base.tree.bit(p, e), 0).astype(np.int32)
 
 
-def counts_by_key(counts: dict[Any, Codes], at: Any, width: int) -> Codes:
-    """Numbers by key, with room for all keys there are and for NULL."""
-    counts[at] = resized(counts[at], width + 1)
-    return counts[at]
+def counts_by_key(counts: dict[Any, Codes], end: Any, width: int) -> Codes:
+    """Counts by key, resized to all keys and NULL."""
+    counts[end] = resized(counts[end], width + 1)
+    return counts[end]
 
 
 def extended_to(view: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """The same numbers and zeros up to a size: in place if what was made for it before has room."""
+    """The array, extended with zeros to a size; in place if its allocation has room."""
     room = view.base if isinstance(view.base, np.ndarray) else view
     if len(room) < size or room.dtype != view.dtype or room.ndim != 1:
         room = resized(view, size)
-    found = room[:size]
-    found[len(view) :] = 0
-    return found
+    extended = room[:size]
+    extended[len(view) :] = 0
+    return extended
 
 
 def build_graph(base: BaseTables) -> DatabaseGraph:
-    """The database graph, from the rows alone."""
+    """The database graph of the rows."""
     passes = _GraphPasses(base)
     completes = Messages(on_all, [np.zeros(len(x), np.int32) for x in passes.present], {})
     passes.tell(completes)
@@ -131,17 +131,17 @@ def build_graph(base: BaseTables) -> DatabaseGraph:
     }
     graph = DatabaseGraph(whole, extended, [], [], whole_by, completes, dangles, {}, {})
     passes.cardinalities(graph)
-    for some in (graph.whole, graph.extended, completes.heard, dangles.heard):
-        some[:] = map(with_spare_room, some)
+    for by_position in (graph.whole, graph.extended, completes.heard, dangles.heard):
+        by_position[:] = map(with_spare_room, by_position)
     return graph
 
 
 def graph_from_root(base: BaseTables, graph: DatabaseGraph) -> DatabaseGraph:
-    """The same graph seen from another root: only join cardinalities depend on it."""
-    found = replace(graph, partners={}, sums={})
-    found.whole, found.extended = list(graph.whole), list(graph.extended)
-    _GraphPasses(base).cardinalities(found)
-    return found
+    """The same graph for another root; only join cardinalities depend on it."""
+    graph_seen = replace(graph, partners={}, sums={})
+    graph_seen.whole, graph_seen.extended = list(graph.whole), list(graph.extended)
+    _GraphPasses(base).cardinalities(graph_seen)
+    return graph_seen
 
 
 class _GraphPasses:
@@ -151,27 +151,27 @@ class _GraphPasses:
         self.present = [base.present(p) for p in positions]
 
     def every(self, p: int) -> int:
-        """The bits of all edges at a position."""
+        """The bits of all edges of a position."""
         return (1 << len(self.tree.around[p])) - 1
 
-    def count(self, position: int, edge: int, which: Mask) -> Codes:
-        """How many of some rows of a position have each key of an edge; last, for NULL, none."""
-        keys = self.base.keys(position, edge)[which]
-        found = np.bincount(keys[keys >= 0], minlength=self.base.width(edge) + 1)
-        return resized(found.astype(np.int64), len(found) + 1)
+    def count(self, position: int, edge: int, mask: Mask) -> Codes:
+        """How many rows of a position have each key of an edge; the last entry is for NULL."""
+        keys = self.base.keys(position, edge)[mask]
+        counts = np.bincount(keys[keys >= 0], minlength=self.base.width(edge) + 1)
+        return resized(counts.astype(np.int64), len(counts) + 1)
 
     def tell(self, messages: Messages) -> None:
-        """Tell along all edges, both ways."""
+        """Send messages along all edges, in both directions."""
         tree, heard = self.tree, messages.heard
         for p, e in tree.directed_edges:
-            yes = self.present[p] & messages.says(heard[p], tree.bit(p, e), self.every(p))
+            yes = self.present[p] & messages.says_yes(heard[p], tree.bit(p, e), self.every(p))
             counts = messages.counts[p, e] = self.count(p, e, yes)
             q = tree.edges[e].across(p)
-            told = counts[self.base.keys(q, e)] > 0
-            heard[q] |= np.where(told, tree.bit(q, e), 0).astype(np.int32)
+            told_yes = counts[self.base.keys(q, e)] > 0
+            heard[q] |= np.where(told_yes, tree.bit(q, e), 0).astype(np.int32)
 
     def cardinalities(self, graph: DatabaseGraph) -> None:
-        """The join cardinality of extended rows, and where they have extended partners."""
+        """Compute the join cardinality of extended rows, and where they have extended partners."""
         tree = self.tree
         graph.jcard = [np.zeros(0, np.int64) for _ in graph.extended]
         graph.joined = list(graph.jcard)
@@ -190,16 +190,16 @@ class _GraphPasses:
 def join_cardinality(
     base: BaseTables, graph: DatabaseGraph, p: int, rows: Codes
 ) -> tuple[Codes, Codes]:
-    """The join cardinalities of some rows of a position, and where they have extended partners."""
+    """The join cardinalities of some rows of a position, and bits for children with extended partners."""
     value, joined = np.ones(len(rows)), np.zeros(len(rows), dtype=np.int64)
     for bit, e in enumerate(base.tree.child_edges[p]):
         keys = base.keys(p, e)[rows]
         value = np.minimum(value * np.minimum(graph.sums[e][keys], MOST_JOINS), MOST_JOINS)
         joined |= (graph.partners[e][keys] > 0).astype(np.int64) << bit
-    there = graph.extended[p][rows]
-    return np.where(there, value, 0.0).astype(np.int64), np.where(there, joined, 0)
+    extended = graph.extended[p][rows]
+    return np.where(extended, value, 0.0).astype(np.int64), np.where(extended, joined, 0)
 
 
 def children_of(tree: EquijoinTree, position: int, bits: int) -> list[int]:
-    """The child positions that bits stand for."""
+    """The child positions whose bits are set."""
     return [tree.child(e) for bit, e in enumerate(tree.child_edges[position]) if bits >> bit & 1]

@@ -1,8 +1,7 @@
-"""Values as numbers: what is joined or compared is numbered once, and compared as numbers.
+"""Domains: values as numbers, so that joins and comparisons work on integers.
 
-Values of columns that are ever equated share a domain. The values known when it was made are
-sorted, so that they can be saved and mapped as they are; later ones follow in the order they came.
-Numbers are never taken back. NULL is -1, which equals nothing in a join.
+Columns that are ever equated share a domain. The values known at first are sorted; later values follow
+in the order in which they appear. A number is never reassigned. NULL is -1, which joins with nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from belvedere.algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DecimalType,
 
 Codes = npt.NDArray[np.int64]
 NormalValue = int | str | None
-"""A value as its domain knows it: an integer or a text."""
+"""A normalized value: an integer or a text."""
 ColumnValue = int | str | bytes | Decimal | bool | datetime.date | datetime.datetime | None
 
 NULL = -1
@@ -59,55 +58,57 @@ class Domain:
         return len(self.base) + len(self.later)
 
     def code(self, value: int | str | None) -> int | None:
-        """The number of a value; None if it is not known."""
+        """The number of a value; None if the value is unknown."""
         if value is None:
             return NULL
-        at = int(np.searchsorted(self.base, value))
-        if at < len(self.base) and self.base[at] == value:
-            return at
+        place = int(np.searchsorted(self.base, value))
+        if place < len(self.base) and self.base[place] == value:
+            return place
         return self._codes.get(value)
 
     def added(self, value: int | str | None) -> int:
-        """The number of a value, given now if it has none."""
-        found = self.code(value)
-        return self._later(value) if found is None else found
+        """The number of a value; an unknown value is added."""
+        code = self.code(value)
+        return self._later(value) if code is None else code
 
     def _later(self, value: Any) -> int:
         """The number of a value that is not among the sorted ones."""
-        found = self._codes.get(value)
-        if found is None:
-            found = self._codes[value] = len(self)
+        code = self._codes.get(value)
+        if code is None:
+            code = self._codes[value] = len(self)
             self.later.append(value)
-        return found
+        return code
 
     def value(self, code: int) -> Any:
         """The value of a number."""
         if code == NULL:
             return None
-        found = self.base[code] if code < len(self.base) else self.later[code - len(self.base)]
-        return int(found) if self.numeric else found
+        value = self.base[code] if code < len(self.base) else self.later[code - len(self.base)]
+        return int(value) if self.numeric else value
 
     def codes_of(self, values: npt.NDArray[Any]) -> Codes:
-        """The numbers of values, given now to those that have none."""
-        at = np.searchsorted(self.base, values)
-        found = np.minimum(at, max(len(self.base) - 1, 0)).astype(np.int64)
-        strange = (
-            np.ones(len(values), dtype=bool) if not len(self.base) else self.base[found] != values
+        """The numbers of values; unknown values are added."""
+        place = np.searchsorted(self.base, values)
+        codes = np.minimum(place, max(len(self.base) - 1, 0)).astype(np.int64)
+        unknown = (
+            np.ones(len(values), dtype=bool) if not len(self.base) else self.base[codes] != values
         )
-        if strange.any():
-            new, of = np.unique(values[strange], return_inverse=True)
-            found[strange] = np.array([self._later(v) for v in new.tolist()], dtype=np.int64)[of]
-        return found
+        if unknown.any():
+            new, inverse = np.unique(values[unknown], return_inverse=True)
+            codes[unknown] = np.array([self._later(v) for v in new.tolist()], dtype=np.int64)[
+                inverse
+            ]
+        return codes
 
 
 def is_numeric(kind: str) -> bool:
-    """Whether values of a type are numbered as integers."""
+    """Whether values of a type are normalized to integers."""
     type_ = parse(kind)
     return type_.is_integer or type_ in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
 def normalize(value: ColumnValue, kind: str) -> int | str | None:
-    """A value as its domain knows it: an integer or a text.
+    """A value as its domain stores it: an integer or a text.
 
     >>> normalize(datetime.date(1970, 1, 3), "date"), normalize(Decimal("1.5"), "decimal(5,2)")
     (2, '1.50')
@@ -132,35 +133,35 @@ def normalize(value: ColumnValue, kind: str) -> int | str | None:
     return str(value)
 
 
-def denormalize(found: int | str | None, kind: str) -> ColumnValue:
-    """The value of a type that a domain knows as an integer or a text.
+def denormalize(value: int | str | None, kind: str) -> ColumnValue:
+    """The value of a type for a normalized value.
 
     >>> denormalize(2, "date"), denormalize("1.50", "decimal(5,2)")
     (datetime.date(1970, 1, 3), Decimal('1.50'))
     """
-    if found is None:
+    if value is None:
         return None
     if kind == "date":
-        return _EPOCH + datetime.timedelta(days=int(found))
+        return _EPOCH + datetime.timedelta(days=int(value))
     if kind == "timestamp":
-        return (_EPOCH_TIME + int(found) * _MICROSECOND).replace(tzinfo=datetime.UTC)
+        return (_EPOCH_TIME + int(value) * _MICROSECOND).replace(tzinfo=datetime.UTC)
     if kind == "timestamp_ntz":
-        return _EPOCH_TIME + int(found) * _MICROSECOND
+        return _EPOCH_TIME + int(value) * _MICROSECOND
     if is_numeric(kind):
-        return int(found)
+        return int(value)
     if parse(kind).is_decimal:
-        return Decimal(found)
+        return Decimal(value)
     if kind == "binary":
-        return bytes.fromhex(str(found))
+        return bytes.fromhex(str(value))
     if kind == "boolean":
-        return found == "true"
-    return str(found)
+        return value == "true"
+    return str(value)
 
 
 def normalize_column(
     column: pa.ChunkedArray, kind: str
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """A column's values as their domain knows them, and which of them are NULL."""
+    """The normalized values of a column, and which of them are NULL."""
     nulls = column.is_null().to_numpy(zero_copy_only=False).astype(bool)
     if is_numeric(kind):
         whole = column.cast(pa.int32()) if kind == "date" else column
@@ -172,5 +173,5 @@ def normalize_column(
     texts = np.array(
         [normalize(v, kind) for v in coded.dictionary.to_pylist()] + [""], dtype=object
     )
-    places = pc.fill_null(coded.indices, len(texts) - 1).to_numpy(zero_copy_only=False)
-    return texts[places], nulls
+    indices = pc.fill_null(coded.indices, len(texts) - 1).to_numpy(zero_copy_only=False)
+    return texts[indices], nulls

@@ -1,21 +1,20 @@
-"""How many view rows an insertion would make, from the summary (Fig. 6 and 7).
+"""How many view rows an insertion would make, estimated from the summary (Fig. 6 and 7).
 
-Step 1 looks in G⁺: every whole row reaches out to a view row in every direction, so a whole row
-that a segment joins with, other than its own, makes another view row as soon as something new
-lies on the segment's side. The row to be inserted itself is not counted here.
+Step 1 uses G⁺. A whole row that a segment joins with, other than the segment's own partner, makes
+another view row if any segment on this side is new. The inserted view row itself is not counted here.
 
-Step 2 looks in G⁻: the segments become classes of their own, joined with their neighbours' classes
-by their keys, and the change of `est` is propagated to the root. Candidates, which are rows, are
-propagated one by one; where a change spreads over a larger class, its `reach` tells what becomes
-of it further up. With every row a candidate the count is exact. Without any, whether there are side
-effects is exact where one segment is new: rows of a class are complete on the same edges, so that
-it completes all of them that have its key, or none.
+Step 2 uses G⁻. Each segment becomes a class of its own, joined with its neighbours' classes by key, and
+the change of `est` is propagated to the root. Candidates are propagated one by one; if a change is
+spread over a larger class, its `reach` gives the effect at the root. If every row is a candidate, the
+count is exact. Without candidates, the presence of side effects is exact if one segment is new: the
+rows of a class are complete on the same edges, so the segment completes all of them that have its key,
+or none.
 
-Where a join on several columns contains others of the same position, the rows that have a segment's
-key on it, its kin, meet the segment's partners on all of these joins at once. An average over their
-class would take that for a coincidence, so that they are propagated apart from it.
+A join on several columns may contain other joins of the same position. The rows that share a segment's
+key on such a join, its *kin*, meet the segment's partners on all these joins at once. An average over
+their class would miss that, so they are propagated separately.
 
-`estimate ≥ 1 + θ` declares side effects.
+An estimate of at least 1 + θ declares side effects.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ THETA = 0.4
 
 @dataclass(frozen=True)
 class Segment:
-    """The part of a view row at one position: its number if it is there, its key on each edge."""
+    """The part of a view row at one position: its row number if the row exists, its key on each edge."""
 
     number: int | None
     keys: dict[int, int | None]
@@ -45,34 +44,34 @@ class Segment:
 
 @dataclass(frozen=True)
 class InsertionEstimate:
-    """The view rows that an insertion would make, the asked one among them."""
+    """The estimated number of view rows that an insertion makes, the requested one included."""
 
     rows: float
-    through: tuple[tuple[int, int, int], ...] = ()
-    """Edges, the position of a segment, and the whole rows beyond that it joins with."""
+    whole_rows_joined: tuple[tuple[int, int, int], ...] = ()
+    """Edge, position of the segment, and number of whole rows beyond the edge that it joins with."""
 
     def declares(self, theta: float = THETA) -> bool:
-        """Whether side effects are declared."""
+        """Whether the estimate declares side effects."""
         return self.rows >= 1 + theta
 
 
 def segments_of(
     base: BaseTables, rows: Sequence[RowCodes | None], numbers: Sequence[int | None]
 ) -> list[Segment]:
-    """The segments of a view row; a row of None has values that no table has."""
-    found = []
+    """The segments of a view row; None stands for a row with values that no table has."""
+    segments = []
     for p, (row, number) in enumerate(zip(rows, numbers, strict=True)):
         keys = {e: None if row is None else base.key(p, e, row) for e in base.tree.around[p]}
-        found.append(Segment(number, keys))
-    return found
+        segments.append(Segment(number, keys))
+    return segments
 
 
 class WholeRowCounts(Protocol):
-    """What step 1 needs to know of a database graph."""
+    """The whole rows that step 1 needs."""
 
     @property
     def whole(self) -> Sequence[Mask]:
-        """Which rows of each position are whole."""
+        """For each position, which rows are whole."""
 
     @property
     def whole_by(self) -> Mapping[tuple[int, int], Codes]:
@@ -82,7 +81,7 @@ class WholeRowCounts(Protocol):
 def estimate_side_effects(
     tree: EquijoinTree, graph: WholeRowCounts, summary: Summary, segments: Sequence[Segment]
 ) -> InsertionEstimate:
-    """How many view rows inserting the segments would make."""
+    """The number of view rows that inserting the segments would make."""
     beyond = joins_with_whole_rows(tree, graph, segments)
     inside = _Propagation(tree, summary, segments).rows()
     return InsertionEstimate(inside + sum(n for *_, n in beyond), tuple(beyond))
@@ -91,9 +90,9 @@ def estimate_side_effects(
 def joins_with_whole_rows(
     tree: EquijoinTree, graph: WholeRowCounts, segments: Sequence[Segment]
 ) -> list[tuple[int, int, int]]:
-    """The whole rows that segments join with, other than their own: where, and how many."""
+    """The whole rows that segments join with, other than their own partners: where, and how many."""
     new = frozenset(p for p, s in enumerate(segments) if s.number is None)
-    found = []
+    joins = []
     for e, edge in enumerate(tree.edges):
         for p in edge.ends:
             key = segments[p].keys[e]
@@ -102,27 +101,27 @@ def joins_with_whole_rows(
             if key is None or not 0 <= key < len(counts) or not new & tree.side(e, p):
                 continue
             number = segments[q].number
-            own = number is not None and number < len(graph.whole[q]) and graph.whole[q][number]
-            others = int(counts[key]) - int(own)
+            is_own = number is not None and number < len(graph.whole[q]) and graph.whole[q][number]
+            others = int(counts[key]) - int(is_own)
             if others > 0:
-                found.append((e, p, others))
-    return found
+                joins.append((e, p, others))
+    return joins
 
 
 @dataclass(frozen=True)
 class _ChangedClasses:
-    """Classes of a position whose `est` changes, in order, and what it becomes."""
+    """The classes of a position whose `est` changes, sorted, with the new values."""
 
     classes: Codes
     est: Counts
 
     def of(self, classes: Codes, est: Counts) -> Counts:
-        """The `est` of some classes with the changes."""
-        found = est[classes]
+        """The `est` of some classes, with the changes."""
+        values = est[classes]
         if len(self.classes) and len(classes):
-            at = np.minimum(np.searchsorted(self.classes, classes), len(self.classes) - 1)
-            found = np.where(self.classes[at] == classes, self.est[at], found)
-        return found
+            place = np.minimum(np.searchsorted(self.classes, classes), len(self.classes) - 1)
+            values = np.where(self.classes[place] == classes, self.est[place], values)
+        return values
 
 
 _NO_CLASSES = np.zeros(0, dtype=np.int64)
@@ -131,14 +130,14 @@ _UNCHANGED = _ChangedClasses(_NO_CLASSES, np.zeros(0))
 
 @dataclass(frozen=True)
 class _RowsSharingKeys:
-    """Rows of a position that have its segment's key on some edges: their classes, in order."""
+    """Kin of a segment: rows of its position that share its key on some edges, counted by class."""
 
     edges: tuple[int, ...]
     classes: Codes
     counts: Codes
 
     def among(self, classes: Codes) -> Codes:
-        """How many of them are in each of some classes."""
+        """How many of these rows are in each of some classes."""
         return _counts_of(self.classes, self.counts, classes)
 
 
@@ -146,7 +145,7 @@ _NONE_SHARING = _RowsSharingKeys((), _NO_CLASSES, _NO_CLASSES)
 
 
 class _Propagation:
-    """Changes of `est`, from the leaves to the root, of the classes that are touched."""
+    """Propagates changes of `est` from the leaves to the root, for affected classes only."""
 
     def __init__(self, tree: EquijoinTree, summary: Summary, segments: Sequence[Segment]) -> None:
         self.tree, self.summary, self.segments = tree, summary, segments
@@ -157,60 +156,62 @@ class _Propagation:
         self.touched = [_UNCHANGED] * n
         self.kin = [self._kin_of(p) for p in range(n)]
         self.beside = [0.0] * n
-        """What the kin of segments gain, beyond others of their classes, where they are known apart."""
+        """The growth of the kin of segments beyond the other rows of their classes."""
         self.partners: list[dict[int, tuple[float, float]]] = [{} for _ in segments]
-        """The `est` of what lies below a segment on an edge, without and with the insertion."""
+        """For each edge, the `est` below a segment before and after the insertion."""
         self.spread = 0.0
 
     def _class_of(self, p: int) -> int:
         number = self.segments[p].number
-        known = self.summary.of_row[p]
-        return NO_CLASS if number is None or number >= len(known) else int(known[number])
+        classes = self.summary.of_row[p]
+        return NO_CLASS if number is None or number >= len(classes) else int(classes[number])
 
     def _kin_of(self, p: int) -> _RowsSharingKeys:
-        """Rows that share more than one key with a segment; candidates are apart as it is."""
+        """The rows that share more than one key with a segment; candidates are separate anyway."""
         edges = self.tree.shared[p]
         if len(edges) < 2 or not set(edges) & set(self.tree.child_edges[p]):
             return _NONE_SHARING
         classes, counts = self.summary.by_key[p, edges[0]].at(self.segments[p].keys[edges[0]])
         counts = counts - (classes == self.own[p])
-        some = (counts > 0) & (self.summary.sizes[p][classes] > 1)
-        return _RowsSharingKeys(edges, classes[some], counts[some])
+        shared = (counts > 0) & (self.summary.sizes[p][classes] > 1)
+        return _RowsSharingKeys(edges, classes[shared], counts[shared])
 
     def rows(self) -> float:
-        """The new view rows."""
+        """The number of new view rows."""
         tree = self.tree
         for p in reversed(tree.down):
             self._segment(p)
             self._classes(p)
         root = tree.root
-        found, summary = self.touched[root], self.summary
-        more = found.est - summary.est[root][found.classes]
-        grown = float((summary.sizes[root][found.classes] * more).sum())
+        changed, summary = self.touched[root], self.summary
+        growth = changed.est - summary.est[root][changed.classes]
+        grown = float((summary.sizes[root][changed.classes] * growth).sum())
         return min(grown + self.spread + self._change(root), MOST_JOINS)
 
     def _change(self, p: int) -> float:
-        """By how much `est` grows at the key of a position's segment, by it and its kin."""
+        """The growth of `est` at the key of a position's segment, through the segment and its kin."""
         return self.after[p] + self.beside[p] - self.before[p]
 
     def _segment(self, p: int) -> None:
-        """The `est` of a position's segment without and with the insertion."""
+        """Compute the `est` of a position's segment before and after the insertion."""
         before, after = 1.0, 1.0
         for e in self.tree.child_edges[p]:
             child = self.tree.child(e)
             classes, counts = self.summary.by_key[child, e].at(self.segments[p].keys[e])
-            others = counts - (classes == self.own[child])
-            was = float((others * self.summary.est[child][classes]).sum()) + self.before[child]
+            other_counts = counts - (classes == self.own[child])
+            sum_before = (
+                float((other_counts * self.summary.est[child][classes]).sum()) + self.before[child]
+            )
             est = self.touched[child].of(classes, self.summary.est[child])
-            now = float((others * est).sum()) + self.after[child] + self.beside[child]
-            self.partners[p][e] = (was, now)
-            before *= was
-            after *= now
+            sum_after = float((other_counts * est).sum()) + self.after[child] + self.beside[child]
+            self.partners[p][e] = (sum_before, sum_after)
+            before *= sum_before
+            after *= sum_after
         self.after[p] = min(after, MOST_JOINS)
         self.before[p] = 0.0 if self.segments[p].number is None else min(before, MOST_JOINS)
 
     def _classes(self, p: int) -> None:
-        """The classes of a position that children's changes touch, and their new `est`."""
+        """Find the classes of a position that changes of its children affect, and their new `est`."""
         kin = self.kin[p]
         grown = {e: self._grown(p, e) for e in self.tree.child_edges[p]}
         every = [classes for classes, _ in grown.values() if len(classes)]
@@ -236,7 +237,7 @@ class _Propagation:
     def _moved(
         self, p: int, classes: Codes, grown: Mapping[int, tuple[Codes, Counts]]
     ) -> tuple[Counts, Counts]:
-        """The new `est` of some classes, and by how much that of a segment's kin among them grows."""
+        """The new `est` of some classes, and the further growth of a segment's kin in them."""
         sizes, kin = self.summary.sizes[p][classes].astype(float), self.kin[p]
         value, ahead, behind = (np.ones(len(classes)) for _ in range(3))
         for e, (touched, amounts) in grown.items():
@@ -253,13 +254,13 @@ class _Propagation:
         return value, ahead - behind
 
     def _grown(self, p: int, e: int) -> tuple[Codes, Counts]:
-        """By how much the partners of classes on one edge grew, all rows of a class together."""
+        """The growth of the partners of classes on one edge, summed over the rows of a class."""
         child, found = self.tree.child(e), self.touched[self.tree.child(e)]
         alone = self.summary.sizes[child][found.classes] == 1
         below = found.classes[alone]
         delta = (found.est - self.summary.est[child][found.classes])[alone]
         of, above, weights = self.summary.links[e].under(below)
-        # The joins of the segment and of its kin are counted with them.
+        # The joins of the segment and of its kin are counted separately.
         apart = self._apart(p, e, above)
         mine = apart * self._joins(p, e, below)[of] if apart.any() else 0
         more = (weights - mine) * delta[of]
@@ -275,12 +276,12 @@ class _Propagation:
         return own + self.kin[p].among(classes) if e in self.kin[p].edges else own
 
     def _joins(self, p: int, e: int, below: Codes) -> Codes:
-        """How many rows of classes below a position's segment joins with."""
+        """How many rows of classes below it a position's segment joins with."""
         classes, counts = self.summary.by_key[self.tree.child(e), e].at(self.segments[p].keys[e])
         return _counts_of(classes, counts, below)
 
     def _reach(self, p: int, classes: Codes) -> Counts:
-        """What changes of classes do at the root, but for what goes through a segment above or its kin."""
+        """The effect of changed classes at the root, except through a segment above and its kin."""
         e = self.tree.parent_edge[p]
         above = self.tree.parent(e)
         reach, kin = self.summary.reach[p][classes], self.kin[above]
@@ -296,9 +297,9 @@ class _Propagation:
         return np.maximum(reach - self._joins(above, e, classes) * rate, 0.0)
 
 
-def _counts_of(classes: Codes, counts: Codes, some: Codes) -> Codes:
-    """The counts of some classes, from those of classes in order; zero of others."""
+def _counts_of(classes: Codes, counts: Codes, wanted: Codes) -> Codes:
+    """The counts of some classes, from sorted classes with counts; zero for others."""
     if not len(classes):
-        return np.zeros(len(some), dtype=np.int64)
-    at = np.minimum(np.searchsorted(classes, some), len(classes) - 1)
-    return np.where(classes[at] == some, counts[at], 0)
+        return np.zeros(len(wanted), dtype=np.int64)
+    place = np.minimum(np.searchsorted(classes, wanted), len(classes) - 1)
+    return np.where(classes[place] == wanted, counts[place], 0)

@@ -1,8 +1,8 @@
-"""The update filter of a view: its tables in memory, the graph, the summary; kept current.
+"""The update filter of a view: its tables in memory, the database graph and the summary.
 
-Candidates are chosen once, when the filter is made; a change of the tables moves rows between
-classes (split, merge) but never makes or unmakes a candidate, so that the filter after any
-changes is the filter of the tables as they are then, with the same root and candidates.
+Candidates are chosen once, when the filter is built. Changes of the tables move rows between classes
+but never change candidates. After any changes, the filter equals one built anew with the same root and
+candidates.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from belvedere.updating.summary.shown_columns import ShownContents
 
 
 class RowLookups:
-    """Rows of a view's tables in memory, all of them or those beside a request, found by value."""
+    """Rows of a view's tables in memory, found by value: all rows, or those beside a request."""
 
     def __init__(self, base: BaseTables, keys: Keys) -> None:
         self.base, self.keys = base, keys
 
     @property
     def shape(self) -> JoinBlock:
-        """The view."""
+        """The normal form of the view."""
         return self.base.shape
 
     @property
-    def tells_rows(self) -> bool:
-        """Whether every position uses all that is held of its table.
+    def identifies_rows(self) -> bool:
+        """Whether every position uses all columns that are held of its table.
 
-        Of a table that is listed twice it may not: then a segment does not tell its row.
+        If a view lists a table twice, a position may use fewer; then its segment does not identify a row.
         """
         return all(
             c in position.types
@@ -56,27 +56,29 @@ class RowLookups:
         )
 
     def segments(self, row: Mapping[str, Any], coder: Coder | None = None) -> list[Segment]:
-        """The segments of a view row that shows all that is held."""
+        """The segments of a view row that shows all held columns."""
         coder = coder or Coder(self.base)
-        whole = ViewRow(row)
-        known = [coder.known(p, whole) for p in range(len(self.shape.positions))]
-        return self.segments_known(known, coder)
+        view_row = ViewRow(row)
+        segment_values = [coder.shown_values(p, view_row) for p in range(len(self.shape.positions))]
+        return self.segments_known(segment_values, coder)
 
-    def segments_known(self, known: Sequence[Mapping[str, Any]], coder: Coder) -> list[Segment]:
+    def segments_known(
+        self, segment_values: Sequence[Mapping[str, Any]], coder: Coder
+    ) -> list[Segment]:
         """The segments of which all held columns are known."""
         rows, numbers = [], []
         for p, position in enumerate(self.shape.positions):
             table = position.table
-            row = tuple(coder.code(table, c, known[p][c]) for c in self.base.held[table])
+            row = tuple(coder.code(table, c, segment_values[p][c]) for c in self.base.held[table])
             number = self.base.find(table, row)
             rows.append(row)
-            there = number is not None and self.base.is_present(p, number)
-            numbers.append(number if there else None)
+            is_present = number is not None and self.base.is_present(p, number)
+            numbers.append(number if is_present else None)
         return segments_of(self.base, rows, numbers)
 
 
 class UpdateFilter(RowLookups):
-    """All rows of a view's tables, and what can be estimated about updates of it."""
+    """All rows of a view's tables, and estimates of updates."""
 
     def __init__(
         self,
@@ -92,7 +94,7 @@ class UpdateFilter(RowLookups):
 
     @property
     def preserves_keys(self) -> bool:
-        """Whether a view row tells its base rows: then an embedding is a view row."""
+        """Whether a view row identifies its base rows: then every embedding is a view row."""
         shape = self.shape
         return all(
             (p, c) in shape.output_of
@@ -100,32 +102,34 @@ class UpdateFilter(RowLookups):
             for c in self.keys.get(position.table, tuple(self.base.held[position.table]))
         )
 
-    def rooted(self, root: int, share: float = 0.0) -> UpdateFilter:
-        """The filter of the same rows from another root; they share the rows, so only one is kept."""
-        base = self.base.rooted(root)
+    def with_root(self, root: int, share: float = 0.0) -> UpdateFilter:
+        """The filter for another root. Both share their rows, so only one of them may be kept."""
+        base = self.base.with_root(root)
         graph = graph_from_root(base, self.graph)
         return UpdateFilter(base, self.keys, best_candidates(base, graph, share), graph)
 
-    def candidates_of(self, share: float) -> None:
-        """Choose candidates anew."""
+    def choose_candidates(self, share: float) -> None:
+        """Choose candidates again."""
         self.candidates = best_candidates(self.base, self.graph, share)
         self.summary = self._summarized()
 
     def _summarized(self) -> Summary:
-        """The summary of all rows, as they are."""
+        """The summary of the rows as they are."""
         shown = None
         if not self.preserves_keys:
             shown = [ShownContents(self.base, p) for p in range(len(self.shape.positions))]
         return summarize(self.base, self.graph, self.candidates, shown)
 
     def summarize(self) -> None:
-        """Make the summary anew."""
+        """Compute the summary again."""
         self.summary = self._summarized()
 
     def advance(self, changes: Mapping[str, pa.Table], signs: Mapping[str, Sequence[int]]) -> None:
-        """Apply signed base rows of some tables, the columns that the view uses."""
+        """Apply signed rows of some tables, with the columns that the view uses."""
         base, shape = self.base, self.shape
-        numbers = {t: base.numbered(t, encode_rows(base, t, rows)) for t, rows in changes.items()}
+        numbers = {
+            t: base.number_rows(t, encode_rows(base, t, rows)) for t, rows in changes.items()
+        }
         before: RowsBefore = {
             p: (some := np.unique(of), base.are_present(p, some))
             for t, of in numbers.items()
@@ -135,13 +139,13 @@ class UpdateFilter(RowLookups):
             self.graph.lengthen(base, p)
         for t, rows in changes.items():
             members = {p: selected_rows(shape, p, rows) for p in shape.at(t)}
-            base.count(t, numbers[t], np.asarray(signs[t], dtype=np.int64), members)
+            base.change_counts(t, numbers[t], np.asarray(signs[t], dtype=np.int64), members)
         move_rows(base, self.graph, self.summary, update_graph(base, self.graph, before))
-        if self.summary.worn:
+        if self.summary.is_fragmented:
             self.summarize()
 
     def estimate(self, segments: Sequence[Segment]) -> InsertionEstimate:
-        """How many view rows the segments would make."""
+        """The number of view rows that inserting the segments would make."""
         return estimate_side_effects(self.base.tree, self.graph, self.summary, segments)
 
 
@@ -153,9 +157,9 @@ def build_filter(
     root: int | str = 0,
     share: float = 0.0,
 ) -> UpdateFilter:
-    """The filter of a view over tables in Arrow, the columns that it uses."""
+    """The filter of a view over Arrow tables with the columns that the view uses."""
     tree = equijoin_tree(shape, root, keys)
     base = load_base(tree, held_columns(shape, keys), tables)
-    made = UpdateFilter(base, keys, [np.zeros(0, dtype=np.int64) for _ in shape.positions])
-    made.candidates_of(share)
-    return made
+    update_filter = UpdateFilter(base, keys, [np.zeros(0, dtype=np.int64) for _ in shape.positions])
+    update_filter.choose_candidates(share)
+    return update_filter

@@ -1,9 +1,9 @@
-"""Insertions to try join trees on: view rows that would be completed by rows not there yet.
+"""Sampled insertions for the choice of a root: view rows that some missing rows would complete.
 
-Every insertion that matters takes its values from the active domains (Def. 4.3). Drawn here are those
-that complete something: from a random dangling row along the joins, to a random partner or, where
-there is none or by chance, to a new row with the key of its neighbour and random known values
-otherwise. Whether one has side effects is found exactly.
+An effective insertion takes its values from the active domains (Def. 4.3). The sample contains those
+that complete something: from a random dangling row along the joins, to a random partner or, by chance
+or without a partner, to a new row with its neighbour's key and otherwise random known values. The side
+effects of each are computed exactly.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _FIRST_UNKNOWN_CODE = -2
 
 @dataclass(frozen=True)
 class SampledInsertion:
-    """The rows of an insertion at each position, and the numbers of those that are there."""
+    """The rows of an insertion at each position, and the numbers of those that exist."""
 
     rows: tuple[RowCodes, ...]
     numbers: tuple[int | None, ...]
     members: tuple[frozenset[int], ...]
-    """The positions whose selection each row meets."""
+    """For each row, the positions whose selection it satisfies."""
 
 
 class InsertionSampler:
-    """Random insertions into a view."""
+    """Draws random insertions into a view."""
 
     def __init__(self, made: UpdateFilter, seed: int = 1) -> None:
         self.made, self.base, self.tree = made, made.base, made.base.tree
@@ -62,23 +62,23 @@ class InsertionSampler:
         self.strange = _FIRST_UNKNOWN_CODE
 
     def sample(self, size: int) -> list[tuple[list[Segment], bool]]:
-        """So many insertions and whether they have side effects; fewer if too few can be drawn."""
-        found: list[tuple[list[Segment], bool]] = []
+        """`size` insertions, each with whether it has side effects; fewer if too few can be drawn."""
+        insertions: list[tuple[list[Segment], bool]] = []
         for drawn in self._draws(TRIES * size):
             try:
-                real = has_side_effects(self.base, drawn)
+                has_effects = has_side_effects(self.base, drawn)
             except TooManyJoins:
                 continue
-            found.append((segments_of(self.base, drawn.rows, drawn.numbers), real))
-            if len(found) == size:
+            insertions.append((segments_of(self.base, drawn.rows, drawn.numbers), has_effects))
+            if len(insertions) == size:
                 break
-        return found
+        return insertions
 
     def _draws(self, tries: int) -> Iterator[SampledInsertion]:
-        places = [p for p, rows in enumerate(self.dangling) if len(rows)]
-        weights = [len(self.dangling[p]) for p in places]
-        for _ in range(tries if places else 0):
-            p = self.dice.choices(places, weights)[0]
+        positions = [p for p, rows in enumerate(self.dangling) if len(rows)]
+        weights = [len(self.dangling[p]) for p in positions]
+        for _ in range(tries if positions else 0):
+            p = self.dice.choices(positions, weights)[0]
             drawn = self._around(p, int(self.dice.choice(self.dangling[p])))
             if drawn is None or None not in drawn.numbers:
                 continue
@@ -86,31 +86,33 @@ class InsertionSampler:
                 yield drawn
 
     def _around(self, p: int, number: int) -> SampledInsertion | None:
-        """A view row around a row; None if a NULL or another join keeps it from being one."""
+        """A view row that contains a given row; None if a NULL or another join prevents it."""
         rows: dict[int, RowCodes] = {p: self.base.rows_at(p).row(number)}
         numbers: dict[int, int | None] = {p: number}
         by_class = self._classes({}, p, rows[p])
         todo = [(p, -1)]
         while todo and by_class is not None:
-            at, came = todo.pop()
-            for e in self.tree.around[at]:
-                if e != came and by_class is not None:
-                    q = self.tree.edges[e].across(at)
-                    numbers[q] = self._partner(q, e, self.base.key(at, e, rows[at]), by_class)
+            position, arrived_by = todo.pop()
+            for e in self.tree.around[position]:
+                if e != arrived_by and by_class is not None:
+                    q = self.tree.edges[e].across(position)
+                    numbers[q] = self._partner(
+                        q, e, self.base.key(position, e, rows[position]), by_class
+                    )
                     rows[q] = self._row(q, numbers[q], by_class)
                     by_class = self._classes(by_class, q, rows[q])
                     todo.append((q, e))
         if by_class is None:
             return None
-        every = range(len(self.base.shape.positions))
+        all_positions = range(len(self.base.shape.positions))
         return SampledInsertion(
-            tuple(rows[q] for q in every),
-            tuple(numbers[q] for q in every),
-            tuple(self._members(q, rows[q], numbers[q]) for q in every),
+            tuple(rows[q] for q in all_positions),
+            tuple(numbers[q] for q in all_positions),
+            tuple(self._members(q, rows[q], numbers[q]) for q in all_positions),
         )
 
     def _members(self, p: int, row: RowCodes, number: int | None) -> frozenset[int]:
-        """The positions whose selection a row meets, as far as what is held tells."""
+        """The positions whose selection a row satisfies, as far as held columns decide it."""
         shape, table = self.base.shape, self.base.shape.positions[p].table
         if number is not None:
             return frozenset(q for q in shape.at(table) if self.base.is_present(q, number))
@@ -119,62 +121,62 @@ class InsertionSampler:
             c: None if code < 0 else denormalize(self.base.domains[table, c].value(code), kind)
             for c, code, kind in zip(held, row, (shape.used[table][c] for c in held), strict=True)
         }
-        one = pa.table(
+        single_row = pa.table(
             {c: pa.array([v], kinds.arrow(shape.used[table][c])) for c, v in values.items()}
         )
         return frozenset(
             q
             for q in shape.at(table)
             if (
-                bool(selected_rows(shape, q, one)[0])
+                bool(selected_rows(shape, q, single_row)[0])
                 if shape.positions[q].selection.columns <= values.keys()
                 else q == p
             )
         )
 
     def _classes(self, known: dict[int, int], p: int, row: RowCodes) -> dict[int, int] | None:
-        """The numbers of join classes with those of a row; None if they differ or are NULL."""
-        found = dict(known)
+        """The numbers of join classes together with those of a row; None if they differ or are NULL."""
+        codes = dict(known)
         for c, code in zip(self.base.rows_at(p).columns, row, strict=True):
             k = self.base.shape.class_of.get((p, c))
-            if k is not None and (code == NULL or found.setdefault(k, code) != code):
+            if k is not None and (code == NULL or codes.setdefault(k, code) != code):
                 return None
-        return found
+        return codes
 
     def _partner(self, p: int, e: int, key: int | None, by_class: dict[int, int]) -> int | None:
-        """A row with a key that agrees with all joins, by chance none."""
+        """A random row with a key that agrees with all joins, or None."""
         if self.dice.random() < NEW_ROW_RATE:
             return None
         rows = self.base.rows_at(p)
-        found = [
+        partners = [
             n
             for n in self.base.matching(p, e, key)
             if self._classes(by_class, p, rows.row(n)) is not None
         ]
-        return self.dice.choice(found) if found else None
+        return self.dice.choice(partners) if partners else None
 
     def _row(self, p: int, number: int | None, by_class: dict[int, int]) -> RowCodes:
-        """A row that is there, or a new one: joined as it must be, otherwise of known values."""
+        """An existing row, or a new one: joined as required, otherwise with known values."""
         rows = self.base.rows_at(p)
         if number is not None:
             return rows.row(number)
-        like = rows.row(self.dice.randrange(rows.size)) if rows.size else None
+        template = rows.row(self.dice.randrange(rows.size)) if rows.size else None
         key = self.made.keys.get(self.base.shape.positions[p].table, ())
-        found = []
+        codes = []
         for i, c in enumerate(rows.columns):
             k = self.base.shape.class_of.get((p, c))
             if k in by_class:
-                found.append(by_class[k])
-            elif like is None or like[i] == NULL or c in key:
+                codes.append(by_class[k])
+            elif template is None or template[i] == NULL or c in key:
                 self.strange -= 1
-                found.append(self.strange)
+                codes.append(self.strange)
             else:
-                found.append(like[i])
-        return tuple(found)
+                codes.append(template[i])
+        return tuple(codes)
 
 
 def has_side_effects(base: BaseTables, drawn: SampledInsertion) -> bool:
-    """Whether an insertion makes view rows besides itself; `TooManyJoins` if that is too much to tell."""
+    """Whether an insertion has side effects; `TooManyJoins` if that takes too many steps."""
     new: dict[str, list[NewRow]] = {}
     embedding: list[int] = []
     for p, (row, number) in enumerate(zip(drawn.rows, drawn.numbers, strict=True)):
@@ -182,41 +184,45 @@ def has_side_effects(base: BaseTables, drawn: SampledInsertion) -> bool:
             embedding.append(number)
         else:
             table = base.shape.positions[p].table
-            some = new.setdefault(table, [])
-            some.append(NewRow(row, drawn.members[p]))
-            embedding.append(-len(some))
+            new_rows = new.setdefault(table, [])
+            new_rows.append(NewRow(row, drawn.members[p]))
+            embedding.append(-len(new_rows))
     changes = BaseChanges({}, {t: tuple(rows) for t, rows in new.items()})
-    asked = TableState(base, changes).signature(tuple(embedding))
-    found = view_effect(base, changes, asked=[asked], most=1, steps=MOST_STEPS)
-    return bool(found.added.keys() - {asked})
+    signature = TableState(base, changes).signature(tuple(embedding))
+    effect = view_effect(base, changes, expected=[signature], most=1, steps=MOST_STEPS)
+    return bool(effect.added.keys() - {signature})
 
 
 def choose_root_by_sample(
-    made: UpdateFilter, share: float, first: int
+    first_filter: UpdateFilter, share: float, first: int
 ) -> tuple[UpdateFilter, RootChoice | None]:
-    """The filter from the root that errs least; `first` among those that a sample cannot tell apart.
+    """The filter with the root of least error; `first` if a sample does not separate it from the best.
 
-    Where roots differ and the sample does not tell the best from the next, it is doubled, up to a limit.
+    If roots differ and the sample does not separate the best from the next, it is doubled, up to a limit.
     """
-    insertions, positions = InsertionSampler(made), range(len(made.shape.positions))
+    insertions, positions = InsertionSampler(first_filter), range(len(first_filter.shape.positions))
     sample = insertions.sample(FIRST_SAMPLE) if len(positions) > 1 else []
     if not sample:
-        return made, None
+        return first_filter, None
     roots = [first, *(p for p in positions if p != first)]
-    filters = {made.base.tree.root: made}
-    choice = choose_root(roots, lambda r: _filter_from_root(filters, made, r, share), sample)
+    filters = {first_filter.base.tree.root: first_filter}
+    choice = choose_root(
+        roots, lambda r: _filter_from_root(filters, first_filter, r, share), sample
+    )
     while not choice.is_settled and len(sample) < LARGEST_SAMPLE:
-        more = insertions.sample(len(sample))
-        if not more:
+        further = insertions.sample(len(sample))
+        if not further:
             break
-        sample += more
-        choice = choose_root(roots, lambda r: _filter_from_root(filters, made, r, share), sample)
+        sample += further
+        choice = choose_root(
+            roots, lambda r: _filter_from_root(filters, first_filter, r, share), sample
+        )
     return filters[choice.root], choice
 
 
 def _filter_from_root(
-    filters: dict[int, UpdateFilter], made: UpdateFilter, root: int, share: float
+    filters: dict[int, UpdateFilter], first_filter: UpdateFilter, root: int, share: float
 ) -> UpdateFilter:
     if root not in filters:
-        filters[root] = made.rooted(root, share)
+        filters[root] = first_filter.with_root(root, share)
     return filters[root]

@@ -1,4 +1,4 @@
-"""Base tables brought into memory: values numbered, equal rows counted, selections looked up."""
+"""Load base tables into memory: number values, count equal rows, evaluate selections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def load_base(
     tree: EquijoinTree, held: Mapping[str, tuple[str, ...]], tables: Mapping[str, pa.Table]
 ) -> BaseTables:
-    """The base in memory of the used columns of all tables."""
+    """The base of a view, from the used columns of all tables."""
     shape = tree.block
     groups = _domain_groups(shape, held)
     normals = {
@@ -33,10 +33,10 @@ def load_base(
     domains: dict[tuple[str, str], Domain] = {}
     for group in groups:
         table, column = next(iter(group))
-        known = [values[~nulls] for values, nulls in (normals[g] for g in group)]
-        together = np.concatenate(known)
+        known_values = [values[~nulls] for values, nulls in (normals[g] for g in group)]
+        all_values = np.concatenate(known_values)
         numeric = is_numeric(shape.used[table][column])
-        domain = Domain.of_integers(together) if numeric else Domain.of_texts(list(together))
+        domain = Domain.of_integers(all_values) if numeric else Domain.of_texts(list(all_values))
         domains.update(dict.fromkeys(group, domain))
     base = BaseTables(tree, held, domains)
     for table in held:
@@ -49,14 +49,14 @@ def load_base(
 
 
 def _encode(domain: Domain, values: npt.NDArray[Any], nulls: Mask) -> Codes:
-    """The numbers of values; NULL's where there is none."""
-    found = np.full(len(values), NULL, dtype=np.int64)
-    found[~nulls] = domain.codes_of(values[~nulls])
-    return found
+    """The numbers of values, with NULL as -1."""
+    codes = np.full(len(values), NULL, dtype=np.int64)
+    codes[~nulls] = domain.codes_of(values[~nulls])
+    return codes
 
 
 def encode_rows(base: BaseTables, table: str, rows: pa.Table) -> Codes:
-    """Rows of a table as numbers, an array of rows."""
+    """Rows of a table as an array of numbers."""
     types = base.shape.used[table]
     columns = [
         _encode(base.domains[table, c], *normalize_column(rows[c], types[c]))
@@ -68,17 +68,17 @@ def encode_rows(base: BaseTables, table: str, rows: pa.Table) -> Codes:
 def _distinct_rows(
     shape: JoinBlock, table: str, rows: pa.Table, held: tuple[str, ...], codes: list[Codes]
 ) -> TableRows:
-    """Rows that agree on the held columns made one, with a count."""
+    """Rows that agree on the held columns as one row with a count."""
     from belvedere.kernels.hashes.interning import Interner
 
     interner = Interner(len(held))
     numbers = interner.ids(np.stack(codes, axis=1))
-    # Of rows that agree the first stands for all: written last, it stays.
-    places = np.zeros(interner.size, dtype=np.int64)
-    places[numbers[::-1]] = np.arange(rows.num_rows - 1, -1, -1)
+    # The first of equal rows represents them: assigned last, it stays.
+    first_places = np.zeros(interner.size, dtype=np.int64)
+    first_places[numbers[::-1]] = np.arange(rows.num_rows - 1, -1, -1)
     counts = np.bincount(numbers, minlength=interner.size).astype(np.int64)
-    members = {p: selected_rows(shape, p, rows)[places] for p in shape.at(table)}
-    return table_rows(held, [c[places] for c in codes], counts, members, interner)
+    members = {p: selected_rows(shape, p, rows)[first_places] for p in shape.at(table)}
+    return table_rows(held, [c[first_places] for c in codes], counts, members, interner)
 
 
 def table_rows(
@@ -88,7 +88,7 @@ def table_rows(
     members: Mapping[int, Mask],
     interner: Interner | None = None,
 ) -> TableRows:
-    """Rows of a table, with room for some that follow."""
+    """Rows of a table, with spare room."""
     size = len(counts)
     roomy_members = {p: resized(member, size + 1) for p, member in members.items()}
     roomy_codes = [resized(c, size + 1) for c in codes]
@@ -96,21 +96,23 @@ def table_rows(
 
 
 def selected_rows(shape: JoinBlock, position: int, rows: pa.Table) -> Mask:
-    """Which of a table's rows meet the selection of a position."""
-    at = shape.positions[position]
-    if not at.selection.conjuncts:
+    """Which rows of a table satisfy the selection of a position."""
+    place = shape.positions[position]
+    if not place.selection.conjuncts:
         return np.ones(rows.num_rows, dtype=bool)
     try:
-        found: Mask = true(at.selection, rows, at.types).to_numpy(zero_copy_only=False).astype(bool)
+        mask: Mask = (
+            true(place.selection, rows, place.types).to_numpy(zero_copy_only=False).astype(bool)
+        )
     except (Declined, pa.ArrowInvalid) as why:
-        raise uncomputed(at.table, at.selection, str(why)) from why
-    return found
+        raise uncomputed(place.table, place.selection, str(why)) from why
+    return mask
 
 
 def _domain_groups(
     shape: JoinBlock, held: Mapping[str, tuple[str, ...]]
 ) -> list[set[tuple[str, str]]]:
-    """Columns of tables whose values are numbered together."""
+    """Groups of columns whose values share a domain."""
     groups: list[set[tuple[str, str]]] = [{(t, c)} for t in held for c in held[t]]
     for members in shape.classes:
         together = {(shape.positions[p].table, c) for p, c in members}

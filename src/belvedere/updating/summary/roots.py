@@ -1,4 +1,4 @@
-"""Which root: the join tree whose estimates err least on a sample of insertions (Sec. 9.2)."""
+"""Choose the root of the join tree: the one whose estimates err least on sampled insertions (Sec. 9.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Insertion = Any
 
 @dataclass(frozen=True)
 class RootChoice:
-    """A root, its share of wrong estimates in the sample, and how far off that may be."""
+    """A root, its share of wrong estimates in the sample, and the error bound of that share."""
 
     root: int
     error: float
@@ -28,14 +28,14 @@ class RootChoice:
 
     @property
     def is_settled(self) -> bool:
-        """Whether more insertions are of no use: none is better, all are as good, or all others worse."""
+        """Whether a larger sample cannot help: the root is without error, all are equal, or all others worse."""
         others = [e for r, e in self.errors.items() if r != self.root]
         worse = all(e - self.error >= self.bound for e in others)
         return worse or self.error == 0 or set(others) == {self.error}
 
 
 def error_bound(sample: int) -> float:
-    """How far a share found in a sample may be off, at the greatest variance.
+    """The error bound of a share in a sample, at the greatest variance.
 
     >>> round(error_bound(400), 3), round(error_bound(1600), 3)
     (0.1, 0.05)
@@ -51,13 +51,14 @@ def choose_root(
 ) -> RootChoice:
     """The root with the fewest wrong estimates on insertions whose side effects are known.
 
-    Of roots with as few the first that is given.
+    Among equal roots, the first given one.
     """
     errors = {}
     for root in roots:
-        made = filter_of(root)
+        update_filter = filter_of(root)
         estimates = (
-            made.estimate(row if isinstance(row, list) else made.segments(row)) for row, _ in sample
+            update_filter.estimate(row if isinstance(row, list) else update_filter.segments(row))
+            for row, _ in sample
         )
         wrong = sum(
             e.declares(theta) != real for e, (_, real) in zip(estimates, sample, strict=True)
@@ -70,7 +71,7 @@ def choose_root(
 def root_by_keys(shape: JoinBlock, keys: Mapping[str, tuple[str, ...]]) -> int:
     """The position from which most joins lead to a key.
 
-    What a new row of it refers to is then unique, and what hangs on it is below, joined exactly.
+    The rows that a new row refers to are then unique, and rows that refer to it are below, joined exactly.
     """
 
     def away(root: int) -> int:

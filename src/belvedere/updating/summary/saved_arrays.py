@@ -1,4 +1,4 @@
-"""A filter as arrays to be saved, and back: rows, counts, values, candidates; the rest is computed."""
+"""A filter as arrays to save, and back: rows, counts, values, candidates. The rest is computed again."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from belvedere.updating.summary.loading import table_rows
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-def filter_to_arrays(made: UpdateFilter) -> dict[str, npt.NDArray[Any]]:
-    """What a filter needs to be made again without its tables."""
+def filter_to_arrays(update_filter: UpdateFilter) -> dict[str, npt.NDArray[Any]]:
+    """The arrays from which a filter can be rebuilt without its tables."""
     arrays: dict[str, npt.NDArray[Any]] = {}
-    for t, table in enumerate(made.base.held):
-        rows = made.base.tables[table]
+    for t, table in enumerate(update_filter.base.held):
+        rows = update_filter.base.tables[table]
         arrays[f"counts.{t}"] = rows.counts[: rows.size]
         for c, codes in enumerate(rows.codes):
             arrays[f"codes.{t}.{c}"] = codes[: rows.size]
         for p, member in rows.members.items():
             arrays[f"member.{t}.{p}"] = np.packbits(member[: rows.size])
-    for d, domain in enumerate(_domains(made.base)):
+    for d, domain in enumerate(_domains(update_filter.base)):
         arrays.update(_domain_arrays(d, domain))
-    for p, own in enumerate(made.candidates):
-        arrays[f"candidates.{p}"] = own
+    for p, candidate_rows in enumerate(update_filter.candidates):
+        arrays[f"candidates.{p}"] = candidate_rows
     return arrays
 
 
@@ -89,7 +89,7 @@ def _domain_arrays(d: int, domain: Domain) -> dict[str, npt.NDArray[Any]]:
 def _domain_of(arrays: Arrays, d: int) -> Domain:
     if f"values.{d}" in arrays:
         return Domain(np.array(arrays[f"values.{d}"]), True, arrays[f"later.{d}"].tolist())
-    whole, ends = arrays[f"texts.{d}"].tobytes(), arrays[f"ends.{d}"].tolist()
-    texts = [whole[a:b].decode() for a, b in itertools.pairwise(ends)]
+    content, ends = arrays[f"texts.{d}"].tobytes(), arrays[f"ends.{d}"].tolist()
+    texts = [content[a:b].decode() for a, b in itertools.pairwise(ends)]
     base = int(arrays[f"sorted.{d}"][0])
     return Domain(np.array(texts[:base], dtype=object), False, texts[base:])

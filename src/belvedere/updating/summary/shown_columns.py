@@ -1,4 +1,4 @@
-"""What the rows of a position show, as one number: where a view projects, classes tell it apart (Sec. 8.2)."""
+"""What the rows of a position show, as one number: classes distinguish it if a view projects (Sec. 8.2)."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ _SHIFT = 32
 
 
 class ShownContents:
-    """Numbers for what rows show: the same for rows that show the same, also those that come later."""
+    """Numbers for the values that rows show; equal for rows that show the same, also for later rows."""
 
     def __init__(self, base: BaseTables, position: int) -> None:
         self.rows = base.rows_at(position)
         shown = [c for _, (p, c) in base.shape.column_outputs if p == position]
         self.columns = [c for c in dict.fromkeys(shown) if c in self.rows.columns]
         self.domains: list[Domain] = []
-        every = np.arange(self.rows.size)
-        found = np.zeros(len(every), dtype=np.int64)
+        all_rows = np.arange(self.rows.size)
+        codes = np.zeros(len(all_rows), dtype=np.int64)
         for column in self.columns:
-            both = self._both(found, column, every)
-            self.domains.append(Domain.of_integers(both))
-            found = self.domains[-1].codes_of(both)
+            combined = self._both(codes, column, all_rows)
+            self.domains.append(Domain.of_integers(combined))
+            codes = self.domains[-1].codes_of(combined)
 
     def _both(self, before: Codes, column: str, rows: Codes) -> Codes:
         return before << _SHIFT | self.rows.column(column)[rows] + 1
 
     def of(self, rows: Codes) -> Codes:
-        """What some rows show."""
-        found = np.zeros(len(rows), dtype=np.int64)
+        """The numbers of some rows."""
+        codes = np.zeros(len(rows), dtype=np.int64)
         for column, domain in zip(self.columns, self.domains, strict=True):
-            found = domain.codes_of(self._both(found, column, rows))
-        return found
+            codes = domain.codes_of(self._both(codes, column, rows))
+        return codes

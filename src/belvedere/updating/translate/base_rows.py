@@ -1,13 +1,13 @@
-"""Base rows complete and allowed: what nobody tells is filled in, constraints are checked.
+"""Complete new base rows with all their columns, and check the constraints of their tables.
 
-What breaks a constraint is told as choices: those because of which it does, and those that would
-heal it, as a key that another row has is free once that row goes.
+A broken constraint is reported as literals of the solver: the choices that cause it, and those that
+would resolve it. For example, a key that another row has is free once that row is deleted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from belvedere.errors import Invalid
 from belvedere.lake.tables.declared_keys import ForeignKey
@@ -15,15 +15,13 @@ from belvedere.updating.side_effects.in_memory import BaseChanges
 from belvedere.updating.translate.completion import NoFreeValue, complete_row, is_certainly_broken
 from belvedere.updating.translate.constraints import BaseRow
 from belvedere.updating.translate.new_rows import Literal, NewBaseRow, SolverChoice
-
-if TYPE_CHECKING:
-    from belvedere.updating.translate.translator import TranslationRequest
+from belvedere.updating.translate.translation_request import TranslationRequest
 
 RowsByTable = Mapping[str, Sequence[BaseRow]]
 
 
 class BrokenConstraint(Invalid):
-    """A choice that breaks a constraint, because of what, and what would heal it."""
+    """A choice breaks a constraint: the literals that cause it, and those that would resolve it."""
 
     def __init__(
         self,
@@ -37,150 +35,154 @@ class BrokenConstraint(Invalid):
         super().__init__(message, reason=reason)
         self.because = list(because)
         self.unless = unless
-        """Of each of these, one choice at least has to be made."""
+        """From each of these lists, at least one literal has to hold."""
         self.certain = certain
-        """Whether it is broken whatever is filled in."""
+        """Whether the constraint is broken however unspecified columns are filled."""
 
 
 def complete_rows(request: TranslationRequest, choice: SolverChoice) -> dict[str, list[BaseRow]]:
-    """New rows with all their columns."""
+    """The new rows with all their columns."""
     full: dict[str, list[BaseRow]] = {}
-    for table, puts in choice.puts.items():
+    for table, new_rows in choice.new_rows.items():
         rows = full.setdefault(table, [])
-        for i, put in enumerate(puts):
-            rows.append(_complete_row(request, choice, put, rows, puts[:i]))
+        for i, new_row in enumerate(new_rows):
+            rows.append(_complete_row(request, choice, new_row, rows, new_rows[:i]))
     return full
 
 
 def check_constraints(
     request: TranslationRequest, changes: BaseChanges, choice: SolverChoice, full: RowsByTable
 ) -> None:
-    """`BrokenConstraint` if a new row is not allowed, or one that goes is referred to by one that stays."""
-    for table, puts in choice.puts.items():
-        others: dict[tuple[Any, ...], NewBaseRow] = {}
-        for i, put in enumerate(puts):
-            _check_selection(changes, put, i)
-            _check_key(request, choice, put, full[table][i], others)
-            _check_conditions(request, put, full[table][i])
+    """Raise `BrokenConstraint` if a new row is invalid, or a deleted row is still referred to."""
+    for table, new_rows in choice.new_rows.items():
+        by_key: dict[tuple[Any, ...], NewBaseRow] = {}
+        for i, new_row in enumerate(new_rows):
+            _check_selection(changes, new_row, i)
+            _check_key(request, choice, new_row, full[table][i], by_key)
+            _check_conditions(request, new_row, full[table][i])
             for key in request.rules[table].foreign:
-                _check_parent(request, choice, put, full[table][i], key, full)
+                _check_parent(request, choice, new_row, full[table][i], key, full)
     _check_children(request, choice, full)
 
 
 def _complete_row(
     request: TranslationRequest,
     choice: SolverChoice,
-    put: NewBaseRow,
+    new_row: NewBaseRow,
     rows: Sequence[BaseRow],
-    others: Sequence[NewBaseRow],
+    other_rows: Sequence[NewBaseRow],
 ) -> BaseRow:
     try:
-        known = request.coder.knows
-        return complete_row(request.rules[put.table], request.source, known, put, rows)
+        is_known = request.coder.is_known_value
+        return complete_row(request.rules[new_row.table], request.source, is_known, new_row, rows)
     except NoFreeValue as none:
         raise BrokenConstraint(
             f"no new value of type {none.kind} was found for the key column"
-            f" {none.column!r} of {put.table!r}",
-            [*put.why, *(c for other in others for c in other.why)],
+            f" {none.column!r} of {new_row.table!r}",
+            [*new_row.causes, *(c for other in other_rows for c in other.causes)],
             "NO_NEW_KEY",
-            # The value of a row that goes is free.
-            certain=none.certain and not choice.gone.get(put.table),
+            # Deleting a row frees its key.
+            certain=none.certain and not choice.gone.get(new_row.table),
         ) from none
 
 
-def _check_selection(changes: BaseChanges, put: NewBaseRow, i: int) -> None:
-    """A row that is put in for a position meets its selection."""
-    for p, why in put.makers.items():
-        if p not in changes.new[put.table][i].members:
+def _check_selection(changes: BaseChanges, new_row: NewBaseRow, i: int) -> None:
+    """A new row satisfies the selection of every position that it is made for."""
+    for p, why in new_row.causes_by_position.items():
+        if p not in changes.new[new_row.table][i].members:
             raise BrokenConstraint(
-                f"a row of {put.table!r} would not meet the view's WHERE", why, "FAILS_WHERE"
+                f"a row of {new_row.table!r} would not meet the view's WHERE", why, "FAILS_WHERE"
             )
 
 
 def _check_key(
     request: TranslationRequest,
     choice: SolverChoice,
-    put: NewBaseRow,
+    new_row: NewBaseRow,
     row: BaseRow,
-    others: dict[tuple[Any, ...], NewBaseRow],
+    by_key: dict[tuple[Any, ...], NewBaseRow],
 ) -> None:
-    """A declared key is told, and no other row has it."""
-    key = request.rules[put.table].key
+    """A declared key is not NULL, and no other row has it."""
+    key = request.rules[new_row.table].key
     if key is None:
         return
-    at = {c: row[c] for c in key}
-    certain = put.kept.isdisjoint(key)
-    if None in at.values():
-        message = f"the key ({', '.join(key)}) of {put.table!r} cannot be NULL"
-        raise BrokenConstraint(message, put.why, "KEY", certain=certain)
-    text = ", ".join(f"{c}={v!r}" for c, v in at.items())
-    message = f"the key of {put.table!r} has another row with {text}"
-    stored = request.source.where(put.table, at)
-    same = [r for r in stored if not choice.is_gone(put.table, r)]
+    key_values = {c: row[c] for c in key}
+    certain = new_row.kept_columns.isdisjoint(key)
+    if None in key_values.values():
+        message = f"the key ({', '.join(key)}) of {new_row.table!r} cannot be NULL"
+        raise BrokenConstraint(message, new_row.causes, "KEY", certain=certain)
+    text = ", ".join(f"{c}={v!r}" for c, v in key_values.items())
+    message = f"the key of {new_row.table!r} has another row with {text}"
+    stored = request.source.where(new_row.table, key_values)
+    same = [r for r in stored if not choice.is_gone(new_row.table, r)]
     if same:
-        unless = [choice.leaving(put.table, r) for r in same]
-        raise BrokenConstraint(message, put.why, "KEY", unless, certain=certain)
-    other = others.setdefault(tuple(at.values()), put)
-    if other is not put:
-        raise BrokenConstraint(message, [*put.why, *other.why], "KEY", certain=certain)
+        unless = [choice.deletion_of(new_row.table, r) for r in same]
+        raise BrokenConstraint(message, new_row.causes, "KEY", unless, certain=certain)
+    first_row = by_key.setdefault(tuple(key_values.values()), new_row)
+    if first_row is not new_row:
+        raise BrokenConstraint(
+            message, [*new_row.causes, *first_row.causes], "KEY", certain=certain
+        )
 
 
-def _check_conditions(request: TranslationRequest, put: NewBaseRow, row: BaseRow) -> None:
-    rules = request.rules[put.table]
-    broken = rules.broken(row)
+def _check_conditions(request: TranslationRequest, new_row: NewBaseRow, row: BaseRow) -> None:
+    rules = request.rules[new_row.table]
+    broken = rules.violation(row)
     if broken:
-        certain = is_certainly_broken(rules, request.source, put, row)
-        message = f"a row of {put.table!r} would break {broken}"
-        # What is kept of a row that goes is kept only if it does.
-        unless = [("gone", put.table, n) for n in put.instead]
-        raise BrokenConstraint(message, put.why, "CHECK", [unless], certain=certain)
+        certain = is_certainly_broken(rules, request.source, new_row, row)
+        message = f"a row of {new_row.table!r} would break {broken}"
+        # Columns kept from a replaced row are kept only while that row is deleted.
+        unless = [("gone", new_row.table, n) for n in new_row.replaces]
+        raise BrokenConstraint(message, new_row.causes, "CHECK", [unless], certain=certain)
 
 
 def _check_parent(
     request: TranslationRequest,
     choice: SolverChoice,
-    put: NewBaseRow,
+    new_row: NewBaseRow,
     row: BaseRow,
     key: ForeignKey,
     full: RowsByTable,
 ) -> None:
-    """A foreign key of a new row has its parent."""
-    at = dict(zip(key.parent_columns, (row[c] for c in key.columns), strict=True))
-    if None in at.values():
+    """The parent of a foreign key exists."""
+    parent_values = dict(zip(key.parent_columns, (row[c] for c in key.columns), strict=True))
+    if None in parent_values.values():
         return
-    stored = request.source.where(key.parent, at)
+    stored = request.source.where(key.parent, parent_values)
     if any(not choice.is_gone(key.parent, r) for r in stored) or _is_among_new_rows(
-        full, key.parent, at
+        full, key.parent, parent_values
     ):
         return
-    because, unless = choice.makings(key.parent, at)
-    gone = [c for r in stored for c in choice.leaving(key.parent, r)]
+    because, unless = choice.ways_to_create(key.parent, parent_values)
+    gone = [c for r in stored for c in choice.deletion_of(key.parent, r)]
     raise BrokenConstraint(
-        f"({', '.join(key.columns)}) of {put.table!r} would refer to no row of {key.parent!r}",
-        [*put.why, *gone, *because],
+        f"({', '.join(key.columns)}) of {new_row.table!r} would refer to no row of {key.parent!r}",
+        [*new_row.causes, *gone, *because],
         "FOREIGN_KEY",
-        [[*unless, *(("gone", put.table, n) for n in put.instead)]],
-        certain=_has_no_other_parent(request, put, key),
+        [[*unless, *(("gone", new_row.table, n) for n in new_row.replaces)]],
+        certain=_has_no_other_parent(request, new_row, key),
     )
 
 
-def _has_no_other_parent(request: TranslationRequest, put: NewBaseRow, key: ForeignKey) -> bool:
-    """Whether no other value, and no parent that could be put in besides, would heal a foreign key.
+def _has_no_other_parent(request: TranslationRequest, new_row: NewBaseRow, key: ForeignKey) -> bool:
+    """Whether neither another value nor a further new parent could resolve a broken foreign key.
 
-    Values are looked for among the parents where one position tells of all columns of the key.
+    Other values are searched among the parents if one position knows all columns of the key.
     """
     shape = request.coder.shape
-    if key.parent in shape.tables or not put.given_columns >= set(key.columns):
+    if key.parent in shape.tables or not new_row.given_columns >= set(key.columns):
         return False
-    return any(shape.positions[p].types.keys() >= set(key.columns) for p in put.makers)
+    return any(
+        shape.positions[p].types.keys() >= set(key.columns) for p in new_row.causes_by_position
+    )
 
 
 def _check_children(request: TranslationRequest, choice: SolverChoice, full: RowsByTable) -> None:
-    """`BrokenConstraint` if a row that goes is referred to by one that stays."""
+    """Raise `BrokenConstraint` if a deleted row is still referred to."""
     for child, rules in request.rules.items():
         for key in rules.foreign:
             for number in choice.gone.get(key.parent, ()):
-                for parent in request.coder.stored(key.parent, number) or ():
+                for parent in request.coder.base_rows_of(key.parent, number) or ():
                     _check_children_of(request, choice, child, key, number, parent, full)
 
 
@@ -193,27 +195,29 @@ def _check_children_of(
     parent: BaseRow,
     full: RowsByTable,
 ) -> None:
-    at = {c: parent[c] for c in key.parent_columns}
-    if None in at.values() or _is_among_new_rows(full, key.parent, at):
+    parent_values = {c: parent[c] for c in key.parent_columns}
+    if None in parent_values.values() or _is_among_new_rows(full, key.parent, parent_values):
         return
-    parents = request.source.where(key.parent, at)
+    parents = request.source.where(key.parent, parent_values)
     if any(not choice.is_gone(key.parent, r) for r in parents):
         return
-    equal = dict(zip(key.columns, at.values(), strict=True))
-    staying = [r for r in request.source.where(child, equal) if not choice.is_gone(child, r)]
-    if staying:
-        because, unless = choice.makings(key.parent, at)
-        gone = [c for r in parents for c in choice.leaving(key.parent, r)]
+    child_values = dict(zip(key.columns, parent_values.values(), strict=True))
+    children_left = [
+        r for r in request.source.where(child, child_values) if not choice.is_gone(child, r)
+    ]
+    if children_left:
+        because, unless = choice.ways_to_create(key.parent, parent_values)
+        gone = [c for r in parents for c in choice.deletion_of(key.parent, r)]
         raise BrokenConstraint(
             f"a row of {key.parent!r} is referred to by {child!r}",
             [("gone", key.parent, number), *gone, *because],
             "FOREIGN_KEY",
-            [[*choice.leaving(child, r), *unless] for r in staying],
-            # A row that no view row shows could be put in as the parent.
+            [[*choice.deletion_of(child, r), *unless] for r in children_left],
+            # A row outside the request could be inserted as the parent.
             certain=not request.insert,
         )
 
 
-def _is_among_new_rows(full: RowsByTable, table: str, at: BaseRow) -> bool:
+def _is_among_new_rows(full: RowsByTable, table: str, values: BaseRow) -> bool:
     """Whether a new row of a table has some values."""
-    return any(all(r[c] == v for c, v in at.items()) for r in full.get(table, ()))
+    return any(all(r[c] == v for c, v in values.items()) for r in full.get(table, ()))

@@ -1,7 +1,7 @@
-"""What nobody tells of a row to put in: values that its table allows.
+"""Fill the unspecified columns of a new base row with values that its table allows.
 
-NULL where that is allowed; of a declared key, a value that no row has. Where a column must have a
-value, or a CHECK speaks of it: one that the CHECK lists, that a foreign key's parent has, or zero.
+NULL where it is allowed; for a declared key, a value that no row has. A column that is NOT NULL or in a
+CHECK gets a value that the CHECK lists, or one of a foreign key's parents, or zero.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from belvedere.updating.translate.fresh_values import bounds
 from belvedere.updating.translate.new_rows import NewBaseRow
 
 MOST_TRIED = 300
-"""Values of a key, or rows, that are tried."""
+"""How many key values, or rows, are tried."""
 MOST_PARENT_VALUES = 20
 
 _DAYS = {"date": 1, "timestamp": 86_400_000_000, "timestamp_ntz": 86_400_000_000}
@@ -33,7 +33,7 @@ _ZEROS: dict[str, Any] = {
 
 
 class NoFreeValue(Exception):
-    """No value was found for a column of a key, and whether there is none."""
+    """No free value was found for a key column; `certain` if there is none."""
 
     def __init__(self, column: str, kind: str, *, certain: bool) -> None:
         super().__init__(column)
@@ -41,70 +41,76 @@ class NoFreeValue(Exception):
 
 
 IsKnownValue = Callable[[str, str, Any], bool]
-"""Whether a column of a table, or one it is joined with, is known to have a value."""
+"""Whether a column of a table, or one that it joins with, is known to have a value."""
 
 
 def complete_row(
     rules: TableRules,
     source: RowSource,
-    known: IsKnownValue,
-    put: NewBaseRow,
-    others: Sequence[BaseRow],
+    is_known: IsKnownValue,
+    new_row: NewBaseRow,
+    other_rows: Sequence[BaseRow],
 ) -> BaseRow:
-    """A row with all its columns, one that breaks no CHECK and no NOT NULL if that is found."""
-    full = {c: put.known.get(c) for c in rules.columns}
-    at = {c: put.known[c] for c in rules.key or () if c in put.known}
+    """A row with all its columns; one that breaks no CHECK and no NOT NULL if such a row is found."""
+    full = {c: new_row.values.get(c) for c in rules.columns}
+    key_values = {c: new_row.values[c] for c in rules.key or () if c in new_row.values}
     for column in rules.key or ():
-        if column not in put.known:
-            free = _FreeKeyValues(source, known, put.table, column, at, {o[column] for o in others})
+        if column not in new_row.values:
+            free = _FreeKeyValues(
+                source, is_known, new_row.table, column, key_values, {o[column] for o in other_rows}
+            )
             try:
                 full[column] = free.value(rules.columns[column])
-            except NoFreeValue as none:
-                # With another value in a further column, one that is taken may do.
-                alone = not any(c not in at for c in rules.key or () if c != column)
-                raise NoFreeValue(column, none.kind, certain=none.certain and alone) from none
-            at[column] = full[column]
-    if rules.broken(full) is None:
+            except NoFreeValue as error:
+                # A taken value may be free together with another value in a further key column.
+                alone = not any(c not in key_values for c in rules.key or () if c != column)
+                raise NoFreeValue(column, error.kind, certain=error.certain and alone) from error
+            key_values[column] = full[column]
+    if rules.violation(full) is None:
         return full
-    names = unspecified_columns(rules, put)
-    if rules.broken(full, but=names) is not None:
+    names = unspecified_columns(rules, new_row)
+    if rules.violation(full, but=names) is not None:
         return full
     lists = [_values_to_try(rules, source, full, c)[0] for c in names]
     rows = ({**full, **dict(zip(names, v, strict=True))} for v in product(*lists))
-    return rules.first_sound(list(islice(rows, MOST_TRIED))) or full
+    return rules.first_valid(list(islice(rows, MOST_TRIED))) or full
 
 
-def unspecified_columns(rules: TableRules, put: NewBaseRow) -> list[str]:
-    """Columns of which nobody tells anything and that a CHECK or NOT NULL is about."""
+def unspecified_columns(rules: TableRules, new_row: NewBaseRow) -> list[str]:
+    """Unspecified columns, other than the key, that a CHECK or NOT NULL constrains."""
     named = rules.required.union(*(c.columns for c in rules.checks.values()))
-    return [c for c in rules.columns if c in named and c not in {*put.known, *(rules.key or ())}]
+    return [
+        c for c in rules.columns if c in named and c not in {*new_row.values, *(rules.key or ())}
+    ]
 
 
 def is_certainly_broken(
-    rules: TableRules, source: RowSource, put: NewBaseRow, full: BaseRow
+    rules: TableRules, source: RowSource, new_row: NewBaseRow, full: BaseRow
 ) -> bool:
-    """Whether a row that breaks a constraint breaks one whatever else is filled in."""
-    # What is kept of a row that goes could be something else, and so could a new key.
-    told = NewBaseRow(put.table, {c: put.known[c] for c in put.given_columns}, put.why)
-    names = unspecified_columns(rules, told)
-    found = [_values_to_try(rules, source, full, c) for c in names]
-    made_up = [c for c in rules.key or () if c not in put.given_columns]
+    """Whether a row breaks a constraint however its unspecified columns are filled."""
+    # Columns kept from a replaced row, and generated keys, could have other values.
+    shown_row = NewBaseRow(
+        new_row.table, {c: new_row.values[c] for c in new_row.given_columns}, new_row.causes
+    )
+    names = unspecified_columns(rules, shown_row)
+    tried_values = [_values_to_try(rules, source, full, c) for c in names]
+    generated = [c for c in rules.key or () if c not in new_row.given_columns]
     if (
-        put.kept.isdisjoint(names)
-        and all(every for _, every in found)
-        and not any(c in check.columns for c in made_up for check in rules.checks.values())
-        and len(list(islice(product(*(v for v, _ in found)), MOST_TRIED + 1))) <= MOST_TRIED
+        new_row.kept_columns.isdisjoint(names)
+        and all(exhaustive for _, exhaustive in tried_values)
+        and not any(c in check.columns for c in generated for check in rules.checks.values())
+        and len(list(islice(product(*(v for v, _ in tried_values)), MOST_TRIED + 1))) <= MOST_TRIED
     ):
         return True
-    return rules.broken(full, but=[*names, *made_up]) is not None
+    return rules.violation(full, but=[*names, *generated]) is not None
 
 
 def _values_to_try(
     rules: TableRules, source: RowSource, full: BaseRow, column: str
 ) -> tuple[list[Any], bool]:
-    """Values to try in a column, and whether there are no others."""
+    """Values to try in a column, and whether they are all there are."""
     null = [] if column in rules.required else [None]
-    listed = rules.finite(column)
+    listed = rules.values_left_by_checks(column)
     if listed is not None:
         return [*null, *(v for v in listed if v is not None)], True
     parents = _values_of_parents(rules, source, full, column)
@@ -121,22 +127,24 @@ def _values_to_try(
 def _values_of_parents(
     rules: TableRules, source: RowSource, full: BaseRow, column: str
 ) -> list[Any] | None:
-    """Values that the parents of a foreign key have; None if the column is in none."""
+    """Values of the parents of a foreign key; None if the column is in no foreign key."""
     for key in rules.foreign:
         if column not in key.columns:
             continue
         pairs = dict(zip(key.columns, key.parent_columns, strict=True))
-        at = {q: full[c] for c, q in pairs.items() if c != column and full[c] is not None}
-        if not at:
+        parent_values = {
+            q: full[c] for c, q in pairs.items() if c != column and full[c] is not None
+        }
+        if not parent_values:
             return source.first(key.parent, pairs[column], MOST_PARENT_VALUES)
-        rows = source.where(key.parent, at)
+        rows = source.where(key.parent, parent_values)
         return list(dict.fromkeys(r[pairs[column]] for r in rows))[:MOST_PARENT_VALUES]
     return None
 
 
 @dataclass(frozen=True)
 class _FreeKeyValues:
-    """Values of a key's column that no row has beside the rest of its key; best, that no row joins with."""
+    """Key values that are free beside the other key columns, preferably values that no row joins with."""
 
     source: RowSource
     known: IsKnownValue
@@ -146,15 +154,15 @@ class _FreeKeyValues:
     taken: set[Any]
 
     def value(self, kind: str) -> Any:
-        """The first of a type; `NoFreeValue` if none is found."""
+        """The first free value of a type; `NoFreeValue` if none is found."""
         largest = self.source.largest(self.table, self.column) if parse(kind).is_integer else 0
         values = _rarely_used_values(kind, largest)
         tried = list(islice(values, MOST_TRIED))
         free = (v for v in tried if not self.known(self.table, self.column, v))
-        found = next(filter(self._is_free, chain(free, tried)), None)
-        if found is None:
+        value = next(filter(self._is_free, chain(free, tried)), None)
+        if value is None:
             raise NoFreeValue(self.column, kind, certain=bool(tried) and next(values, None) is None)
-        return found
+        return value
 
     def _is_free(self, value: Any) -> bool:
         return value not in self.taken and not self.source.where(
@@ -163,7 +171,7 @@ class _FreeKeyValues:
 
 
 def _rarely_used_values(kind: str, largest: int) -> Iterator[Any]:
-    """Values of a type, those first that are hardly in use."""
+    """Values of a type, rarely used ones first."""
     ends = bounds(kind) if parse(kind).is_integer else None
     if ends is not None:
         low, high = ends

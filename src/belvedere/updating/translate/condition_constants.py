@@ -1,9 +1,9 @@
-"""What conditions say of a column: the constants that they speak of, the values that they leave.
+"""The constants in a condition on a column, and the values that the condition allows.
 
-    leaves      x = c, x IN (…), x BETWEEN two near numbers, and several of these with OR
-    speaks of   constants of the column's type, dates of a year, texts that fit a LIKE
+    allows      x = c, x IN (…), x BETWEEN two close numbers, and several of these with OR
+    mentions    constants of the column's type, the first day of a year, texts that match a LIKE
 
-Constants are read as values of the column's type; what is not one says nothing.
+A constant is read as a value of the column's type and ignored if it is none.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from belvedere.updating.summary.domains import NormalValue, denormalize, is_nume
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _EXACT_IN_A_DOUBLE = 15
-"""Numbers of so many digits are each another double."""
+"""Numbers with at most so many digits are distinct as doubles."""
 MOST_BETWEEN = 200
-"""Values of a range that are listed."""
+"""The largest range whose values are listed."""
 
 
 def listed_values(condition: Scalar, columns: Sequence[str], kind: str) -> list[NormalValue] | None:
-    """The values that a condition leaves to columns of one value; None if it does not list them.
+    """The values that a condition allows for columns of one value; None if it does not list them.
 
     >>> import sqlglot
     >>> listed_values(Scalar(sqlglot.parse_one("x = 3 OR x IN (5, NULL)")), ["x"], "int")
@@ -61,14 +61,14 @@ def _listed_by(e: exp.Expr, columns: Sequence[str], kind: str) -> list[NormalVal
 
 
 def _constant_values(listed: Sequence[exp.Expr], kind: str) -> list[NormalValue] | None:
-    """Constants as values of a type, NULL left out; None if one of them is no such value.
+    """Constants as values of a type, without NULL; None if one of them is not a value of the type.
 
-    Which moment a timestamp is depends on the session, unless it names a zone.
+    The instant of a timestamp constant depends on the session's time zone, so it is not read.
     """
     if kind == "timestamp":
         return None
-    found = [constant_value(e, kind) for e in listed if not isinstance(e, exp.Null)]
-    return None if None in found else found
+    values = [constant_value(e, kind) for e in listed if not isinstance(e, exp.Null)]
+    return None if None in values else values
 
 
 def _range_values(ends: list[NormalValue] | None) -> list[NormalValue] | None:
@@ -79,14 +79,14 @@ def _range_values(ends: list[NormalValue] | None) -> list[NormalValue] | None:
 
 
 def constant_value(e: exp.Expr, kind: str) -> NormalValue:
-    """A constant as a value of a type; None if it is none.
+    """A constant as a value of a type; None if it is not one.
 
     >>> constant_value(exp.Neg(this=exp.Literal.number(5)), "int"), constant_value(exp.Literal.string("a"), "int")
     (-5, None)
     >>> constant_value(exp.Literal.string("1970-01-03"), "date"), constant_value(exp.Literal.number("1.5"), "int")
     (2, None)
 
-    A double is equal to several numbers of many digits, and so is none of them.
+    A double equals several numbers of many digits, so it is not read as any of them.
 
     >>> constant_value(exp.Literal.number("1e3"), "int"), constant_value(exp.Literal.number("1e3"), "bigint")
     (1000, None)
@@ -114,18 +114,18 @@ def _number_value(text: str, kind: str) -> NormalValue:
     if "e" in text.lower() and kinds.digits(kind)[0] > _EXACT_IN_A_DOUBLE:
         return None
     try:
-        found = normalize(Decimal(text), kind)
-        exact = denormalize(found, kind) == Decimal(text)
+        value = normalize(Decimal(text), kind)
+        exact = denormalize(value, kind) == Decimal(text)
     except InvalidOperation:
         return None
-    return found if exact else None
+    return value if exact else None
 
 
 def _is_lossless_cast(cast: exp.Cast, kind: str) -> bool:
-    """Whether a cast leaves a constant what it is among values of a type: a 5 is 5L, no 5.5 is."""
+    """Whether a cast keeps the constant's value within a type."""
     to = cast.to.sql(dialect="spark").lower().replace(" ", "")
-    whole = parse(to).is_integer and parse(kind).is_integer and cast.this.is_int
-    return to == kind or whole
+    is_integer_cast = parse(to).is_integer and parse(kind).is_integer and cast.this.is_int
+    return to == kind or is_integer_cast
 
 
 def _text_value(text: str, kind: str) -> NormalValue:
@@ -142,18 +142,18 @@ def _text_value(text: str, kind: str) -> NormalValue:
 
 
 def mentioned_values(condition: Scalar, kind: str) -> Iterator[NormalValue]:
-    """Values of a type that a condition speaks of."""
+    """Values of a type that a condition mentions."""
     for literal in condition.expr.find_all(exp.Literal):
         if isinstance(literal.parent, exp.Like):
             continue
-        whole = literal.parent if isinstance(literal.parent, exp.Neg) else literal
-        found = constant_value(whole, kind)
-        if found is not None:
-            yield found
+        signed = literal.parent if isinstance(literal.parent, exp.Neg) else literal
+        value = constant_value(signed, kind)
+        if value is not None:
+            yield value
         elif literal.is_int and kind == "date" and 1 <= int(literal.this) <= datetime.MAXYEAR:
             yield normalize(datetime.date(int(literal.this), 1, 1), kind)
         elif literal.is_number and parse(kind).is_integer:
-            yield int(Decimal(whole.sql()))
+            yield int(Decimal(signed.sql()))
     for like in condition.expr.find_all(exp.Like) if kind == "string" else ():
         for some in ("", "new"):
             yield like.expression.name.replace("%", some).replace("_", "n")

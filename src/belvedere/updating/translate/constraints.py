@@ -1,7 +1,7 @@
-"""What a base row must satisfy besides the view: keys, foreign keys, CHECKs, NOT NULL.
+"""The constraints of a base table: keys, foreign keys, CHECKs, NOT NULL.
 
-Delta enforces CHECK and NOT NULL when it writes, which is too late for a change of several tables;
-declared keys and foreign keys it does not know. All are checked before anything is written.
+Delta enforces CHECK and NOT NULL when it writes, which is too late for a change of several tables, and
+does not know declared keys and foreign keys. All are checked before anything is written.
 """
 
 from __future__ import annotations
@@ -34,44 +34,44 @@ from belvedere.updating.translate.condition_constants import listed_values
 CHECK_PROPERTY = "delta.constraints."
 
 _NOT_COMPUTED = (Declined, KeyError, pa.ArrowInvalid)
-"""What is raised where memory does not compute a condition."""
+"""Raised where memory cannot compute a condition."""
 
 BaseRow = dict[str, Any]
-"""A row of a base table: all its columns, in Python's values."""
+"""A row of a base table: all its columns, as Python values."""
 
 
 class RowSource(Protocol):
-    """Where base rows can be asked for."""
+    """Reads base rows."""
 
     def where(self, table: str, equal: Mapping[str, Any]) -> list[BaseRow]:
-        """The rows of any table whose columns have these values, all columns of them."""
+        """The rows of a table whose columns have these values, with all columns."""
 
     def largest(self, table: str, column: str) -> int:
-        """A number that no value of a column of integers exceeds, 0 at least."""
+        """A number that no value of an integer column exceeds, at least 0."""
 
     def first(self, table: str, column: str, most: int) -> list[Any]:
-        """Values of a column, NULL left out, each once: so many, or all if they are fewer."""
+        """Distinct values of a column without NULL: `most` of them, or all if there are fewer."""
 
 
 @dataclass(frozen=True)
 class TableRules:
-    """The columns of a table and what its rows must satisfy."""
+    """The columns of a table and the constraints on its rows."""
 
     columns: Mapping[str, str]
     key: tuple[str, ...] | None = None
     foreign: tuple[ForeignKey, ...] = ()
     checks: Mapping[str, Scalar] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
-    asked: Callable[[str, BaseRow], bool] | None = None
-    """Whether a row breaks a CHECK that memory does not compute, if there is someone to ask."""
+    engine_check: Callable[[str, BaseRow], bool] | None = None
+    """Evaluates a CHECK that memory cannot compute: whether a row breaks it. None without an engine."""
 
     @cached_property
     def constrained(self) -> frozenset[str]:
-        """The columns that may have to have a value: of the key, NOT NULL, or in a CHECK."""
+        """The columns that may need a value: key columns, NOT NULL columns, and those in a CHECK."""
         return self.required.union(self.key or (), *(c.columns for c in self.checks.values()))
 
-    def finite(self, column: str) -> list[Any] | None:
-        """The values that CHECKs leave to a column; None if they list none."""
+    def values_left_by_checks(self, column: str) -> list[Any] | None:
+        """The values that CHECKs allow in a column; None if they do not list them."""
         if column not in self._finite:
             self._finite[column] = self._left(column)
         return self._finite[column]
@@ -84,8 +84,8 @@ class TableRules:
             return None
         return [denormalize(v, kind) for v in listed[0] if all(v in some for some in listed[1:])]
 
-    def broken(self, row: BaseRow, but: Collection[str] = ()) -> str | None:
-        """Which CHECK or NOT NULL a row breaks, but for those that speak of some columns; None if none."""
+    def violation(self, row: BaseRow, but: Collection[str] = ()) -> str | None:
+        """The CHECK or NOT NULL that a row breaks, leaving out those on some columns; None if it breaks none."""
         for column in self.required.difference(but):
             if row.get(column) is None:
                 return f"NOT NULL of column {column!r}"
@@ -94,27 +94,28 @@ class TableRules:
                 return f"the constraint {name}: CHECK ({check})"
         return None
 
-    def first_sound(self, rows: Sequence[BaseRow]) -> BaseRow | None:
-        """The first of some rows that breaks nothing; what memory computes is computed of all at once."""
+    def first_valid(self, rows: Sequence[BaseRow]) -> BaseRow | None:
+        """The first row that breaks nothing. CHECKs that memory can compute are computed for all rows at once."""
         sound = np.ones(len(rows), dtype=bool)
         for name in self.checks:
             with suppress(*_NOT_COMPUTED):
                 sound &= ~self._false_of(name, rows)
         return next(
-            (rows[i] for i in np.flatnonzero(sound).tolist() if self.broken(rows[i]) is None), None
+            (rows[i] for i in np.flatnonzero(sound).tolist() if self.violation(rows[i]) is None),
+            None,
         )
 
     def _is_broken(self, name: str, row: BaseRow) -> bool:
-        """Whether one CHECK is false of a row: in memory, or as whoever can be asked says."""
+        """Whether a row breaks a CHECK, computed in memory or by the engine."""
         columns = sorted(self.checks[name].columns)
         try:
-            told = name, *(row.get(c) for c in columns if kinds.is_exact(self.columns[c]))
-            if told not in self._told:
-                self._told[told] = bool(self._false_of(name, [row])[0])
-            return self._told[told]
+            check_key = name, *(row.get(c) for c in columns if kinds.is_exact(self.columns[c]))
+            if check_key not in self._told:
+                self._told[check_key] = bool(self._false_of(name, [row])[0])
+            return self._told[check_key]
         except _NOT_COMPUTED as why:
-            if self.asked is not None:
-                return self.asked(name, row)
+            if self.engine_check is not None:
+                return self.engine_check(name, row)
             raise Unsupported(
                 f"the constraint {name} ({self.checks[name]}) cannot be checked before a row is written",
                 detail=str(why),
@@ -123,24 +124,24 @@ class TableRules:
             ) from why
 
     def _false_of(self, name: str, rows: Sequence[BaseRow]) -> npt.NDArray[np.bool_]:
-        """Of which rows a CHECK is false, computed in memory."""
+        """For which rows a CHECK is false, computed in memory."""
         types = {c: self.columns[c] for c in self.checks[name].columns}
         arrays = {c: pa.array([r.get(c) for r in rows], kinds.arrow(k)) for c, k in types.items()}
-        # A table without columns would have no rows.
+        # An Arrow table without columns would have no rows.
         arrays[""] = pa.nulls(len(rows))
-        found = value(self.checks[name], pa.table(arrays), types)
-        if found.kind != "boolean":
-            raise Declined(f"a CHECK of type {found.kind}")
-        return ~np.asarray(pc.fill_null(found.data, True).to_numpy(), dtype=bool)
+        result = value(self.checks[name], pa.table(arrays), types)
+        if result.kind != "boolean":
+            raise Declined(f"a CHECK of type {result.kind}")
+        return ~np.asarray(pc.fill_null(result.data, True).to_numpy(), dtype=bool)
 
     @cached_property
     def _told(self) -> dict[tuple[Any, ...], bool]:
-        """Whether CHECKs are false of values that were looked at."""
+        """Results of CHECKs by the values of their columns."""
         return {}
 
     @cached_property
     def _finite(self) -> dict[str, list[Any] | None]:
-        """What was found of the values that CHECKs leave, by column."""
+        """The values that CHECKs allow, by column."""
         return {}
 
 
@@ -149,7 +150,7 @@ def declared_rules(
     required: frozenset[str] = frozenset(),
     asked: Callable[[str, BaseRow], bool] | None = None,
 ) -> TableRules:
-    """The rules that a table declares."""
+    """The constraints that a table declares."""
     spelled = {name.lower(): name for name, _ in table.columns}
     checks = {name: check_condition(text, spelled) for name, text in check_texts(table).items()}
     key, foreign = key_of(table), foreign_keys(table)
@@ -157,7 +158,7 @@ def declared_rules(
 
 
 def check_texts(table: Table) -> dict[str, str]:
-    """The text of each CHECK that a table has, by its name."""
+    """The text of each CHECK of a table, by name."""
     return {
         name.removeprefix(CHECK_PROPERTY): text
         for name, text in table.properties.items()
@@ -166,7 +167,7 @@ def check_texts(table: Table) -> dict[str, str]:
 
 
 def check_condition(text: str, spelled: Mapping[str, str] | None = None) -> Scalar:
-    """A CHECK's condition, its columns as their table spells them."""
+    """The condition of a CHECK, with columns in the table's spelling."""
     names = spelled or {}
 
     def quoted(e: exp.Expr) -> exp.Expr:

@@ -1,7 +1,7 @@
-"""Base changes tried out: what they do to the view besides what was asked.
+"""Try base changes out: their side effects, beside the requested changes.
 
-Of several that do what was asked and more, the one with the fewest side effects is remembered.
-They are counted as far as that takes few steps; beyond, a count says `at least`.
+Of changes that do the request with side effects, those with the fewest are remembered. Side effects
+are counted within a limit of steps; beyond it the count is a lower bound.
 """
 
 from __future__ import annotations
@@ -23,53 +23,53 @@ from belvedere.updating.translate.constraints import BaseRow
 
 MOST_SHOWN = 5
 MOST_STEPS_COUNTING = 200_000
-"""Steps for counting side effects."""
+"""The limit of steps for counting side effects."""
 
 
 @dataclass(frozen=True)
 class Translation:
-    """Base changes with exactly the asked effect."""
+    """Base changes with exactly the requested effect."""
 
     changes: BaseChanges
     new: Mapping[str, list[BaseRow]]
-    """The rows to put in, with all their columns."""
+    """The inserted rows, with all their columns."""
 
     @property
     def touched(self) -> int:
-        """How many base rows are changed, copies not counted."""
+        """The number of base rows that change, not counting copies."""
         gone = sum(map(len, self.changes.gone.values()))
         return gone + sum(map(len, self.new.values()))
 
 
 @dataclass(frozen=True)
 class JudgedAttempt:
-    """Base changes and what they do."""
+    """Base changes with side effects, and their count."""
 
     attempt: Translation
     effect: ViewEffect
-    """Side effects are the first few."""
+    """The effect, with the first few side effects."""
     does: bool
-    """Whether they do what was asked."""
+    """Whether the request is done."""
     extra: int
-    """How many view rows change besides."""
+    """The number of side effects."""
     at_least: bool
-    """Whether there may be more than that."""
+    """Whether the number is a lower bound."""
     asked: int
-    """How many view rows change as asked."""
+    """The number of view rows that change as requested."""
 
     @property
     def harm(self) -> tuple[bool, bool, int, int]:
-        """By what the least harmful is chosen."""
+        """The key by which the least harmful attempt is chosen."""
         return not self.does, self.at_least, self.extra, self.attempt.touched
 
 
 @dataclass
 class Trial:
-    """View rows that are to go and to come, on tables as they are."""
+    """Compares the effect of base changes with a request."""
 
     base: BaseTables
     engine: JoinEngine | None
-    """Who joins what is too much for memory."""
+    """Joins what is too large for memory."""
     steps: int
     deleted: Sequence[Signature]
     inserted: Sequence[Signature]
@@ -79,88 +79,90 @@ class Trial:
         self.counting = True
 
     def wanted(self) -> set[Signature]:
-        """The view rows that must come; those that are there already and stay are not among them."""
-        return {s for s in self.inserted if self.old.shows(s) is None}
+        """The view rows that must be added: requested ones that the view does not have."""
+        return {s for s in self.inserted if self.old.embedding_of(s) is None}
 
     def unwanted(self) -> set[Signature]:
-        """The view rows that must go."""
+        """The view rows that must be removed."""
         return set(self.deleted) - set(self.inserted)
 
-    def extra(self, found: ViewEffect) -> set[Signature]:
-        """The view rows that change besides."""
-        added = found.added.keys() - set(self.inserted)
-        return added | (found.removed.keys() - self.unwanted())
+    def extra(self, effect: ViewEffect) -> set[Signature]:
+        """The side effects of an effect."""
+        added = effect.added.keys() - set(self.inserted)
+        return added | (effect.removed.keys() - self.unwanted())
 
-    def does_exactly(self, found: ViewEffect) -> bool:
-        """Whether an effect is what was asked, no more and no less."""
-        if self.extra(found):
+    def does_exactly(self, effect: ViewEffect) -> bool:
+        """Whether an effect is exactly the request."""
+        if self.extra(effect):
             return False
-        return found.added.keys() >= self.wanted() and found.removed.keys() >= self.unwanted()
+        return effect.added.keys() >= self.wanted() and effect.removed.keys() >= self.unwanted()
 
     def effect(self, attempt: Translation) -> ViewEffect:
-        """What base changes do: in memory, or where that is too much by an engine that has the tables."""
+        """The effect of base changes: computed in memory, or by the engine if it is too large."""
         base, changes = self.base, attempt.changes
-        asked = [*self.deleted, *self.inserted]
+        expected = [*self.deleted, *self.inserted]
         try:
-            found = view_effect(base, changes, asked=asked, most=MOST_SHOWN, steps=self.steps)
-            if self._is_open(changes) and not self.extra(found):
+            effect = view_effect(
+                base, changes, expected=expected, most=MOST_SHOWN, steps=self.steps
+            )
+            if self._is_open(changes) and not self.extra(effect):
                 raise TooManyJoins(
                     "this update joins too many rows to be found in the tables", reason="TOO_MUCH"
                 )
-            return found
+            return effect
         except TooManyJoins:
             if self.engine is None:
                 raise
-        found = view_effect_by(
-            self.engine, base, CompleteChanges(changes, attempt.new), asked, MOST_SHOWN
+        effect = view_effect_by(
+            self.engine, base, CompleteChanges(changes, attempt.new), expected, MOST_SHOWN
         )
-        # Rows that the engine found may have been taken in.
+        # The engine may have added rows to memory.
         self.old = TableState(base, BaseChanges(), [self.steps])
-        return found
+        return effect
 
     def _is_open(self, changes: BaseChanges) -> bool:
-        """Whether rows that the changes join with are not all in memory."""
-        return bool(self.base.open & {*changes.gone, *changes.new})
+        """Whether some rows that the changes join with are not in memory."""
+        return bool(self.base.truncated & {*changes.gone, *changes.new})
 
     def judged(
-        self, attempt: Translation, found: ViewEffect, least: JudgedAttempt | None
+        self, attempt: Translation, effect: ViewEffect, least: JudgedAttempt | None
     ) -> JudgedAttempt:
-        """How much base changes do besides what was asked, as far as that matters beside others."""
+        """An attempt with its side effects counted, as far as needed to compare it with the least one."""
         does = self._does(attempt.changes)
-        extra, at_least = len(self.extra(found)), self._is_open(attempt.changes)
-        if not found.complete and does:
-            extra, whole = self._counted(attempt.changes, extra, least)
-            at_least |= not whole
-        elif not found.complete:
+        extra, at_least = len(self.extra(effect)), self._is_open(attempt.changes)
+        if not effect.complete and does:
+            extra, is_exact = self._counted(attempt.changes, extra, least)
+            at_least |= not is_exact
+        elif not effect.complete:
             at_least = True
-        asked = len(self.wanted()) + len(self.unwanted())
-        return JudgedAttempt(attempt, found, does, extra, at_least, asked)
+        asked_count = len(self.wanted()) + len(self.unwanted())
+        return JudgedAttempt(attempt, effect, does, extra, at_least, asked_count)
 
     def _does(self, changes: BaseChanges) -> bool:
         after = TableState(self.base, changes, [self.steps])
         try:
-            comes = all(after.shows(s) is not None for s in self.inserted)
-            return comes and all(after.shows(s) is None for s in self.unwanted())
+            comes = all(after.embedding_of(s) is not None for s in self.inserted)
+            return comes and all(after.embedding_of(s) is None for s in self.unwanted())
         except TooManyJoins:
             return False
 
     def _counted(
         self, changes: BaseChanges, first: int, least: JudgedAttempt | None
     ) -> tuple[int, bool]:
-        """How many side effects there are, and whether these are all."""
+        """The number of side effects, and whether it is exact."""
         if not self.counting:
             return first, False
         most = least.extra if least is not None and least.does and not least.at_least else None
-        asked = [*self.deleted, *self.inserted]
+        expected = [*self.deleted, *self.inserted]
         try:
-            found = view_effect(
+            effect = view_effect(
                 self.base,
                 changes,
-                asked=asked,
+                expected=expected,
                 most=most,
                 steps=min(self.steps, MOST_STEPS_COUNTING),
             )
         except TooManyJoins:
             self.counting = False
             return first, False
-        return len(self.extra(found)), found.complete
+        return len(self.extra(effect)), effect.complete

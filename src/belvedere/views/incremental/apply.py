@@ -32,7 +32,7 @@ from belvedere.views.incremental.extrema import NextExtremum, plan_value_changes
 from belvedere.views.incremental.foreign_keys import check_references
 from belvedere.views.incremental.pending_changes import PendingChanges, read_changes
 from belvedere.views.incremental.writes import RowsToMerge, ViewWrite
-from belvedere.views.maintenance import ViewChange, overwriting, plan_change
+from belvedere.views.maintenance import ViewChange, plan_change, replacing_columns
 from belvedere.views.state import Grouped, physical
 
 
@@ -88,7 +88,7 @@ def _write_without_lost_extrema(pending: PendingChanges, state: Grouped) -> View
     merged = row_to_merge(state, values.in_memory, stored, find_next)
     if merged is None:
         return None
-    merge = overwriting(planned.merge, merged.replaced)
+    merge = replacing_columns(planned.merge, merged.replaced)
     if not commits.merges_in_memory(table, merged.row, merge):
         return None
     how = "the next extremum was found" if merged.replaced else "no extremum was lost"

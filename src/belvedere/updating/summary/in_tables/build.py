@@ -1,20 +1,20 @@
-"""The summary by aggregations and joins, for an engine that has the tables: Spark, or DuckDB in tests.
+"""The summary by SQL aggregations and joins, for an engine that has the tables: Spark, or DuckDB in tests.
 
-The passes of `graph.py` as queries, each over the tables and those before it, for every end (p, e)
-of an edge of the join tree and for every position and edge:
+The passes of `database_graph.py` and `classes.py` as queries, each over the tables and earlier queries,
+for every end (p, e) of an edge of the join tree and for every position and edge:
 
-    c_p_e    by key, rows of p that have partners on all their other edges: they complete
-    d_p_e    by key, rows of p that dangle, or hear of one that does on another edge
-    k_p      the candidates of p, numbered; chosen once (`choosing.py`)
-    b_p_e    by key, extended rows of p by their class: join cardinality, bits, a candidate's number
-    z_p      extended rows of p by the same: the sizes of classes
-    l_e      pairs of classes that meet on an edge, with how many rows do: their links
-    n_p      rows of p, and those that are whole: for an explanation
+    c_p_e    by key, rows of p that have partners on all their other edges
+    d_p_e    by key, rows of p that dangle, or join with a dangling row on another edge
+    k_p      the candidates of p, numbered; chosen once (`candidate_queries.py`)
+    b_p_e    by key, extended rows of p by class: join cardinality, bits, number of the candidate
+    z_p      extended rows of p by class: the sizes of classes
+    l_e      links: pairs of classes that meet on an edge, with the number of row pairs
+    n_p      the number of rows of p, and of whole rows; for EXPLAIN
 
-How many whole rows of p have a key needs no table: those of c_p_e, if the other end completes it.
+The number of whole rows of p with a key is that of c_p_e, if the other end has the key too.
 
-`run` makes a table of each and names it, so that none is computed twice: a frame that Spark keeps for
-an explanation, or a view that is maintained like any other. Only classes and links come back.
+`run` materializes each query under a name: as a cached frame for EXPLAIN, or as a maintained view. Only
+classes and links are fetched.
 """
 
 from __future__ import annotations
@@ -35,95 +35,97 @@ from belvedere.updating.summary.database_graph import MOST_JOINS
 from belvedere.updating.summary.domains import Codes
 
 CreateTable = Callable[[str, exp.Query], str]
-"""Makes a table of a query under a name that says what it is; how SQL calls the table."""
+"""Materializes a query under a name; returns how SQL names the result."""
 ReadTable = Callable[[str], pa.Table]
-"""The rows of such a table."""
+"""Fetches the rows of such a table."""
 ChooseCandidates = Callable[["SummaryQueries"], Mapping[int, str]]
-"""Makes the tables of candidates of some positions, once rows are known to be whole or to dangle."""
+"""Creates the tables of candidates of some positions, after whole and dangling rows are known."""
 
 
 @dataclass(frozen=True)
 class BuiltSummary:
-    """Supernodes with their sizes, links with their weights, rows of each position by kind."""
+    """Supernodes with sizes, links with weights, and row counts of each position."""
 
     names: tuple[Codes, ...]
-    """What stands for each class of a position, in order; see `class_codes`."""
+    """The codes of each position's classes, sorted; see `class_codes`."""
     sizes: tuple[Codes, ...]
     links: tuple[tuple[Codes, Codes, Codes], ...]
-    """Of each edge the places of classes below and above that meet, in order, and their weights."""
+    """For each edge, the indexes of the classes below and above that meet, sorted, and their weights."""
     rows: list[tuple[int, int]]
-    """Of each position: all rows, those in view rows; nothing if they were not counted."""
+    """For each position the number of rows and of rows in view rows; empty if not counted."""
 
     @property
     def bytes(self) -> int:
-        """As `Summary.bytes`."""
+        """See `Summary.bytes`."""
         return 8 * sum(map(len, self.sizes)) + 12 * sum(len(w) for *_, w in self.links)
 
 
 @dataclass(frozen=True)
 class SummaryTables:
-    """How the tables of a summary are called."""
+    """The names of a summary's tables."""
 
     sizes: tuple[str, ...]
-    """Of each position."""
+    """For each position."""
     links: tuple[str, ...]
-    """Of each edge."""
+    """For each edge."""
     rows: tuple[str, ...] = ()
-    """Of each position, if its rows were counted."""
+    """For each position, if rows were counted."""
 
 
 def at_key(kind: str, p: int, e: int) -> str:
-    """What a table by key says of the rows of a position on an edge."""
+    """The name of a table by key, for a position and an edge."""
     return f"{kind}_{p}_{e}"
 
 
 def key_columns(tree: EquijoinTree, e: int) -> list[str]:
-    """The columns of a table by key that hold the key."""
+    """The key columns of a table by key."""
     return [f"k{i}" for i in range(len(tree.edges[e].classes))]
 
 
 def held_column_names(held: Sequence[Any]) -> list[str]:
-    """What the held columns of a table are called: none has the name of what is found out about its rows."""
+    """The names of held columns in queries; they clash with no other column."""
     return [f"v{i}" for i in range(len(held))]
 
 
 def class_codes(jcard: Codes, bits: Codes, own: Codes) -> Codes:
-    """What stands for classes: of a candidate its number, below zero; of others what their rows share."""
-    found: Codes = np.where(own > 0, -own, cardinality_codes(jcard, bits))
-    return found
+    """The code of a class: minus the number of a candidate, otherwise what its rows share."""
+    codes: Codes = np.where(own > 0, -own, cardinality_codes(jcard, bits))
+    return codes
 
 
 def class_codes_of(rows: pa.Table, columns: Iterable[str]) -> Codes:
-    """The same of rows that have join cardinality, bits and a candidate's number in some columns."""
+    """The class codes of rows with join cardinality, bits and number of the candidate in some columns."""
     return class_codes(*(whole_numbers(rows[c]) for c in columns))
 
 
 def whole_numbers(column: pa.ChunkedArray) -> Codes:
-    """A column of numbers without fractions."""
-    found: Codes = pc.cast(column, pa.int64()).to_numpy()
-    return found
+    """A column as integers."""
+    numbers: Codes = pc.cast(column, pa.int64()).to_numpy()
+    return numbers
 
 
-def read_summary(tree: EquijoinTree, made: SummaryTables, read: ReadTable) -> BuiltSummary:
-    """The summary that was made."""
+def read_summary(
+    tree: EquijoinTree, summary_tables: SummaryTables, read: ReadTable
+) -> BuiltSummary:
+    """The summary in the tables."""
     names, sizes, links = [], [], []
-    for found in map(read, made.sizes):
-        codes = class_codes_of(found, CLASS_COLUMNS)
+    for table in map(read, summary_tables.sizes):
+        codes = class_codes_of(table, CLASS_COLUMNS)
         order = np.argsort(codes)
         names.append(codes[order])
-        sizes.append(whole_numbers(found["n"])[order])
-    for e, found in enumerate(map(read, made.links)):
-        above = np.searchsorted(names[tree.parent(e)], class_codes_of(found, _ABOVE))
-        below = np.searchsorted(names[tree.child(e)], class_codes_of(found, _BELOW))
+        sizes.append(whole_numbers(table["n"])[order])
+    for e, table in enumerate(map(read, summary_tables.links)):
+        above = np.searchsorted(names[tree.parent(e)], class_codes_of(table, _ABOVE))
+        below = np.searchsorted(names[tree.child(e)], class_codes_of(table, _BELOW))
         order = np.lexsort((above, below))
-        links.append((below[order], above[order], whole_numbers(found["w"])[order]))
-    counts = pa.concat_tables(map(read, made.rows)) if made.rows else None
+        links.append((below[order], above[order], whole_numbers(table["w"])[order]))
+    counts = pa.concat_tables(map(read, summary_tables.rows)) if summary_tables.rows else None
     rows = [] if counts is None else [(c["n"], c["w"]) for c in counts.to_pylist()]
     return BuiltSummary(tuple(names), tuple(sizes), tuple(links), rows)
 
 
 CLASS_COLUMNS = ("jcard", "bits", "own")
-"""The columns that tell a class."""
+"""The columns that identify a class."""
 _ABOVE, _BELOW = ("j", "f", "o"), ("k", "g", "q")
 
 
@@ -144,7 +146,7 @@ class SummaryQueries:
         self.rows = [self._rows(p, keys, table) for p in range(len(tree.block.positions))]
 
     def run_all(self, choose: ChooseCandidates | None = None) -> SummaryTables:
-        """Run everything that the summary is made of; without candidates unless they are chosen."""
+        """Run all queries of the summary; without candidates if `choose` is None."""
         self._run_graph()
         self.candidates = {} if choose is None else choose(self)
         return self._run_classes()
@@ -152,14 +154,14 @@ class SummaryQueries:
     def _run_graph(self) -> None:
         tree = self.tree
         for p, e in tree.directed_edges:
-            others = [f for f in tree.around[p] if f != e]
-            self._keep(at_key("c", p, e), self._counted(p, e, self.heard(p, "c", others, "")))
+            other_edges = [f for f in tree.around[p] if f != e]
+            self._keep(at_key("c", p, e), self._counted(p, e, self.heard(p, "c", other_edges, "")))
         for p, e in tree.directed_edges:
-            others = [f for f in tree.around[p] if f != e]
+            other_edges = [f for f in tree.around[p] if f != e]
             query = self.heard(p, "c", tree.around[p], "left")
-            query = self.heard(p, "d", others, "left", query)
+            query = self.heard(p, "d", other_edges, "left", query)
             self._keep(
-                at_key("d", p, e), self._counted(p, e, query.where(self._dangles(p, others)))
+                at_key("d", p, e), self._counted(p, e, query.where(self._dangles(p, other_edges)))
             )
 
     def _run_classes(self) -> SummaryTables:
@@ -173,28 +175,28 @@ class SummaryQueries:
         )
 
     def run_all_counted(self) -> SummaryTables:
-        """The same without candidates, and count rows."""
-        made = self.run_all()
+        """Run all queries without candidates, and count rows."""
+        tables = self.run_all()
         counts = (self._keep(f"n_{p}", self._counts(p)) for p in range(len(self.rows)))
-        return replace(made, rows=tuple(counts))
+        return replace(tables, rows=tuple(counts))
 
     def _keep(self, name: str, query: exp.Select) -> str:
         self.made[name] = self.run(name, query)
         return self.made[name]
 
     def named(self, name: str, alias: str) -> exp.Expr:
-        """What was made, under an alias."""
+        """A materialized query under an alias."""
         return exp.alias_(exp.to_table(self.made[name], dialect="spark"), alias, table=True)
 
     def _rows(self, p: int, keys: Keys, table: Callable[[str], exp.Table]) -> exp.Expr:
-        """The held columns of a position's rows that meet its selection, each row once."""
-        at, held = self.tree.block.positions[p], self.held_at(p)
+        """The held columns of a position's rows that satisfy its selection, each row once."""
+        position, held = self.tree.block.positions[p], self.held_at(p)
         named = zip(held, held_column_names(held), strict=True)
         query = exp.select(*(exp.alias_(col(c).expr, v) for c, v in named))
-        query = query.from_(table(at.table))
-        if at.selection.conjuncts:
-            query = query.where(condition(at.selection.expr))
-        if set(keys.get(at.table, ("",))) <= set(held):
+        query = query.from_(table(position.table))
+        if position.selection.conjuncts:
+            query = query.where(condition(position.selection.expr))
+        if set(keys.get(position.table, ("",))) <= set(held):
             return query.subquery("r")
         self._keep(f"r_{p}", query.distinct())
         return self.named(f"r_{p}", "r")
@@ -204,28 +206,28 @@ class SummaryQueries:
         return self.held[self.tree.block.positions[p].table]
 
     def keys(self, p: int, e: int, rows: str = "r") -> list[str]:
-        """The columns of a position's rows that hold their key on an edge."""
+        """The columns with the key on an edge, of a position's rows."""
         held = self.held_at(p)
         return [f"{rows}.v{held.index(c)}" for c in self.tree.columns(p, e)]
 
     def heard(
         self, p: int, kind: str, edges: Iterable[int], join: str, query: exp.Select | None = None
     ) -> exp.Select:
-        """Rows of a position beside what the other ends of some edges say of their keys."""
-        found = query or exp.Select().from_(self.rows[p].copy())
+        """Rows of a position joined with the messages on some edges."""
+        joined = query or exp.Select().from_(self.rows[p].copy())
         for f in edges:
             q = self.tree.edges[f].across(p)
-            said = self.named(at_key(kind, q, f), f"{kind}{f}")
-            found = found.join(said, on=self.on(p, f, said.alias), join_type=join)
-        return found
+            message = self.named(at_key(kind, q, f), f"{kind}{f}")
+            joined = joined.join(message, on=self.on(p, f, message.alias), join_type=join)
+        return joined
 
     def on(self, p: int, e: int, other: str, rows: str = "r") -> str:
-        """That rows of a position have the key on an edge that something else has."""
+        """The condition that rows of a position have the key of another relation on an edge."""
         mine = zip(self.keys(p, e, rows), key_columns(self.tree, e), strict=True)
         return " AND ".join(f"{own} = {other}.{key}" for own, key in mine)
 
     def shown_keys(self, p: int, e: int) -> list[str]:
-        """The key on an edge of a position's rows, for a table by key."""
+        """The key on an edge of a position's rows, named as in a table by key."""
         pairs = zip(self.keys(p, e), key_columns(self.tree, e), strict=True)
         return [f"{own} AS {key}" for own, key in pairs]
 
@@ -233,14 +235,14 @@ class SummaryQueries:
         return query.select(*self.shown_keys(p, e), "count(*) AS n").group_by(*self.keys(p, e))
 
     def whole(self, p: int) -> str:
-        """Whether a row that hears who completes it is whole."""
+        """The condition that a row is whole."""
         return " AND ".join(f"c{f}.k0 IS NOT NULL" for f in self.tree.around[p]) or "TRUE"
 
     def _dangles(self, p: int, edges: Iterable[int]) -> str:
-        """Whether a row dangles or hears of one that does.
+        """The condition that a row dangles or joins with a dangling row.
 
-        Asked by the key, not by how many say so: a count that goes from 3 to 4 tells nobody anything,
-        and views that do not read it do not follow it.
+        It tests for the key, not the count: a count that changes from 3 to 4 then leaves dependent views
+        unchanged.
         """
         alone = [f"c{f}.k0 IS NULL" for f in self.tree.around[p]]
         return " OR ".join([*alone, *(f"d{f}.k0 IS NOT NULL" for f in edges)]) or "FALSE"
@@ -250,7 +252,7 @@ class SummaryQueries:
         return heard.select("count(*) AS n", f"count(CASE WHEN {self.whole(p)} THEN 1 END) AS w")
 
     def extended(self, p: int) -> exp.Select:
-        """Extended rows of a position beside what they hear."""
+        """Extended rows of a position with their messages."""
         edges = self.tree.around[p]
         query = self.heard(p, "d", edges, "left", self.heard(p, "c", edges, "left"))
         return query.where(self._dangles(p, edges))
@@ -263,7 +265,7 @@ class SummaryQueries:
         bits = [f"CASE WHEN c{e}.k0 IS NULL THEN 0 ELSE {bit} END" for e, bit in complete.items()]
         for number, e in enumerate(tree.child_edges[p]):
             query = query.join(self._sums(e), on=self.on(p, e, f"s{e}"), join_type="left")
-            # Three factors fit a decimal: beyond that a product is cut off before it goes on.
+            # A decimal holds three factors: cut a product off before the next factor.
             jcard = _at_most(jcard) if number and number % 2 == 0 else jcard
             jcard = f"{jcard} * {_at_most(f'coalesce(s{e}.s, CAST(0 AS DECIMAL(38, 0)))')}"
             bits.append(f"CASE WHEN s{e}.s IS NULL THEN 0 ELSE {joined[e]} END")
@@ -276,25 +278,27 @@ class SummaryQueries:
         ).subquery("f")
 
     def _owned(self, p: int, query: exp.Select) -> tuple[exp.Select, str]:
-        """Rows of a position beside the candidates, and the number of each as one."""
+        """Rows of a position joined with its candidates, and the number of each as a candidate."""
         none = "CAST(0 AS BIGINT)"
         if p not in self.candidates:
             return query, none
-        known = exp.alias_(exp.to_table(self.candidates[p], dialect="spark"), "k", table=True)
+        candidate_table = exp.alias_(
+            exp.to_table(self.candidates[p], dialect="spark"), "k", table=True
+        )
         same = (f"r.{v} = k.{v}" for v in held_column_names(self.held_at(p)))
         return query.join(
-            known, on=" AND ".join(same), join_type="left"
+            candidate_table, on=" AND ".join(same), join_type="left"
         ), f"coalesce(k.own, {none})"
 
     def _sums(self, e: int) -> exp.Subquery:
-        """The join cardinalities of the extended rows below an edge, summed by key."""
+        """The sum of join cardinalities of the extended rows below an edge, by key."""
         below, keys = self.named(at_key("b", self.tree.child(e), e), "b"), key_columns(self.tree, e)
         total = "sum(CAST(n AS DECIMAL(20, 0)) * jcard) AS s"
         query = exp.select(*keys, total, dialect="spark").from_(below)
         return query.group_by(*keys).subquery(f"s{e}")
 
     def _grouped(self, p: int, e: int | None) -> exp.Select:
-        """Extended rows of a position by their key on an edge and by their class."""
+        """Extended rows of a position by key on an edge and by class."""
         keys = [] if e is None else key_columns(self.tree, e)
         rows = self._named(p, [] if e is None else self.shown_keys(p, e))
         by = [*keys, *CLASS_COLUMNS]
@@ -320,6 +324,6 @@ _CARDINALITY = "DECIMAL(12, 0)"
 
 
 def _at_most(value: str) -> str:
-    """A number that stops at the greatest join cardinality."""
+    """A number cut off at the greatest join cardinality."""
     most = f"CAST({MOST_JOINS:.0f} AS {_CARDINALITY})"
     return f"CASE WHEN {value} > {most} THEN {most} ELSE CAST({value} AS {_CARDINALITY}) END"

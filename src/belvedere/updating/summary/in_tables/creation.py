@@ -1,7 +1,8 @@
-"""The creation of a summary in tables, noted before it begins: what a killed one made is taken away.
+"""Record the creation of a summary in tables, so that an unfinished one can be dropped.
 
-A summary is many views and tables, and its view is saved after all of them. The note stands while
-they are made; a note whose view nobody holds the lock of is what a process left that was killed.
+A summary consists of many views and tables, and its updatable view is saved after all of them. The
+record exists while they are created. If it exists and nobody holds the view's lock, the process that
+created the summary was killed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ UNFINISHED = "updating-making"
 
 @contextmanager
 def recorded_creation(lake: ReadableLake, name: str, tables: Sequence[str]) -> Iterator[None]:
-    """Note that a view's summary is being made, with some tables that are not known as its own."""
+    """Record that a summary is being created, with tables that cannot be recognized as its own."""
     saves = the_saves(lake)
     saves.save(UNFINISHED, name, {"pieces": list(tables)}, {}, {})
     try:
@@ -30,15 +31,15 @@ def recorded_creation(lake: ReadableLake, name: str, tables: Sequence[str]) -> I
 
 
 def drop_unfinished(lake: ReadableLake) -> None:
-    """Drop what killed creations left; without any, this is a look at one directory."""
+    """Drop what killed creations left; if there is none, this lists one directory."""
     saves = lake.saves
     for name in () if saves is None else saves.names(UNFINISHED):
         assert saves is not None
-        # What is being made by another process, or cannot be dropped now, is left.
+        # Skip a creation that another process is running, and one that cannot be dropped now.
         with suppress(BelvedereError, OSError), saves.locked(KIND, name, timeout=0):
             if not saves.has(UNFINISHED, name):
                 continue
             if not saves.has(KIND, name):
-                left = saves.head(UNFINISHED, name).definition["pieces"]
-                parts.drop_parts(lake, name, left)  # type: ignore[arg-type]
+                parts_made = saves.head(UNFINISHED, name).definition["pieces"]
+                parts.drop_parts(lake, name, parts_made)  # type: ignore[arg-type]
             saves.drop(UNFINISHED, name)

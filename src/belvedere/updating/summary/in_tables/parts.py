@@ -1,8 +1,8 @@
-"""The parts of a summary that stays in tables: made by Spark, brought to newer versions, dropped.
+"""The parts of a summary in tables: created by Spark, refreshed, dropped.
 
-What `building.py` makes for every edge becomes a materialized view, so that the summary is built by
-jobs of Spark and kept current from the change feeds: rows that leave a class or enter one are
-changes of these views. Candidates are tables that nothing changes.
+Each query of `build.py` becomes a materialized view, so that Spark builds the summary and the change
+feeds keep it current: a row that changes its class is a change of these views. Candidates are tables
+that never change.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from belvedere.lake.spark_lake import SparkLake
 
 SUMMARY_PROPERTY = "belvedere.summary"
-"""On a table of candidates: the view that it belongs to."""
+"""On a table of candidates, the name of its updatable view."""
 
 
 def create_parts(
@@ -42,17 +42,17 @@ def create_parts(
     keys: Keys,
     choose: Callable[[TableMakers], ChooseCandidates],
 ) -> list[str]:
-    """Make the views of a summary and its candidates, all of them or none; their names."""
+    """Create the views of a summary and its candidates, all or none; return their names."""
     candidates = candidate_tables(name, tree.block)
-    drop_parts(door, name, candidates)  # what a creation that was cut off left
+    drop_parts(door, name, candidates)  # Drop what an interrupted creation left.
     try:
-        making = _PartMaker(door, name)
-        passes = SummaryQueries(tree, held, keys, _table_by_name, making.view)
-        passes.run_all(lambda known: making.chosen(choose, known))
+        maker = _PartMaker(door, name)
+        passes = SummaryQueries(tree, held, keys, _table_by_name, maker.view)
+        passes.run_all(lambda queries: maker.chosen(choose, queries))
     except BaseException:
         drop_parts(door, name, candidates)
         raise
-    return making.made
+    return maker.made
 
 
 def _table_by_name(table: str) -> exp.Table:
@@ -60,14 +60,14 @@ def _table_by_name(table: str) -> exp.Table:
 
 
 class _PartMaker:
-    """Makes what queries say, each as what it is to be; knows the names of all that stays."""
+    """Creates the parts of a summary and records their names."""
 
     def __init__(self, door: SparkLake, name: str) -> None:
         self.door, self.name = door, name
         self.made: list[str] = []
 
     def view(self, piece: str, query: exp.Query) -> str:
-        """A materialized view."""
+        """Create a materialized view."""
         from belvedere.views.create import fill_view, plan_view
 
         own = self._free(piece)
@@ -79,7 +79,7 @@ class _PartMaker:
     def chosen(
         self, choose: Callable[[TableMakers], ChooseCandidates], passes: SummaryQueries
     ) -> Mapping[int, str]:
-        """The tables of candidates; what was computed to choose them is out of memory then."""
+        """Create the tables of candidates; temporary frames are released afterwards."""
         with self.door.work() as w:
 
             def once(_: str, query: exp.Query) -> str:
@@ -91,7 +91,7 @@ class _PartMaker:
             return choose(TableMakers(once, lambda *what: self._candidates(w, *what), rows))(passes)
 
     def _candidates(self, work: Workspace, piece: str, query: exp.Query) -> str:
-        """A plain table."""
+        """Create a plain table."""
         own = self._free(piece)
         of = {SUMMARY_PROPERTY: self.name}
         lake_catalog.create_table(work, own, query.sql(dialect="spark"), of)
@@ -99,7 +99,7 @@ class _PartMaker:
         return own
 
     def _free(self, piece: str) -> str:
-        """The name of a part, if nothing else has it."""
+        """The name of a part; refused if it is taken."""
         own = part_name(self.name, piece)
         canonical = canonical_name(self.door, own)
         if self.door.exists(canonical) or is_view(self.door, canonical):
@@ -112,20 +112,20 @@ class _PartMaker:
 
 
 def is_complete(door: SparkLake, name: str, pieces: Collection[str]) -> bool:
-    """Whether all parts of a summary are there."""
-    there = {view.name for view in _views(door, name)}
-    return {*there, *_candidate_tables(door, name, pieces)} == set(pieces)
+    """Whether all parts of a summary exist."""
+    existing = {view.name for view in _views(door, name)}
+    return {*existing, *_candidate_tables(door, name, pieces)} == set(pieces)
 
 
 def is_part_of(view: str, name: str) -> bool:
-    """Whether a view is, by its name, one of a summary."""
+    """Whether a view's name makes it a part of a summary."""
     *space, last = parts(view)
-    *own, mine = parts(name)
-    return space == own and last.startswith(f"{mine}_summary_")
+    *own_space, own_name = parts(name)
+    return space == own_space and last.startswith(f"{own_name}_summary_")
 
 
 def drop_parts(door: SparkLake, name: str, pieces: Collection[str] = ()) -> None:
-    """Take the views of a summary away; among `pieces` also broken ones, and candidates."""
+    """Drop the views of a summary, and those among `pieces` that are broken or hold candidates."""
     from belvedere.views.drop import drop_view
 
     broken = [view.name for view in sound_and_broken(door)[1] if view.name in pieces]
@@ -136,12 +136,12 @@ def drop_parts(door: SparkLake, name: str, pieces: Collection[str] = ()) -> None
 
 
 def candidate_tables(name: str, shape: JoinBlock) -> list[str]:
-    """The names of the tables that a summary may have its candidates in."""
+    """The names that tables of candidates may have."""
     return [part_name(name, f"k_{p}") for p in range(len(shape.positions))]
 
 
 def _candidate_tables(door: SparkLake, name: str, pieces: Collection[str]) -> Iterator[str]:
-    """The tables of candidates among some parts of a summary, as far as they are there."""
+    """The existing tables of candidates among some parts."""
     for piece in pieces:
         canonical = canonical_name(door, piece)
         plain = not is_view(door, canonical) and door.exists(canonical)
@@ -152,7 +152,7 @@ def _candidate_tables(door: SparkLake, name: str, pieces: Collection[str]) -> It
 def refresh_parts(
     door: SparkLake, name: str, tables: Collection[str], only: Collection[str] | None = None
 ) -> tuple[Vector, int]:
-    """The views of a summary at their tables' newest versions, or some tables': where, and rows changed."""
+    """Refresh the views of a summary for all tables or some; return their vector and the rows changed."""
     from belvedere.derivations.calls import Calls
 
     views = _views(door, name)
@@ -161,7 +161,7 @@ def refresh_parts(
 
 
 def part_name(name: str, piece: str) -> str:
-    """The name of a view of a summary."""
+    """The name of a part of a summary."""
     *space, last = parts(name)
     return dotted([*space, f"{last}_summary_{piece}"])
 
@@ -171,20 +171,20 @@ def _comment(name: str) -> str:
 
 
 def _views(door: SparkLake, name: str) -> list[View]:
-    """The views of a summary, those that others read first."""
+    """The views of a summary, in order of dependency."""
     return [v for v in all_views(door) if v.definition.comment == _comment(name)]
 
 
 def _vector(door: SparkLake, views: Sequence[View], tables: Collection[str]) -> Vector:
     """The versions of some tables that all views of a summary are at."""
-    found: dict[str, Position] = {}
+    vector: dict[str, Position] = {}
     for view in views:
         stamp = door.stamp(door.table(view.stored)).stamp
-        for table, at in (stamp.vector if stamp else {}).items():
-            if table in tables and found.setdefault(table, at) != at:
+        for table, position in (stamp.vector if stamp else {}).items():
+            if table in tables and vector.setdefault(table, position) != position:
                 raise Invalid(
                     f"another process refreshes {view.name!r}",
                     hint="try again",
                     reason="CONCURRENT_REFRESH",
                 )
-    return found
+    return vector

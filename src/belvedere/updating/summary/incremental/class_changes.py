@@ -1,8 +1,8 @@
-"""The summary after base changes: rows move between classes, and only what they touch moves with them.
+"""The summary after base changes: rows move between classes, and counts change only for these rows.
 
-A row that leaves its class splits it, one that enters it merges with it; a class that loses its last
-row is empty, and a row that is no extended row any more is in none. For every key of a moved row
-the counts of both classes change, and for every class on the other end of the edge their links:
+A row that leaves its class splits it; a row that enters a class merges with it. A class without rows
+stays, empty. A row that is no longer extended has no class. For every key of a moved row, the counts of
+both classes change, and so do their links with the classes at the other end of the edge:
 
     Δ|E(a, b)| = Σ over keys  Δa·b + (a + Δa)·Δb
 """
@@ -19,19 +19,19 @@ from belvedere.updating.summary.database_graph import DatabaseGraph, extended_to
 from belvedere.updating.summary.domains import Codes
 
 Entries = tuple[Codes, Codes, Codes]
-"""Keys, members and by how much their counts change: sorted, each pair once."""
+"""Keys, members and changes of counts, sorted, each pair once."""
 
 
 def move_rows(
     base: BaseTables, graph: DatabaseGraph, summary: Summary, rows: Sequence[Codes]
 ) -> None:
-    """Put some rows of each position into the classes that they are in now."""
+    """Move some rows of each position to their present classes."""
     changes: dict[tuple[int, int], Entries] = {}
-    for p, some in enumerate(rows):
-        old, new = _reclassify(graph, summary, p, some)
+    for p, row_numbers in enumerate(rows):
+        old, new = _reclassify(graph, summary, p, row_numbers)
         moved = old != new
         for e in base.tree.around[p]:
-            keys = base.keys(p, e)[some[moved]]
+            keys = base.keys(p, e)[row_numbers[moved]]
             changes[p, e] = _entries_of_moved_rows(keys, old[moved], new[moved])
     for e in range(len(base.tree.edges)):
         _relink(base, summary, e, changes)
@@ -40,7 +40,7 @@ def move_rows(
 
 
 def _reclassify(graph: DatabaseGraph, summary: Summary, p: int, rows: Codes) -> tuple[Codes, Codes]:
-    """The classes of some rows before and now, with the sizes of both."""
+    """The classes of some rows before and now; updates the sizes of both."""
     first, size = len(summary.of_row[p]), len(graph.extended[p])
     of_row = summary.of_row[p] = extended_to(summary.of_row[p], size)
     of_row[first:] = NO_CLASS
@@ -59,16 +59,16 @@ def _entries_of_moved_rows(keys: Codes, old: Codes, new: Codes) -> Entries:
     both = np.concatenate([keys, keys])
     classes = np.concatenate([old, new])
     deltas = np.repeat(np.array([-1, 1]), len(keys))
-    there = (both >= 0) & (classes >= 0)
-    return net_entries(both[there], classes[there], deltas[there])
+    valid = (both >= 0) & (classes >= 0)
+    return net_entries(both[valid], classes[valid], deltas[valid])
 
 
 def net_entries(keys: Codes, members: Codes, deltas: Codes) -> Entries:
-    """Changes of counts put together by key and member, those that cancel out left away."""
+    """Changes of counts summed by key and member, without those that cancel out."""
     span = int(members.max(initial=0)) + 1
-    both, of = np.unique(keys * span + members, return_inverse=True)
+    both, inverse = np.unique(keys * span + members, return_inverse=True)
     net = np.zeros(len(both), dtype=np.int64)
-    np.add.at(net, of, deltas)
+    np.add.at(net, inverse, deltas)
     both, net = both[net != 0], net[net != 0]
     return both // span, both % span, net
 
@@ -76,17 +76,17 @@ def net_entries(keys: Codes, members: Codes, deltas: Codes) -> Entries:
 def _relink(
     base: BaseTables, summary: Summary, e: int, changes: dict[tuple[int, int], Entries]
 ) -> None:
-    """The classes by key at both ends of an edge, and the links between them."""
+    """Update the classes by key at both ends of an edge, and the links between them."""
     above, below = (base.tree.parent(e), e), (base.tree.child(e), e)
     for end in (above, below):
         summary.by_key[end].reserve(base.width(e))
     keys, upper, more = changes[above]
-    of, lower, counts = summary.by_key[below].under(keys)
-    parts = [(lower, upper[of], more[of] * counts)]
+    entry, lower, counts = summary.by_key[below].under(keys)
+    parts = [(lower, upper[entry], more[entry] * counts)]
     summary.by_key[above].add(keys, upper, more)
     keys, lower, more = changes[below]
-    of, upper, counts = summary.by_key[above].under(keys)
-    parts.append((lower[of], upper, more[of] * counts))
+    entry, upper, counts = summary.by_key[above].under(keys)
+    parts.append((lower[entry], upper, more[entry] * counts))
     summary.by_key[below].add(keys, lower, more)
     links = summary.links[e]
     links.reserve(len(summary.sizes[below[0]]))

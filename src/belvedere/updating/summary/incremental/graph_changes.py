@@ -1,7 +1,7 @@
-"""The database graph after base changes: from the rows that came and went to those they reach.
+"""The database graph after base changes: from the changed rows to the rows that they affect.
 
-A row that comes or goes changes what it tells its neighbours. Only where the first row says yes, or
-the last one no longer does, do the rows beyond hear anything new; all others are left alone.
+A changed row changes the messages that it sends. The rows beyond receive a new message only if the
+first row with their key sends yes, or the last one stops; all others are unaffected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_ROWS: Codes = np.zeros(0, dtype=np.int64)
 
 
 class _ReachedRows:
-    """Rows of a position that were reached, each once, with what was true of them before."""
+    """Affected rows of a position, each once, with their previous messages."""
 
     def __init__(self, size: int) -> None:
         self.known = np.zeros(size, dtype=bool)
@@ -36,7 +36,7 @@ class _ReachedRows:
         self.heard: Bits = np.zeros(0, dtype=np.int32)
 
     def add(self, rows: Codes, present: Mask, heard: Bits) -> None:
-        """Rows with what is true of them; of those reached already it is known."""
+        """Add rows with their previous messages; rows added before keep theirs."""
         new = ~self.known[rows]
         self.known[rows] = True
         self.rows = np.concatenate([self.rows, rows[new]])
@@ -45,11 +45,11 @@ class _ReachedRows:
 
 
 RowsBefore = Mapping[int, tuple[Codes, Mask]]
-"""For some positions the rows that may have come or gone, and which of them were present."""
+"""For some positions, the rows that may have changed, and which of them were present."""
 
 
 def update_graph(base: BaseTables, graph: DatabaseGraph, before: RowsBefore) -> list[Codes]:
-    """Bring a graph to its rows as they are now; the rows of each position that it moved."""
+    """Update a graph to the present rows; return the rows of each position that changed."""
     return _GraphUpdate(base, graph).moved(before)
 
 
@@ -75,20 +75,22 @@ class _GraphUpdate:
         return [_ReachedRows(self.base.rows_at(p).size) for p in self.positions]
 
     def _tell(self, messages: Messages, reached: list[_ReachedRows]) -> None:
-        """Tell what changed along all edges, both ways."""
+        """Send changed messages along all edges, in both directions."""
         for p, e in self.tree.directed_edges:
-            some, bit, every = reached[p], self.tree.bit(p, e), self._every(p)
-            was = some.present & messages.says(some.heard, bit, every)
-            now = self.base.are_present(p, some.rows)
-            now &= messages.says(messages.heard[p][some.rows], bit, every)
-            moved = was != now
+            rows_reached, bit, every = reached[p], self.tree.bit(p, e), self._every(p)
+            before = rows_reached.present & messages.says_yes(rows_reached.heard, bit, every)
+            after = self.base.are_present(p, rows_reached.rows)
+            after &= messages.says_yes(messages.heard[p][rows_reached.rows], bit, every)
+            moved = before != after
             if not moved.any():
                 continue
-            keys = self.base.keys(p, e)[some.rows[moved]]
+            keys = self.base.keys(p, e)[rows_reached.rows[moved]]
             counts = counts_by_key(messages.counts, (p, e), self.base.width(e))
-            told, old, new = add_by_key(counts, keys, now[moved].astype(np.int64) - was[moved])
+            told_keys, old, new = add_by_key(
+                counts, keys, after[moved].astype(np.int64) - before[moved]
+            )
             turned = (old > 0) != (new > 0)
-            self._hear(messages, reached, p, e, told[turned], new[turned] > 0)
+            self._hear(messages, reached, p, e, told_keys[turned], new[turned] > 0)
 
     def _hear(
         self,
@@ -99,52 +101,54 @@ class _GraphUpdate:
         keys: Codes,
         yes: Mask,
     ) -> None:
-        """What the rows with some keys at the other end of an edge now hear."""
+        """Deliver changed messages to the rows with some keys at the other end of an edge."""
         q = self.tree.edges[e].across(p)
-        rows, of = self.base.index(q, e).under(keys)
+        rows, entry = self.base.index(q, e).under(keys)
         heard, bit = messages.heard[q], self.tree.bit(q, e)
         reached[q].add(rows, self.base.are_present(q, rows), heard[rows])
-        heard[rows] = np.where(yes[of], heard[rows] | bit, heard[rows] & ~bit)
+        heard[rows] = np.where(yes[entry], heard[rows] | bit, heard[rows] & ~bit)
 
     def _every(self, p: int) -> int:
         return (1 << len(self.tree.around[p])) - 1
 
     def _whole(self, p: int, reached: _ReachedRows, others: _ReachedRows) -> None:
-        """Which of the reached rows make view rows now; those that dangle anew, or no longer."""
+        """Recompute which affected rows are whole; record rows that begin or cease to dangle."""
         rows, every = reached.rows, self._every(p)
         present, heard = self.base.are_present(p, rows), self.graph.dangles.heard[p]
-        was = self.graph.whole[p][rows]
-        now = present & on_all(self.graph.completes.heard[p][rows], 0, every)
-        self.graph.whole[p][rows] = now
-        moved = was != now
+        before = self.graph.whole[p][rows]
+        after = present & on_all(self.graph.completes.heard[p][rows], 0, every)
+        self.graph.whole[p][rows] = after
+        moved = before != after
         for e in self.tree.around[p]:
             counts = counts_by_key(self.graph.whole_by, (p, e), self.base.width(e))
             add_by_key(
-                counts, self.base.keys(p, e)[rows[moved]], now[moved].astype(np.int64) - was[moved]
+                counts,
+                self.base.keys(p, e)[rows[moved]],
+                after[moved].astype(np.int64) - before[moved],
             )
         moved |= reached.present != present
         others.add(rows[moved], reached.present[moved], heard[rows[moved]])
-        own = np.where(present & ~now, every + 1, 0).astype(np.int32)
+        own = np.where(present & ~after, every + 1, 0).astype(np.int32)
         heard[rows] = (heard[rows] & every) | own
 
     def _extended(self, p: int, others: _ReachedRows) -> Codes:
-        """The rows that became extended rows, or are no longer."""
+        """The rows that became extended, or ceased to be."""
         rows, heard = others.rows, self.graph.dangles.heard[p]
-        was = self.graph.extended[p][rows]
-        now = self.base.are_present(p, rows) & (heard[rows] != 0)
-        self.graph.extended[p][rows] = now
-        turned: Codes = rows[was != now]
+        before = self.graph.extended[p][rows]
+        after = self.base.are_present(p, rows) & (heard[rows] != 0)
+        self.graph.extended[p][rows] = after
+        turned: Codes = rows[before != after]
         return turned
 
     def _complete(self, p: int, reached: _ReachedRows) -> Codes:
-        """The extended rows that are complete on other edges than before."""
+        """The extended rows whose complete edges changed."""
         rows = reached.rows
         heard = self.graph.completes.heard[p][rows] != reached.heard
-        found: Codes = rows[heard & self.graph.extended[p][rows]]
-        return found
+        completed: Codes = rows[heard & self.graph.extended[p][rows]]
+        return completed
 
     def _cardinalities(self, turned: list[Codes]) -> list[Codes]:
-        """Join cardinalities from the leaves up; the rows of which anything is different."""
+        """Update join cardinalities from the leaves up; return the rows that changed."""
         graph, below = self.graph, [[rows] for rows in turned]
         for edge in graph.sums:
             counts_by_key(graph.sums, edge, self.base.width(edge))
@@ -170,23 +174,23 @@ class _GraphUpdate:
         return found
 
     def _turns(self, p: int, rows: Codes, turned: Codes) -> Codes:
-        """By how much each row changes the number of extended rows."""
+        """For each row, by how much the number of extended rows changes."""
         turns = np.where(self.graph.extended[p][rows], 1, -1)
         return np.where(np.isin(rows, turned), turns, 0)
 
     def _summed(self, e: int, keys: Codes, more: Codes, turns: Codes) -> Codes:
-        """Add to an edge's sums; the keys whose rows above have other cardinalities for it."""
-        some, old, new = add_by_key(self.graph.sums[e], keys, more)
+        """Add to an edge's sums; return the keys whose rows above get other cardinalities."""
+        summed_keys, old, new = add_by_key(self.graph.sums[e], keys, more)
         _, before, after = add_by_key(self.graph.partners[e], keys, turns)
         different = np.minimum(old, MOST_JOINS) != np.minimum(new, MOST_JOINS)
-        found: Codes = some[different | ((before > 0) != (after > 0))]
-        return found
+        changed_keys: Codes = summed_keys[different | ((before > 0) != (after > 0))]
+        return changed_keys
 
 
-def add_by_key(counts: Codes, keys: Codes, more: Any) -> tuple[Codes, Codes, Codes]:
-    """Add to numbers by key, NULL aside: the keys, each once, and their numbers before and after."""
+def add_by_key(counts: Codes, keys: Codes, amounts: Any) -> tuple[Codes, Codes, Codes]:
+    """Add amounts to counts by key, except NULL: the distinct keys, and their counts before and after."""
     joins = keys >= 0
-    some = np.unique(keys[joins])
-    old = counts[some]
-    np.add.at(counts, keys[joins], more[joins])
-    return some, old, counts[some]
+    distinct_keys = np.unique(keys[joins])
+    old = counts[distinct_keys]
+    np.add.at(counts, keys[joins], amounts[joins])
+    return distinct_keys, old, counts[distinct_keys]

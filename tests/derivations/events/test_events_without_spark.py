@@ -16,8 +16,8 @@ import pytest
 
 from belvedere.errors import BelvedereError
 from belvedere.sketches.upkeep import Upkeep
-from tests.derivations.drift import DRIFT
-from tests.derivations.expected_outcomes import (
+from tests.derivations.events.drift import DRIFT
+from tests.derivations.events.expected_outcomes import (
     ACTIONS,
     NEEDS,
     STRATEGIES,
@@ -25,14 +25,14 @@ from tests.derivations.expected_outcomes import (
     expected,
     expected_next,
 )
-from tests.derivations.kinds_without_spark import (
+from tests.derivations.events.kinds_without_spark import (
     Derived,
     SketchWithoutSpark,
     SynopsisWithoutSpark,
     UpdatableWithoutSpark,
     captured,
 )
-from tests.derivations.table_events import EVENTS, EventTables, Row
+from tests.derivations.events.table_events import EVENTS, EventTables, Row
 
 KINDS: dict[str, Callable[[Path], Derived]] = {
     "sketch": SketchWithoutSpark,

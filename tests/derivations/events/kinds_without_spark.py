@@ -27,7 +27,7 @@ from belvedere.sketches.capture.blocks import block
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.live import Live, plan_of
-from belvedere.sketches.safety.planning import proved_again, reads_of, types_read
+from belvedere.sketches.safety.planning import prove_again, reads_of, types_read
 from belvedere.sketches.service import Service
 from belvedere.sketches.upkeep import Upkeep
 from belvedere.sql.render import SIGN
@@ -36,7 +36,7 @@ from belvedere.synopses.kind import Synopses
 from belvedere.synopses.sample.reservoir import SampleKind as Sample
 from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.state import Held, built
-from tests.derivations.table_events import Row
+from tests.derivations.events.table_events import Row
 from tests.reference.laws import ask
 from tests.sketches.without_spark import USUAL, door_to
 from tests.updating.summary.kept import described, owners
@@ -142,7 +142,7 @@ def captured(upkeep: Upkeep, definition: Definition, vector: Vector) -> Live:
     """The sketch at a vector, without Spark: in place of `Upkeep.capture`."""
     plan = plan_of(upkeep.door, definition.query)
     if definition.types:
-        definition = proved_again(plan, definition, upkeep.pins)
+        definition = prove_again(plan, definition, upkeep.pins)
     if definition.retired:
         everything = tuple(np.ones(p.count, dtype=np.bool_) for p in definition.partitions)
         return Live(definition, vector, everything, None, owed=inf)

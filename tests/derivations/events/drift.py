@@ -11,8 +11,8 @@ from itertools import product
 
 import pytest
 
-from tests.derivations.expected_outcomes import ACTIONS
-from tests.derivations.table_events import EVENTS
+from tests.derivations.events.expected_outcomes import ACTIONS
+from tests.derivations.events.table_events import EVENTS
 
 Case = tuple[str, str, str]
 """An event, a kind, an action."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.derivations.table_events import Event
+from tests.derivations.events.table_events import Event
 
 OLD_STATE_GONE = {"VERSION_GONE", "TABLE_REPLACED", "SCHEMA_CHANGED", "VERSION_BEHIND"}
 """Reasons for which an advance of one table becomes one of all."""
