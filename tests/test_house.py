@@ -79,7 +79,6 @@ TOO_MANY_IMPORTS: set[str] = {
     "sketches/upkeep.py",
     "synopses/kind.py",
     "updating/kind.py",
-    "updating/state.py",
     "views/create.py",
     "views/kind.py",
 }

@@ -26,7 +26,7 @@ from belvedere.storage import private_files
 from belvedere.storage.locks import lock, lock_file
 from belvedere.storage.private_files import USES, kept_aside
 from belvedere.synopses.kind import SAVED_AS
-from belvedere.updating import state as updating
+from belvedere.updating import store as updating
 from belvedere.updating.apply.base_changes import Intent, TableCommit, UpdateApplier
 from belvedere.updating.summary.in_tables.creation import UNFINISHED
 from tests.lake.damages import DAMAGES, a_directory, a_link, auxiliary_files, copied, cut_off, gone

@@ -14,8 +14,16 @@ from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import KEY_PROPERTY
 from belvedere.updating.apply.base_changes import UpdateApplier
 from belvedere.updating.apply.updates import AppliedUpdate, apply_update
+from belvedere.updating.build import build_updatable
+from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.request.view_updates import ViewUpdate
-from belvedere.updating.state import Held, bring, built, load, save, saved_vector
+from belvedere.updating.state import UpdatableState
+from belvedere.updating.store import (
+    load_updatable,
+    save_updatable,
+    saved_vector,
+    with_reads,
+)
 
 QUERY = (
     "SELECT c.id AS customer, c.name, o.id AS orders, o.day, i.line, i.item "
@@ -45,8 +53,21 @@ def make(directory: Path) -> Path:
         _declare(directory / name, key)
     lake = OfflineLake(directory)
     definition = {"name": "contacts", "query": QUERY, "root": "item", "percent": 10.0}
-    save(lake, "contacts", built(lake, definition))
+    save(lake, "contacts", build_updatable(lake, definition))
     return directory
+
+
+def save(lake: OfflineLake, name: str, view: UpdatableState) -> None:
+    """Save a view's state as a commit does."""
+    view.definition = with_reads(lake, view)
+    save_updatable(lake, name, view)
+
+
+def load(lake: OfflineLake, name: str = "contacts") -> UpdatableState:
+    """A view's saved state, which must be usable."""
+    state = load_updatable(lake, name).state
+    assert state is not None
+    return state
 
 
 def _declare(root: Path, key: list[str]) -> None:
@@ -68,11 +89,11 @@ def applying(lake: OfflineLake) -> UpdateApplier:
     return UpdateApplier(lake, lake.saves.home)
 
 
-def fresh(lake: OfflineLake) -> Held:
+def fresh(lake: OfflineLake) -> UpdatableState:
     """The view at the newest versions, saved."""
-    held, _ = bring(lake, load(lake, "contacts"))
-    save(lake, "contacts", held)
-    return held
+    views = UpdatableViews(lake)
+    views._settling.add("contacts")  # whoever settles calls this
+    return views._fresh("contacts")
 
 
 def settle(lake: OfflineLake) -> bool:

@@ -13,10 +13,10 @@ from belvedere.delta.lookups import look_up
 from belvedere.lake.offline import OfflineLake
 from belvedere.lake.tables.declared_keys import KEY_PROPERTY
 from belvedere.updating import reading
+from belvedere.updating.build import build_updatable
 from belvedere.updating.reading import LakeRowSource
 from belvedere.updating.request.view_updates import ViewUpdate
 from belvedere.updating.side_effects.check_update import check_in_mode
-from belvedere.updating.state import built
 from tests.updating.offline_lake import make, put_property
 
 
@@ -77,7 +77,7 @@ def test_a_key_that_the_view_does_not_use_gets_a_value_that_no_row_has(tmp_path:
         lake = OfflineLake(tmp_path)
         definition = {"name": "v", "query": f"SELECT x FROM {name}", "root": None, "percent": 0.0}
         asked = ViewUpdate.of([{"x": 7}, {"x": 8}], None, None)
-        found = check_in_mode(lake, built(lake, definition), asked, "AUTO")
+        found = check_in_mode(lake, build_updatable(lake, definition), asked, "AUTO")
         assert found.translation is not None
         new = [r["id"] for r in found.translation.new[name]]
         assert new == ([6, 7] if name == "numbers" else ["new 4", "new 8"])

@@ -26,6 +26,7 @@ from belvedere.derivations.protocol import (
     Loaded,
     Rebuild,
     StateWrite,
+    Traits,
 )
 from belvedere.derivations.unreadable import OLD_STATE_GONE, first_problem, problems
 from belvedere.errors import Internal, Unsupported
@@ -114,7 +115,7 @@ class _Advancing:
 
     def run(self) -> Outcome:
         loaded = self.kind.store.load(self.name, self.call.pins)
-        inner = self.kind.inner(loaded.definition)
+        inner, traits = self.kind.inner(loaded), self.kind.traits(loaded.definition)
         self._look_again(loaded.vector)
         for part in inner:
             self._look_again(part.kind.store.load(part.name, self.call.pins).vector)
@@ -126,11 +127,14 @@ class _Advancing:
                 loaded, StateWrite(loaded.definition, None, Strategy.NOTHING, rows=0), loaded.vector
             )
         reason = reason or self._policy(loaded) or self._ahead(loaded, target)
-        problem = self._unreadable(loaded, target) if loaded.vector else ""
+        checked = loaded.vector and (traits.from_changes or inner)
+        problem = self._unreadable(loaded, target, traits) if checked else ""
         if problem in OLD_STATE_GONE:
             target = self._newest(loaded, target)
         target = self._with_inner(inner, target)
-        if loaded.vector:
+        if not traits.from_changes:
+            problem = ""
+        elif loaded.vector:
             problem = problem or self._unreadable_inner(loaded, inner, target)
         try:
             return self._moved(loaded, inner, target, reason or problem)
@@ -141,13 +145,13 @@ class _Advancing:
     def create(self, loaded: Loaded[Any, Any]) -> Outcome:
         """The first state, committed and published, after those that it is made of."""
         target = self._target(loaded, everything=True)
-        for part in self.kind.inner(loaded.definition):
+        for part in self.kind.inner(loaded):
             inner = _Advancing(part.kind, part.name, self.call, to=target)
             self.inner.append(inner.create(Loaded(part.definition, None, {})))
             target = {**target, part.stored: self.call.pins.table(part.stored).position}
         self.meter = Meter()
         step = self._step(loaded, target)
-        with self._counting():
+        with self._counting(loaded):
             write = self.kind.build(loaded.definition, step, "")
             rows = self.kind.store.commit(self.name, write, step)
         return self._committed(loaded, write, step, rows)
@@ -157,7 +161,7 @@ class _Advancing:
     ) -> Outcome:
         """Apply or build, commit and publish."""
         step = self._step(loaded, target)
-        with self._counting():
+        with self._counting(loaded):
             write, rows = self._applied(loaded, step) if not reason else (Rebuild(reason), None)
             if isinstance(write, Rebuild):
                 reason = write.reason
@@ -201,9 +205,16 @@ class _Advancing:
         own = {*loaded.definition.tables, *loaded.definition.reads}
         moving = tuple(t for t in target if t in own and target[t] != loaded.vector.get(t))
         return AdvanceStep(
-            self.call.lake, self.call.pins, loaded.vector, target, moving, self.meter,
-            loaded.number, loaded.holding,
-        )  # fmt: skip
+            definition=loaded.definition,
+            pins=self.call.pins,
+            before=loaded.vector,
+            target=target,
+            moving=moving,
+            meter=self.meter,
+            number=loaded.number,
+            holding=loaded.holding,
+            inner=tuple(self.inner),
+        )
 
     def _look_again(self, before: Vector) -> None:
         """Forget tables that were looked at before another process advanced to a newer version."""
@@ -270,12 +281,10 @@ class _Advancing:
     def _policy(self, loaded: Loaded[Any, Any]) -> str:
         return "POLICY_FULL" if loaded.definition.policy is Policy.FULL else ""
 
-    def _unreadable(self, loaded: Loaded[Any, Any], target: Vector) -> str:
-        if not self.kind.traits.from_changes:
-            return ""
+    def _unreadable(self, loaded: Loaded[Any, Any], target: Vector, traits: Traits) -> str:
         found = problems(
             self.call.lake, self.call.pins, loaded.vector, target, loaded.definition.reads,
-            reads_old=self.kind.traits.reads_old,
+            reads_old=traits.reads_old,
         )  # fmt: skip
         return first_problem(found, loaded.definition.tables)
 
@@ -300,9 +309,9 @@ class _Advancing:
             reason=reason,
         )
 
-    def _counting(self) -> AbstractContextManager[None]:
+    def _counting(self, loaded: Loaded[Any, Any]) -> AbstractContextManager[None]:
         lake = self.call.lake
-        if self.kind.traits.counts_jobs and isinstance(lake, SparkLake):
+        if self.kind.traits(loaded.definition).counts_jobs and isinstance(lake, SparkLake):
             return self.meter.counting(lake, self.name)
         return nullcontext()
 

@@ -20,6 +20,7 @@ from belvedere.execution.strategies import Strategy
 from belvedere.sql.statements.views import Policy
 
 if TYPE_CHECKING:
+    from belvedere.derivations.outcome import Outcome
     from belvedere.lake.pins import Pins
 
 D = TypeVar("D", bound="Definition")
@@ -59,10 +60,12 @@ class Definition(Protocol):
 
 @dataclass(frozen=True)
 class Traits:
-    """How kinds differ, as far as `advance` has to know."""
+    """How derivations differ, as far as `advance` has to know."""
 
     from_changes: bool = True
-    """Whether changes are applied to the state; without, a change of a table moves the vector alone."""
+    """Whether changes are applied to the state itself. If not, only the vector moves, and the inner
+    derivations.
+    """
     reads_old: bool = True
     """Whether tables that do not move must stay readable at their recorded versions."""
     counts_jobs: bool = False
@@ -99,6 +102,8 @@ class AdvanceStep:
     meter: Meter
     number: int = 1
     holding: frozenset[str] = frozenset()
+    inner: Sequence[Outcome] = ()
+    """What the advances of inner derivations did."""
     notes: list[str] = field(default_factory=list)
     ran: list[RanStep] = field(default_factory=list)
 
@@ -168,9 +173,8 @@ class Advanceable(Protocol[D, S]):
     def noun(self) -> str:
         """What one of them is called in statements, such as SKETCH."""
 
-    @property
-    def traits(self) -> Traits:
-        """How the kind differs from others."""
+    def traits(self, definition: D) -> Traits:
+        """How a derivation differs from others, as far as `advance` has to know."""
 
     @property
     def store(self) -> StateStore[D, S]:
@@ -180,7 +184,7 @@ class Advanceable(Protocol[D, S]):
     def label(self) -> str:
         """What one of them is called in errors, before its name."""
 
-    def inner(self, definition: D) -> Sequence[Inner]:
+    def inner(self, loaded: Loaded[D, S]) -> Sequence[Inner]:
         """The derivations that a state is made of: they are advanced first, to its target."""
 
     def build(self, definition: D, step: AdvanceStep, reason: str) -> StateWrite[D, S]:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from belvedere.delta.stamps import Vector
 from belvedere.lake.offline import ReadableLake
-from belvedere.lake.pins import Pins
+from belvedere.lake.tables.table import Table
+
+
+class TableFinder(Protocol):
+    """What finds tables: a call's pins, or a lake."""
+
+    def table(self, name: str) -> Table:
+        """A table at the version that is taken for its newest."""
+
 
 OLD_STATE_GONE = frozenset(("VERSION_GONE", "TABLE_REPLACED", "SCHEMA_CHANGED", "VERSION_BEHIND"))
 """Reasons that say that an old version of a table cannot be read, or is not the one that was read.
@@ -18,7 +27,7 @@ holds such a version.
 
 def problems(
     lake: ReadableLake,
-    pins: Pins,
+    pins: TableFinder,
     before: Vector,
     target: Vector,
     used: Mapping[str, Mapping[str, str]],
@@ -42,7 +51,7 @@ def problems(
 
 def _problem(
     lake: ReadableLake,
-    pins: Pins,
+    pins: TableFinder,
     name: str,
     before: Vector,
     target: Vector,

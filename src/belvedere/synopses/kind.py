@@ -42,7 +42,6 @@ class Synopses:
 
     noun = word = "SYNOPSIS"
     label = ""
-    traits = Traits(reads_old=False)
 
     def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
@@ -64,7 +63,11 @@ class Synopses:
         tables: Mapping[str, Collection[str]] = self._head(name).definition["reads"]
         return tables
 
-    def inner(self, _: SynopsisDefinition) -> Sequence[Inner]:
+    def traits(self, _: SynopsisDefinition) -> Traits:
+        """See `Advanceable`: rows of tables that do not move are in memory."""
+        return Traits(reads_old=False)
+
+    def inner(self, _: Loaded[Any, Any]) -> Sequence[Inner]:
         """See `Advanceable`."""
         return ()
 

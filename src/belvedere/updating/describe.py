@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from belvedere.joins.equijoin_tree import EquijoinTree
-from belvedere.updating.state import Held
+from belvedere.updating.state import UpdatableState
 from belvedere.updating.summary.filter import UpdateFilter
 from belvedere.updating.summary.in_tables.build import BuiltSummary
 
 CYCLIC_NOTE = "  cyclic: the estimate leaves out a join, the exact check does not"
 
 
-def describe_in_memory(state: Held, update_filter: UpdateFilter) -> str:
+def describe_in_memory(state: UpdatableState, update_filter: UpdateFilter) -> str:
     """The summary of a view whose rows are held in memory."""
     tree, summary, graph = state.tree, update_filter.summary, update_filter.graph
     lines = [_headline(state), "Join tree:"]
@@ -31,14 +31,14 @@ def describe_in_memory(state: Held, update_filter: UpdateFilter) -> str:
     return "\n".join(lines)
 
 
-def describe_in_tables(state: Held, summary: BuiltSummary) -> str:
+def describe_in_tables(state: UpdatableState, summary: BuiltSummary) -> str:
     """The summary of a view whose rows stay in the tables."""
     suffix = ", as is the summary" if state.tabled is not None else ""
     text = describe_summary(state.tree, summary)
     return f"{_headline(state)}\n{text}\nRows stay in the tables and are looked up there{suffix}"
 
 
-def _headline(state: Held) -> str:
+def _headline(state: UpdatableState) -> str:
     return f"Updatable view {state.definition['name']}: {state.definition['query'].strip()}"
 
 

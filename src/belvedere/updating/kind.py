@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -12,10 +11,12 @@ from sqlglot import exp
 
 from belvedere.algebra.relations import Change, Distinct, Output, Project, Scan
 from belvedere.algebra.scalars import col
+from belvedere.derivations.protocol import AdvanceStep, Inner, Loaded, Rebuild, StateWrite, Traits
 from belvedere.derivations.registry import the_saves
 from belvedere.derivations.statements import name_taken
 from belvedere.derivations.status import Pending, Status
 from belvedere.errors import BelvedereError, Invalid
+from belvedere.execution.strategies import Strategy
 from belvedere.joins.equijoin_tree import equijoin_tree
 from belvedere.lake.offline import ReadableLake
 from belvedere.sql.names import parts, quote
@@ -23,8 +24,11 @@ from belvedere.sql.render import render
 from belvedere.sql.statements.derivations import Drop, ExplainCreate
 from belvedere.sql.statements.spark import WriteKind
 from belvedere.sql.statements.updatable_views import CreateUpdatable, side_effects_allowed
+from belvedere.storage.locks import Conflict
 from belvedere.updating.apply.base_changes import UnfinishedUpdate, UpdateApplier
 from belvedere.updating.apply.updates import apply_update
+from belvedere.updating.build import build_updatable
+from belvedere.updating.changes import apply_changes, changes_of_step
 from belvedere.updating.describe import describe_in_memory, describe_in_tables, describe_summary
 from belvedere.updating.request.view_rows import view_columns
 from belvedere.updating.request.view_updates import ViewUpdate
@@ -32,42 +36,39 @@ from belvedere.updating.side_effects.check_update import check_in_mode
 from belvedere.updating.side_effects.checks import UpdateCheck, row_text
 from belvedere.updating.side_effects.spark_engine import summarize_on_spark, table_at_version
 from belvedere.updating.state import (
-    KIND,
-    Brought,
-    Held,
-    bring,
-    built,
-    compiled,
+    UpdatableDefinition,
+    UpdatableState,
+    compile_updatable,
     declared_keys,
-    forget,
-    load,
-    save,
-    saved_vector,
+    open_in_tables,
     usual_lookups,
 )
+from belvedere.updating.store import KIND, UpdatableStates, definition_of, saved_vector, with_reads
+from belvedere.updating.summary.base_tables import RowNotHeld
 from belvedere.updating.summary.in_tables.creation import drop_unfinished, recorded_creation
-from belvedere.updating.summary.in_tables.parts import candidate_tables, is_part_of
+from belvedere.updating.summary.in_tables.parts import candidate_tables, is_part_of, summary_views
 from belvedere.updating.summary.roots import root_by_keys
 from belvedere.views.catalog import canonical_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from belvedere.delta.stamps import Vector
+    from belvedere.derivations.outcome import Outcome
     from belvedere.lake.spark_lake import SparkLake
-
-_UNUSABLE = "what was saved of its rows could not be used"
 
 
 class UpdatableViews:
     """The updatable views of a lake."""
 
-    word = "UPDATABLE VIEW"
+    noun = word = "UPDATABLE VIEW"
+    label = ""
 
     def __init__(self, lake: ReadableLake) -> None:
         self._lake = lake
-        self._held: dict[str, Held] = {}
-        self._built_again: set[str] = set()
-        """Those whose saved rows could not be used, until a refresh has told so."""
+        self.store = UpdatableStates(lake)
+        self._settling: set[str] = set()
+        """Views whose unfinished updates are being settled."""
         if lake.capabilities.runs_spark and lake.saves is not None:
             drop_unfinished(lake)
             known = self.names()
@@ -76,7 +77,7 @@ class UpdatableViews:
                 with suppress(BelvedereError, OSError):
                     self._settle(name)
                     if name in known:
-                        self._show(name, self._loaded(name))
+                        self._show(name, self.state(name))
 
     def names(self) -> Collection[str]:
         """The canonical names of all updatable views."""
@@ -88,34 +89,113 @@ class UpdatableViews:
         found: Mapping[str, Collection[str]] = self._definition(name)["reads"]
         return found
 
-    def refresh(self, name: str, *, full: bool = False) -> Brought:
-        """Bring a view and its summary to the newest versions."""
-        began = time.perf_counter()
-        with the_saves(self._lake).locked(KIND, name):
-            self._settle(name)
-            if full:
-                held = built(self._lake, self._definition(name))
-                done = Brought(name, "rebuild", "asked for")
-                self._keep(name, held)
-            else:
-                done = self._bring(name, None)
-        return replace(done, seconds=time.perf_counter() - began)
+    def refresh(self, name: str, *, full: bool = False) -> Outcome:
+        """Move a view and its summary to the newest versions."""
+        return self._advance(name, None, full=full)
 
-    def advance(self, name: str, tables: Sequence[str]) -> Brought:
+    def advance(self, name: str, tables: Sequence[str]) -> Outcome:
         """Apply only some tables' pending changes to a view's summary."""
-        with the_saves(self._lake).locked(KIND, name):
-            self._settle(name)
-            return self._bring(name, tables)
+        return self._advance(name, tables)
+
+    def _advance(
+        self, name: str, only: Collection[str] | None = None, *, full: bool = False
+    ) -> Outcome:
+        from belvedere.derivations.advance import advance, call_of
+
+        with call_of(self._lake) as call:
+            return advance(self, name, call, full=full, only=only)
+
+    def traits(self, definition: UpdatableDefinition) -> Traits:
+        """Rows in memory need no old versions; rows that stay in their tables need no changes."""
+        return Traits(
+            from_changes=not definition.in_tables, reads_old=definition.has_stored_summary
+        )
+
+    def inner(self, loaded: Loaded[UpdatableDefinition, UpdatableState]) -> Sequence[Inner]:
+        """The views of a summary in tables."""
+        if loaded.state is None or loaded.state.tabled is None:
+            return ()
+        from belvedere.views.kind import Views
+
+        views = Views(self._door)
+        return [
+            Inner(views, view.name, view.stored, view)
+            for view in summary_views(self._door, loaded.definition.name)
+        ]
+
+    def build(
+        self, definition: UpdatableDefinition, step: AdvanceStep, reason: str
+    ) -> StateWrite[UpdatableDefinition, UpdatableState]:
+        """The rows and the summary from the tables."""
+        state = build_updatable(self._lake, definition.record, step.target)
+        if any(state.vector[t] != step.target[t] for t in state.vector):
+            raise Conflict(
+                f"tables of {definition.name!r} changed while its summary was made",
+                hint="try again",
+                reason="CONCURRENT_REFRESH",
+            )
+        state.definition = with_reads(self._lake, state)
+        again = definition_of(self._lake, state.definition)
+        return StateWrite(again, state, Strategy.REBUILD, reason)
+
+    def apply(
+        self, loaded: Loaded[UpdatableDefinition, UpdatableState], step: AdvanceStep
+    ) -> StateWrite[UpdatableDefinition, UpdatableState] | Rebuild:
+        """The state with the changes: those of rows in memory, or what the summary's views have done."""
+        definition, state = loaded.definition, loaded.state
+        assert state is not None
+        if state.tabled is not None:
+            rows = sum(each.rows_changed or 0 for each in step.inner)
+            reason = next((each.reason for each in step.inner if each.strategy == "rebuild"), "")
+            strategy = Strategy.REBUILD if reason else Strategy.MERGE
+            # What it remembers of its tables is of the versions before.
+            state = replace(state, tabled=replace(state.tabled))
+            return StateWrite(definition, state, strategy, reason, rows)
+        if state.rows is None:
+            now = open_in_tables(self._lake, state.definition)
+            return StateWrite(definition, now, Strategy.MERGE)
+        changes = changes_of_step(self._lake, step, state)
+        if changes is None:
+            return Rebuild("CHEAPER")
+        try:
+            rows = apply_changes(state, changes)
+        except RowNotHeld as mismatch:
+            return Rebuild(mismatch.reason)
+        return StateWrite(
+            definition, state, Strategy.MERGE if rows else Strategy.NOTHING, rows=rows
+        )
+
+    def recover(self, name: str) -> None:
+        """Finish or undo what a killed update left."""
+        self._settle(name)
+
+    def publish(
+        self,
+        name: str,
+        write: StateWrite[UpdatableDefinition, UpdatableState],
+        vector: Vector,  # noqa: ARG002
+    ) -> None:
+        """Show the view's rows at its new vector."""
+        self._show(name, write.state)
+
+    def state(self, name: str) -> UpdatableState:
+        """A view's state as it was committed last; one that cannot be used is built again."""
+        loaded = self.store.load(name)
+        if loaded.state is None:
+            self._advance(name, ())
+            loaded = self.store.load(name)
+        assert loaded.state is not None
+        return loaded.state
 
     def explain(self, name: str) -> str:
         """How a view's summary looks."""
         self._settle(name)
-        held = self._loaded(name)
-        if held.rows is not None:
-            return describe_in_memory(held, held.rows)
-        kept = held.tabled and held.tabled.built
+        view = self.state(name)
+        if view.rows is not None:
+            return describe_in_memory(view, view.rows)
+        summary = view.tabled and view.tabled.built
         return describe_in_tables(
-            held, kept or summarize_on_spark(self._lake, held.tree, held.keys, held.vector)
+            view, summary or summarize_on_spark(self._lake, view.tree, view.keys, view.vector)
         )
 
     def status(self) -> list[Status]:
@@ -157,7 +237,7 @@ class UpdatableViews:
 
     def close(self) -> None:
         """Let go of what is held in memory."""
-        self._held.clear()
+        self.store.close()
 
     def check(
         self,
@@ -170,22 +250,19 @@ class UpdatableViews:
     ) -> UpdateCheck:
         """Whether rows can be inserted, deleted or replaced as asked."""
         with the_saves(self._lake).locked(KIND, name):
-            self._settle(name)
-            self._bring(name, None)
             return check_in_mode(
-                self._lake, self._held[name], ViewUpdate.of(insert, delete, update), mode
+                self._lake, self._fresh(name), ViewUpdate.of(insert, delete, update), mode
             )
 
     def write(self, name: str, kind: WriteKind, text: str, *, explain: bool) -> DataFrame:
         """Run a statement that writes through a view, or tell what it would do."""
         plain, allowed = side_effects_allowed(text)
         with the_saves(self._lake).locked(KIND, name):
-            self._settle(name)
-            self._bring(name, None)
+            view = self._fresh(name)
             from belvedere.updating.request.statement_rows import update_of_statement
 
             update = update_of_statement(
-                self._door, shown_as(name), view_columns(self._held[name].shape), kind, plain
+                self._door, shown_as(name), view_columns(view.shape), kind, plain
             )
             schema = (
                 "table string, deleted bigint, inserted bigint, extra_rows bigint,"
@@ -194,20 +271,21 @@ class UpdatableViews:
             if not update.delete and not update.insert:
                 return self._door.spark.createDataFrame([], schema)
             if explain:
-                found = check_in_mode(self._lake, self._held[name], update, "AUTO")
+                found = check_in_mode(self._lake, view, update, "AUTO")
                 return self._door.spark.createDataFrame([(str(found),)], "plan string")
             done = apply_update(
                 self._lake, self._applying, name, lambda: self._fresh(name), update, allowed=allowed
             )
-            self._bring(name, None)
+            self._fresh(name)
             self._applying.forget(name)
         besides = [f"({row_text(row)})" for row in done.rows]
         rows = [(t, d, i, done.extra, besides) for t, d, i in done.tables]
         return self._door.spark.createDataFrame(rows, schema)
 
-    def _fresh(self, name: str) -> Held:
-        self._bring(name, None)
-        return self._held[name]
+    def _fresh(self, name: str) -> UpdatableState:
+        """A view at the newest versions of its tables."""
+        self._advance(name)
+        return self.state(name)
 
     @property
     def _door(self) -> SparkLake:
@@ -228,7 +306,9 @@ class UpdatableViews:
         return self._nothing()
 
     def _make(self, name: str, statement: CreateUpdatable) -> None:
-        _, shape = compiled(self._lake, statement.lead + statement.query, name)
+        from belvedere.derivations.advance import call_of, create
+
+        _, shape = compile_updatable(self._lake, statement.lead + statement.query, name)
         root = None if statement.root is None else canonical_name(self._lake, statement.root)
         definition = {
             "name": name,
@@ -239,14 +319,19 @@ class UpdatableViews:
             "lookups": statement.lookups or usual_lookups(self._lake, shape).value,
             "summary": statement.summary,
         }
+        reads = {
+            t: {c: self._lake.table(t).types.get(c.lower(), "") for c in columns}
+            for t, columns in shape.used.items()
+        }
         tables = candidate_tables(name, shape)
-        with recorded_creation(self._lake, name, tables) if statement.summary else nullcontext():
-            self._keep(name, built(self._lake, definition))
+        noted = recorded_creation(self._lake, name, tables) if statement.summary else nullcontext()
+        with noted, call_of(self._lake) as call:
+            create(self, name, UpdatableDefinition(definition, reads), call)
 
     def _explain_create(self, statement: ExplainCreate[CreateUpdatable]) -> DataFrame:
         """What the summary of a view would be, by aggregations on Spark; no rows come here."""
         create = statement.create
-        _, shape = compiled(self._lake, create.lead + create.query, create.name)
+        _, shape = compile_updatable(self._lake, create.lead + create.query, create.name)
         keys = declared_keys(self._lake, shape)
         root: int | str = root_by_keys(shape, keys)
         if create.root is not None:
@@ -269,9 +354,9 @@ class UpdatableViews:
             except UnfinishedUpdate:
                 self._applying.give_up(name)
             self._door.spark.catalog.dropTempView(parts(name)[-1])
-            self._held.pop(name, None)
+            self.store.forget(name)
             if name in self.names():
-                forget(self._lake, name)
+                self.store.drop(name)
         return self._nothing()
 
     def _nothing(self) -> DataFrame:
@@ -280,57 +365,25 @@ class UpdatableViews:
     def _definition(self, name: str) -> Mapping[str, Any]:
         return the_saves(self._lake).head(KIND, name).definition
 
-    def _loaded(self, name: str) -> Held:
-        """A view in memory; what another process saved since is loaded again."""
-        held = self._held.get(name)
-        if held is None or held.vector != saved_vector(self._lake, name):
-            held = load(self._lake, name)
-            if (
-                held.rows is not None
-                and held.unsaved is None
-                and self._lake.capabilities.runs_spark
-            ):
-                # What was saved could not be used: it is not to be built at every start.
-                save(self._lake, name, held)
-                self._built_again.add(name)
-            self._held[name] = held
-        return held
-
-    def _bring(self, name: str, only: Collection[str] | None) -> Brought:
-        before = self._loaded(name)
-        try:
-            held, done = bring(self._lake, before, only)
-            if held.vector != before.vector or done.strategy == "rebuild":
-                self._keep(name, held)
-        except BaseException:
-            # Its rows may be ahead of its vector.
-            self._held.pop(name, None)
-            raise
-        if name in self._built_again:
-            self._built_again.discard(name)
-            done = replace(done, strategy="rebuild", reason=done.reason or _UNUSABLE)
-        return done
-
-    def _keep(self, name: str, held: Held) -> None:
-        """Save a state and let readers see it."""
-        save(self._lake, name, held)
-        self._held[name] = held
-        self._show(name, held)
-
     def _settle(self, name: str) -> None:
         """Finish or undo what a killed update left; one that is being made is waited for.
 
         Readers of the view see a finished one at once.
         """
         applying = self._applying
-        if applying.is_pending(name):
-            with the_saves(self._lake).locked(KIND, name):
-                applying.settle(name, lambda: self._bring(name, None))
+        if name in self._settling or not applying.is_pending(name):
+            return
+        with self.store.exclusive(name):
+            self._settling.add(name)
+            try:
+                applying.settle(name, lambda: self._advance(name))
+            finally:
+                self._settling.discard(name)
 
-    def _show(self, name: str, held: Held) -> None:
+    def _show(self, name: str, view: UpdatableState) -> None:
         """Put the view under its name, in the lake's session: its rows at its vector's versions."""
         if self._lake.capabilities.runs_spark:
-            frame = self._door.sql(read_sql(self._lake, held))
+            frame = self._door.sql(read_sql(self._lake, view))
             frame.createOrReplaceTempView(shown_as(name))
 
 
@@ -339,11 +392,11 @@ def shown_as(name: str) -> str:
     return quote(parts(name)[-1])
 
 
-def read_sql(lake: ReadableLake, held: Held) -> str:
+def read_sql(lake: ReadableLake, view: UpdatableState) -> str:
     """The query of the catalog view: the tables at the vector's versions, each row once."""
 
     def source(leaf: Scan | Change) -> exp.Table:
-        return table_at_version(lake.table(leaf.table), held.vector[leaf.table].version)
+        return table_at_version(lake.table(leaf.table), view.vector[leaf.table].version)
 
-    outputs = tuple(Output(shown, col(plan)) for shown, plan in held.bound.columns)
-    return render(Distinct(Project(held.bound.plan, outputs)), source).sql(dialect="spark")
+    outputs = tuple(Output(shown, col(plan)) for shown, plan in view.bound.columns)
+    return render(Distinct(Project(view.bound.plan, outputs)), source).sql(dialect="spark")

@@ -114,14 +114,18 @@ class Views:
     """The materialized views of a lake, as `advance` moves them."""
 
     noun, label = VIEW, "view"
-    traits = Traits(counts_jobs=True)
 
     def __init__(self, lake: SparkLake) -> None:
         self._lake = lake
         self.store = StoredTables(lake)
 
-    def inner(self, view: View) -> Sequence[Inner]:
+    def traits(self, _: View) -> Traits:
+        """Refreshes of views are what costs are learned from."""
+        return Traits(counts_jobs=True)
+
+    def inner(self, loaded: Loaded[View, ViewCommit]) -> Sequence[Inner]:
         """The parts of a view, which are maintained like views."""
+        view = loaded.definition
         for part in view.parts:
             self.store.remember(part)
         return tuple(Inner(self, part.name, part.stored, part) for part in view.parts)

@@ -26,9 +26,6 @@ def _where(reasons: Iterable[str]) -> list[str]:
 def _cases() -> Iterator[tuple[Iterable[str], str, Iterable[str], str]]:
     """Events, kind, actions, and what happens instead."""
     alone = ["advance log"]
-    unreadable = [name for name, event in EVENTS.items() if event.changes]
-    yield EVENTS, "updatable view, rows in tables", ACTIONS, "gives text in place of no reason"
-    yield unreadable, "updatable view", ACTIONS, "rebuilds with text in place of a code"
     put_back = [*_where(["VERSION_BEHIND"]), *(n for n in EVENTS if n.startswith("DROP and"))]
     yield put_back, "sketch", ACTIONS, "TABLE_PUT_BACK, also for a new table"
     yield ["a used column retyped"], "sketch", ACTIONS, "is retired"

@@ -34,8 +34,9 @@ from belvedere.sql.render import SIGN
 from belvedere.synopses.definition import define
 from belvedere.synopses.kind import Synopses
 from belvedere.synopses.sample.reservoir import SampleKind as Sample
+from belvedere.updating.build import build_updatable
 from belvedere.updating.kind import UpdatableViews
-from belvedere.updating.state import Held, built
+from belvedere.updating.state import UpdatableDefinition, UpdatableState
 from tests.derivations.events.table_events import Row
 from tests.reference.laws import ask
 from tests.sketches.without_spark import USUAL, door_to
@@ -212,7 +213,10 @@ class UpdatableWithoutSpark:
                 "name": self._name, "query": CONTACTS, "root": "log", "percent": 10.0,
                 "lookups": lookups,
             }  # fmt: skip
-            self._kept._keep(self._name, built(self._lake, definition))
+            reads = {"log": dict.fromkeys(("id", "bytes", "video_id"), "int")}
+            reads["video"] = dict.fromkeys(("video_id", "owner"), "int")
+            with call_of(self._lake) as call:
+                create(self._kept, self._name, UpdatableDefinition(definition, reads), call)
 
     def refresh(self) -> tuple[str, str]:
         done = self._kept.refresh(self._name)
@@ -223,19 +227,19 @@ class UpdatableWithoutSpark:
         return done.strategy, done.reason
 
     def vector(self) -> Vector:
-        return self._kept._loaded(self._name).vector
+        return self._kept.store.load(self._name).vector
 
     def assert_matches(self, rows: TablesRows) -> None:
-        held = self._kept._loaded(self._name)
+        held = self._kept.state(self._name)
         if held.rows is not None:
             assert_held(held, rows)
         if all(self._lake.table(t).position == at for t, at in held.vector.items()):
             if held.rows is not None:
-                assert_counts(held, built(self._lake, held.definition))
+                assert_counts(held, build_updatable(self._lake, held.definition))
             assert_checks(self._kept, self._name, rows)
 
 
-def assert_held(held: Held, rows: TablesRows) -> None:
+def assert_held(held: UpdatableState, rows: TablesRows) -> None:
     """What is held of a view's tables is their rows."""
     base = held.filter.base
     for table, kept in base.tables.items():
@@ -247,7 +251,7 @@ def assert_held(held: Held, rows: TablesRows) -> None:
         assert +found == expected, table
 
 
-def assert_counts(held: Held, anew: Held) -> None:
+def assert_counts(held: UpdatableState, anew: UpdatableState) -> None:
     """The exact counts of a summary are those of one built anew."""
     one, other = (described(h.filter, owners(h.filter)) for h in (held, anew))
     for fact in ("whole", "extended", "jcard", "joined"):

@@ -14,9 +14,10 @@ from deltalake import write_deltalake
 
 from belvedere.errors import Invalid
 from belvedere.lake.offline import OfflineLake
+from belvedere.updating.build import build_updatable
 from belvedere.updating.request.view_updates import ViewUpdate, typed_rows
 from belvedere.updating.side_effects.check_update import check_in_mode
-from belvedere.updating.state import Held, built
+from belvedere.updating.state import UpdatableState
 
 DAY = datetime.date(2021, 1, 2)
 TIME = datetime.datetime(2021, 1, 2, 3)
@@ -30,15 +31,15 @@ TYPES = {
 }  # fmt: skip
 
 
-def held(directory: Path, query: str = QUERY) -> tuple[OfflineLake, Held]:
+def held(directory: Path, query: str = QUERY) -> tuple[OfflineLake, UpdatableState]:
     none = pa.table({name: pa.array([], kind) for name, kind in TYPES.items()})
     write_deltalake(str(directory / "t"), none)
     lake = OfflineLake(directory)
-    return lake, built(lake, {"name": "v", "query": query, "root": None, "percent": 0.0})
+    return lake, build_updatable(lake, {"name": "v", "query": query, "root": None, "percent": 0.0})
 
 
 @pytest.fixture(scope="module")
-def view(tmp_path_factory: pytest.TempPathFactory) -> tuple[OfflineLake, Held]:
+def view(tmp_path_factory: pytest.TempPathFactory) -> tuple[OfflineLake, UpdatableState]:
     return held(tmp_path_factory.mktemp("lake"))
 
 
@@ -58,7 +59,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> tuple[OfflineLake, Held]:
     ],
 )
 def test_what_is_a_value_of_a_type_is_taken(
-    view: tuple[OfflineLake, Held], column: str, value: Any, taken: Any
+    view: tuple[OfflineLake, UpdatableState], column: str, value: Any, taken: Any
 ) -> None:
     assert typed_rows(view[1].shape, [{**GOOD, column: value}])[0].values[column] == taken
 
@@ -73,7 +74,7 @@ def test_what_is_a_value_of_a_type_is_taken(
     ],
 )  # fmt: skip
 def test_what_would_become_another_value_is_refused(
-    view: tuple[OfflineLake, Held], column: str, value: Any
+    view: tuple[OfflineLake, UpdatableState], column: str, value: Any
 ) -> None:
     with pytest.raises(Invalid) as refused:
         typed_rows(view[1].shape, [{**GOOD, column: value}])
@@ -96,19 +97,19 @@ def test_what_would_become_another_value_is_refused(
     ],
 )
 def test_what_is_no_row_is_refused(
-    view: tuple[OfflineLake, Held], asked: dict[str, Any], reason: str
+    view: tuple[OfflineLake, UpdatableState], asked: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
         check(view, **asked)
     assert refused.value.reason == reason
 
 
-def check(view: tuple[OfflineLake, Held], **asked: Any) -> None:
+def check(view: tuple[OfflineLake, UpdatableState], **asked: Any) -> None:
     wanted = ViewUpdate.of(asked.get("insert"), asked.get("delete"), asked.get("update"))
     check_in_mode(*view, wanted, "AUTO")
 
 
-def test_a_mode_that_is_none_is_refused(view: tuple[OfflineLake, Held]) -> None:
+def test_a_mode_that_is_none_is_refused(view: tuple[OfflineLake, UpdatableState]) -> None:
     with pytest.raises(Invalid, match="no mode"):
         check_in_mode(*view, ViewUpdate.of(GOOD, None, None), None)  # type: ignore[arg-type]
 

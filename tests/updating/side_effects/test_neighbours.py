@@ -17,7 +17,8 @@ import pytest
 from belvedere.errors import Invalid, Unsupported
 from belvedere.joins.equijoin_tree import equijoin_tree
 from belvedere.lake.offline import OfflineLake
-from belvedere.updating import reading, state
+from belvedere.updating import build, reading, state
+from belvedere.updating.build import build_updatable
 from belvedere.updating.request.view_updates import ViewUpdate
 from belvedere.updating.side_effects import neighbours as near_module
 from belvedere.updating.side_effects.check_update import check_in_mode
@@ -29,12 +30,12 @@ from belvedere.updating.side_effects.neighbours import (
     load_neighbours,
 )
 from belvedere.updating.side_effects.on_spark import JoinEngine
-from belvedere.updating.state import Where, built, save, usual_lookups
+from belvedere.updating.state import LookupPlace, usual_lookups
 from belvedere.updating.summary.base_tables import held_columns
 from belvedere.updating.summary.filter import RowLookups
 from tests.updating import offline_lake
 from tests.updating.cases import Case, Row, random_case
-from tests.updating.offline_lake import QUERY, make
+from tests.updating.offline_lake import QUERY, make, save
 from tests.updating.summary.test_filter import engine, rules
 from tests.updating.translate.test_translator import Lists, view_row
 
@@ -246,7 +247,7 @@ DEFINITION: dict[str, Any] = {
 def put(directory: Path) -> OfflineLake:
     """The lake of `offline_lake`, its view's rows in the tables."""
     lake = OfflineLake(make(directory))
-    save(lake, "contacts", built(lake, DEFINITION))
+    save(lake, "contacts", build_updatable(lake, DEFINITION))
     return lake
 
 
@@ -258,7 +259,7 @@ def test_updates_go_through_a_view_whose_rows_stay_in_the_tables(
     def never(*_: Any) -> None:
         raise AssertionError("a table was read whole")
 
-    monkeypatch.setattr(state, "read_version", never)
+    monkeypatch.setattr(build, "read_version", never)
     monkeypatch.setattr(reading, "read_version", never)
     before = offline_lake.view(tmp_path)
     row = {"customer": 4, "name": "dan", "orders": 20, "day": 8, "line": 200, "item": "q"}
@@ -300,12 +301,12 @@ def test_large_tables_stay_where_they_are_if_the_view_shows_their_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = put(tmp_path)
-    shape = built(lake, DEFINITION).shape
-    assert usual_lookups(lake, shape) is Where.MEMORY
+    shape = build_updatable(lake, DEFINITION).shape
+    assert usual_lookups(lake, shape) is LookupPlace.MEMORY
     monkeypatch.setattr(state, "MOST_HELD", 9)
-    assert usual_lookups(lake, shape) is Where.TABLES
+    assert usual_lookups(lake, shape) is LookupPlace.TABLES
     hiding = {**DEFINITION, "query": QUERY.replace("o.id AS orders, ", ""), "lookups": None}
-    assert usual_lookups(lake, built(lake, hiding).shape) is Where.MEMORY
+    assert usual_lookups(lake, build_updatable(lake, hiding).shape) is LookupPlace.MEMORY
     with pytest.raises(Unsupported, match=r"does not show orders\.id") as refused:
-        built(lake, {**hiding, "lookups": "TABLES"})
+        build_updatable(lake, {**hiding, "lookups": "TABLES"})
     assert refused.value.reason == "HIDDEN_KEYS"

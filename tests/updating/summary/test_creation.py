@@ -17,7 +17,7 @@ from belvedere.sql.statements.updatable_views import CreateUpdatable
 from belvedere.storage.locks import Conflict
 from belvedere.updating import kind
 from belvedere.updating.kind import UpdatableViews
-from belvedere.updating.state import KIND
+from belvedere.updating.store import KIND
 from belvedere.updating.summary.in_tables import creation
 from belvedere.updating.summary.in_tables.creation import (
     UNFINISHED,
@@ -131,13 +131,13 @@ def test_a_view_is_checked_for_its_name_made_and_saved_under_its_lock(
     lake: OfflineLake, monkeypatch: pytest.MonkeyPatch, summary: bool
 ) -> None:
     seen: list[tuple[bool, list[str]]] = []
-    built = kind.built
+    build_updatable = kind.build_updatable
 
-    def watched(door: Any, definition: Any) -> Any:
+    def watched(door: Any, definition: Any, vector: Any) -> Any:
         seen.append((is_locked(lake, "v"), the_saves(lake).names(UNFINISHED)))
-        return built(door, definition)
+        return build_updatable(door, definition, vector)
 
-    monkeypatch.setattr(kind, "built", watched)
+    monkeypatch.setattr(kind, "build_updatable", watched)
     monkeypatch.setattr(UpdatableViews, "_nothing", lambda _: None)
     views = UpdatableViews(lake)
     create = CreateUpdatable("v", QUERY, "item", 0.0, summary=summary)

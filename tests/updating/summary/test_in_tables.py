@@ -17,7 +17,7 @@ from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.reading import read_version
 from belvedere.updating.request.view_rows import ViewRow
 from belvedere.updating.side_effects.summary_check import estimate_by_summary, existing_segments
-from belvedere.updating.state import Held
+from belvedere.updating.state import UpdatableState
 from belvedere.updating.summary.filter import UpdateFilter, build_filter
 from belvedere.updating.summary.in_tables import parts
 from belvedere.updating.summary.in_tables.build import held_column_names
@@ -65,13 +65,13 @@ def drawn(table: str, number: int, dice: random.Random) -> str:
     }[table]
 
 
-def held_of(lake: bv.Lake) -> Held:
+def held_of(lake: bv.Lake) -> UpdatableState:
     kind = next(k for k in lake._kinds if k.word == "UPDATABLE VIEW")
-    held: Held = kind._loaded("v")  # type: ignore[attr-defined]
+    held: UpdatableState = kind.state("v")  # type: ignore[attr-defined]
     return held
 
 
-def in_memory(lake: bv.Lake, held: Held) -> tuple[UpdateFilter, Numbers]:
+def in_memory(lake: bv.Lake, held: UpdatableState) -> tuple[UpdateFilter, Numbers]:
     """The filter of the same rows from the same root with the same candidates, and their numbers."""
     rows = {
         t: read_version(
@@ -115,7 +115,7 @@ def asked(dice: random.Random) -> dict[str, Any]:
     }
 
 
-def estimates(lake: bv.Lake, held: Held, made: UpdateFilter, dice: random.Random) -> int:
+def estimates(lake: bv.Lake, held: UpdatableState, made: UpdateFilter, dice: random.Random) -> int:
     """Random insertions are estimated alike; how many of them have side effects."""
     declared = 0
     for _ in range(12):
@@ -134,7 +134,7 @@ def estimates(lake: bv.Lake, held: Held, made: UpdateFilter, dice: random.Random
     return declared
 
 
-def agrees(lake: bv.Lake) -> Held:
+def agrees(lake: bv.Lake) -> UpdatableState:
     """The view, once its summary is what the rows in memory make of it."""
     held = held_of(lake)
     assert held.tabled is not None
@@ -163,7 +163,7 @@ def test_a_summary_in_tables_is_kept_from_changes_and_estimates_as_one_in_memory
             lake.advance("v", "orders")
             after = agrees(lake).vector
             assert {t for t in TABLES if after[t] != before[t]} == {"orders"}
-        assert lake.refresh("v").strategy == "advance"
+        assert lake.refresh("v").strategy == "merge"
     assert declared > 0
     lake.sql("DROP UPDATABLE VIEW v")
     assert not lake.sql("SHOW MATERIALIZED VIEWS").collect()

@@ -19,7 +19,7 @@ from belvedere.updating.reading import LakeRowSource
 from belvedere.updating.request.view_updates import ViewUpdate
 from belvedere.updating.side_effects.check_update import check_update
 from belvedere.updating.side_effects.checks import CheckMode, UpdateCheck, UpdateChecker, row_text
-from belvedere.updating.state import Held
+from belvedere.updating.state import UpdatableState
 from belvedere.updating.summary.base_tables import BaseTables
 from belvedere.updating.summary.domains import denormalize
 
@@ -42,7 +42,7 @@ def apply_update(
     lake: ReadableLake,
     applying: UpdateApplier,
     name: str,
-    fresh: Callable[[], Held],
+    fresh: Callable[[], UpdatableState],
     update: ViewUpdate,
     *,
     allowed: bool,
@@ -107,7 +107,7 @@ def refusal_error(check: UpdateCheck) -> Invalid:
 
 
 def _table_commits(
-    lake: ReadableLake, state: Held, base: BaseTables, check: UpdateCheck
+    lake: ReadableLake, state: UpdatableState, base: BaseTables, check: UpdateCheck
 ) -> tuple[TableCommit, ...]:
     """The commit of each table that a translation touches: whole base rows, every copy."""
     assert check.translation is not None

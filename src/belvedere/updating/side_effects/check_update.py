@@ -15,12 +15,14 @@ from belvedere.updating.side_effects.lake_rules import referring_rules, table_ru
 from belvedere.updating.side_effects.neighbours import load_neighbours
 from belvedere.updating.side_effects.spark_engine import join_engine
 from belvedere.updating.side_effects.summary_check import check_by_summary
-from belvedere.updating.state import Held
+from belvedere.updating.state import UpdatableState
 from belvedere.updating.summary.base_tables import held_columns
 from belvedere.updating.summary.filter import RowLookups
 
 
-def check_in_mode(lake: ReadableLake, state: Held, update: ViewUpdate, mode: str) -> UpdateCheck:
+def check_in_mode(
+    lake: ReadableLake, state: UpdatableState, update: ViewUpdate, mode: str
+) -> UpdateCheck:
     """Whether an update can be done as asked, in a mode given by name."""
     try:
         chosen = CheckMode(str(mode).upper())
@@ -32,7 +34,7 @@ def check_in_mode(lake: ReadableLake, state: Held, update: ViewUpdate, mode: str
 
 
 def check_update(
-    lake: ReadableLake, state: Held, update: ViewUpdate, mode: CheckMode
+    lake: ReadableLake, state: UpdatableState, update: ViewUpdate, mode: CheckMode
 ) -> tuple[UpdateCheck, UpdateChecker | None]:
     """Whether an update can be done as asked, with the checker; None if there are too many rows to check."""
     delete, insert = (typed_rows(state.shape, rows) for rows in (update.delete, update.insert))
@@ -51,7 +53,7 @@ def check_update(
 
 
 def neighbouring_rows(
-    lake: ReadableLake, state: Held, delete: Sequence[ViewRow], insert: Sequence[ViewRow]
+    lake: ReadableLake, state: UpdatableState, delete: Sequence[ViewRow], insert: Sequence[ViewRow]
 ) -> RowLookups:
     """The rows that a request needs of a view whose rows stay in the tables."""
     finder = LakeRowFinder(lake, state.shape, state.vector)

@@ -20,7 +20,7 @@ from belvedere.updating.side_effects.fast_check import SegmentRules
 from belvedere.updating.side_effects.in_memory import shown_held_columns
 from belvedere.updating.side_effects.lake_rules import table_rules
 from belvedere.updating.side_effects.neighbours import segment_exists
-from belvedere.updating.state import Held
+from belvedere.updating.state import UpdatableState
 from belvedere.updating.summary.base_tables import BaseTables, held_columns
 from belvedere.updating.summary.estimate import InsertionEstimate
 from belvedere.updating.summary.in_tables.summary import StoredSummary
@@ -29,7 +29,7 @@ from belvedere.updating.translate.translation_request import TranslationRequest
 
 
 def check_by_summary(
-    lake: ReadableLake, state: Held, tabled: StoredSummary, row: ViewRow
+    lake: ReadableLake, state: UpdatableState, tabled: StoredSummary, row: ViewRow
 ) -> UpdateCheck:
     """The answer of the tables' rules, then of a summary in tables, for one insertion."""
     rules = {t: table_rules(lake, t) for t in state.shape.tables}
@@ -45,7 +45,7 @@ def check_by_summary(
     return check_from_estimate(estimate_by_summary(state, tabled, row, existing))
 
 
-def existing_segments(lake: ReadableLake, state: Held, row: ViewRow) -> list[bool]:
+def existing_segments(lake: ReadableLake, state: UpdatableState, row: ViewRow) -> list[bool]:
     """For each segment of a view row, whether its table has it."""
     shape, columns = state.shape, held_columns(state.shape, state.keys)
     finder = LakeRowFinder(lake, shape, state.vector)
@@ -54,7 +54,7 @@ def existing_segments(lake: ReadableLake, state: Held, row: ViewRow) -> list[boo
 
 
 def estimate_by_summary(
-    state: Held, tabled: StoredSummary, row: ViewRow, existing: Sequence[bool]
+    state: UpdatableState, tabled: StoredSummary, row: ViewRow, existing: Sequence[bool]
 ) -> InsertionEstimate:
     """The estimate of a summary in tables for one insertion."""
     tree, columns = state.tree, held_columns(state.shape, state.keys)
@@ -71,7 +71,7 @@ def estimate_by_summary(
     return tabled.estimate(non_null_keys, rows)
 
 
-def _empty_base(state: Held) -> BaseTables:
+def _empty_base(state: UpdatableState) -> BaseTables:
     """The base of a view with empty tables."""
     types = {
         t: {c: kinds.arrow(k) for c, k in used.items()} for t, used in state.shape.used.items()

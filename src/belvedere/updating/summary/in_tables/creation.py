@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import BelvedereError
 from belvedere.lake.offline import ReadableLake
-from belvedere.updating.state import KIND
+from belvedere.updating.store import KIND
 from belvedere.updating.summary.in_tables import parts
 
 UNFINISHED = "updating-making"

@@ -7,7 +7,7 @@ that never change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -113,7 +113,7 @@ class _PartMaker:
 
 def is_complete(door: SparkLake, name: str, pieces: Collection[str]) -> bool:
     """Whether all parts of a summary exist."""
-    existing = {view.name for view in _views(door, name)}
+    existing = {view.name for view in summary_views(door, name)}
     return {*existing, *_candidate_tables(door, name, pieces)} == set(pieces)
 
 
@@ -129,7 +129,7 @@ def drop_parts(door: SparkLake, name: str, pieces: Collection[str] = ()) -> None
     from belvedere.views.drop import drop_view
 
     broken = [view.name for view in sound_and_broken(door)[1] if view.name in pieces]
-    for view in [*(v.name for v in reversed(_views(door, name))), *reversed(broken)]:
+    for view in [*(v.name for v in reversed(summary_views(door, name))), *reversed(broken)]:
         drop_view(door, view)
     for table in list(_candidate_tables(door, name, pieces)):
         lake_catalog.drop_table(door, canonical_name(door, table))
@@ -149,15 +149,24 @@ def _candidate_tables(door: SparkLake, name: str, pieces: Collection[str]) -> It
             yield piece
 
 
-def refresh_parts(
-    door: SparkLake, name: str, tables: Collection[str], only: Collection[str] | None = None
-) -> tuple[Vector, int]:
-    """Refresh the views of a summary for all tables or some; return their vector and the rows changed."""
-    from belvedere.derivations.calls import Calls
+def summary_views(door: SparkLake, name: str) -> list[View]:
+    """The views of a summary, in order of dependency."""
+    return [v for v in all_views(door) if v.definition.comment == _comment(name)]
 
-    views = _views(door, name)
-    done = Calls(door, after=lambda: None).together(views, only)
-    return _vector(door, views, tables), sum(each.rows_changed or 0 for each in done)
+
+def vector_of_parts(door: SparkLake, name: str, tables: Collection[str]) -> Vector:
+    """The versions of some tables that all views of a summary are at."""
+    vector: dict[str, Position] = {}
+    for view in summary_views(door, name):
+        stamp = door.stamp(door.table(view.stored)).stamp
+        for table, position in (stamp.vector if stamp else {}).items():
+            if table in tables and vector.setdefault(table, position) != position:
+                raise Invalid(
+                    f"another process refreshes {view.name!r}",
+                    hint="try again",
+                    reason="CONCURRENT_REFRESH",
+                )
+    return vector
 
 
 def part_name(name: str, piece: str) -> str:
@@ -168,23 +177,3 @@ def part_name(name: str, piece: str) -> str:
 
 def _comment(name: str) -> str:
     return f"a part of the summary of {name}"
-
-
-def _views(door: SparkLake, name: str) -> list[View]:
-    """The views of a summary, in order of dependency."""
-    return [v for v in all_views(door) if v.definition.comment == _comment(name)]
-
-
-def _vector(door: SparkLake, views: Sequence[View], tables: Collection[str]) -> Vector:
-    """The versions of some tables that all views of a summary are at."""
-    vector: dict[str, Position] = {}
-    for view in views:
-        stamp = door.stamp(door.table(view.stored)).stamp
-        for table, position in (stamp.vector if stamp else {}).items():
-            if table in tables and vector.setdefault(table, position) != position:
-                raise Invalid(
-                    f"another process refreshes {view.name!r}",
-                    hint="try again",
-                    reason="CONCURRENT_REFRESH",
-                )
-    return vector
