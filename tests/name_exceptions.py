@@ -37,6 +37,5 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "synopses/sample/results.py": {"keeper"},
     "synopses/state.py": {"Keeper"},
     "updating/side_effects/neighbours.py": {"found"},
-    "updating/state.py": {"Brought", "UpdatableState", "bring"},
     "views/describe.py": {"Shown"},
 }

@@ -45,7 +45,7 @@ class Outcome:
         >>> print(Outcome("visits", "rebuild", "REQUESTED", None, 1.5, {}, {}))
         visits: rebuild (REQUESTED: a full refresh was requested), 1.50 s
         """
-        why = f" ({self.reason}: {REASONS[self.reason].sentence})" if self.reason else ""
+        why = f" ({REASONS[self.reason]})" if self.reason else ""
         rows = "" if self.rows_changed is None else f", {self.rows_changed} rows changed"
         details = "".join(f", {name} {value}" for name, value in self.details.items())
         notes = "".join(f"\n  {note}" for note in self.notes)
