@@ -8,13 +8,10 @@ from __future__ import annotations
 SHARED_CLASS_NAMES: dict[str, int] = {
     "Block": 2,
     "Definition": 3,
-    "Distinct": 2,
     "GroupNumbers": 2,
-    "Groups": 2,
     "Keeper": 2,
-    "Kind": 2,
+    "Measured": 2,
     "Plainly": 2,
-    "Policy": 2,
     "Service": 2,
 }
 REFUSED_NAMES: dict[str, set[str]] = {
@@ -31,7 +28,6 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "sketches/live.py": {"kept"},
     "sketches/service.py": {"bring", "brought", "found"},
     "sketches/upkeep.py": {"bring"},
-    "sql/binder/naming.py": {"spoken"},
     "synopses/handle.py": {"handle"},
     "synopses/kind.py": {"handle"},
     "synopses/sample/results.py": {"keeper"},

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from belvedere.algebra.relations import At, Change, Empty, Field, Filter, Join, Kind, Rel, Scan
+from belvedere.algebra.relations import At, Change, Empty, Field, Filter, Join, JoinKind, Rel, Scan
 from belvedere.algebra.scalars import col, equal, lit
 from belvedere.analyses.sizes import Statistics
 from belvedere.execution import lookups, rows
@@ -22,7 +22,7 @@ from belvedere.sql.render import SIGN
 
 ITEMS = (Field("k", "k", "bigint"), Field("v", "v", "bigint"))
 PRICES = Scan("prices", (Field("p", "p", "bigint"), Field("w", "w", "bigint")), At.NEW)
-JOINED = Join(Change("items", ITEMS), PRICES, Kind.INNER, equal(col("k"), col("p")))
+JOINED = Join(Change("items", ITEMS), PRICES, JoinKind.INNER, equal(col("k"), col("p")))
 CHANGE = pa.table({"k": [1, 2], "v": [10, 20], SIGN: [1, -1]})
 PRICE_ROWS = pa.table({"p": [1, 2, 3], "w": [5, 6, 7]})
 
@@ -124,7 +124,7 @@ def test_a_total_beside_the_change_is_a_step_of_its_own(versions: FakeVersions) 
     """Spark computes it first, and the rest is computed in memory."""
     versions.work.computes_here = False
     some = Filter(PRICES, equal(col("w"), lit(5)))
-    joined = Join(Change("items", ITEMS), some, Kind.INNER, equal(col("k"), col("p")))
+    joined = Join(Change("items", ITEMS), some, JoinKind.INNER, equal(col("k"), col("p")))
     change = ChangePlan(joined, sizes(prices=1000))
     here = context(versions)
     assert rows_of(change, here, IN_MEMORY_PASSES).in_memory is None

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from belvedere.algebra.relations import Kind
+from belvedere.algebra.relations import JoinKind
 from belvedere.algebra.walks import tables
 from tests.mutants.hunt import Case, Hunt
 from tests.reference import foreign
@@ -62,7 +62,7 @@ def _maintaining(what: str, cases: st.SearchStrategy[Case], **how: bool) -> Hunt
 
 inner, left, full, semi, anti = (
     _change_of(f"{kind.value} joins", "pairs", kind)
-    for kind in (Kind.INNER, Kind.LEFT, Kind.FULL, Kind.SEMI, Kind.ANTI)
+    for kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL, JoinKind.SEMI, JoinKind.ANTI)
 )
 groups = _change_of("groups", "aggregate", 0)
 distinct = _change_of("distinct rows", "distinct", 0)
@@ -76,11 +76,11 @@ through_windows = _pushing_into("windows", "window")
 through_tops = _pushing_into("top rows", "top")
 
 joins_in_order = Hunt("the order of joins", turning_keeps_the_rows, _changes("chain"))
-asked_rows = Hunt("the rows asked for", turning_keeps_the_rows, _changes("pairs", Kind.ANTI))
-empties = Hunt("empty relations", emptying_keeps_the_rows, _changes("pairs", Kind.ANTI))
+asked_rows = Hunt("the rows asked for", turning_keeps_the_rows, _changes("pairs", JoinKind.ANTI))
+empties = Hunt("empty relations", emptying_keeps_the_rows, _changes("pairs", JoinKind.ANTI))
 going_back = Hunt("going back", going_back_keeps_the_rows, _changes("groups", ["count"]))
 
-ranges = Hunt("the ranges of changes", narrowing_keeps_the_rows, _changes("pairs", Kind.INNER))
+ranges = Hunt("the ranges of changes", narrowing_keeps_the_rows, _changes("pairs", JoinKind.INNER))
 ranges_of_groups = Hunt(
     "the ranges of groups", narrowing_keeps_the_rows, _changes("groups", ["count"])
 )
@@ -93,7 +93,7 @@ looked_up_groups = Hunt(
 
 @st.composite
 def _picked(draw: st.DrawFn) -> Case:
-    q = draw(rooted("pairs", Kind.LEFT))
+    q = draw(rooted("pairs", JoinKind.LEFT))
     return q, draw(databases(tables(q), least=2))
 
 

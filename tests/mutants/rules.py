@@ -15,8 +15,8 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
+    JoinKind,
     Keys,
-    Kind,
     Negate,
     Output,
     Project,
@@ -80,7 +80,7 @@ def semi_joins_forget_rows_that_find_or_lose_a_partner(patch: Patch) -> None:
 @caught_by(hunts.anti)
 def anti_joins_look_for_flips_among_old_rows(patch: Patch) -> None:
     def flips(d: Delta, q: Join) -> Rel:
-        m = Join(d.old(q.left), Support(d.of(q.right)), Kind.SEMI, q.on)
+        m = Join(d.old(q.left), Support(d.of(q.right)), JoinKind.SEMI, q.on)
         sides = (replace(q, left=m, right=state(q.right)) for state in (d.new, d.old))
         after, before = sides
         return union([after, Negate(before)], q.columns)
@@ -115,8 +115,8 @@ def a_full_join_has_only_its_left_half(patch: Patch) -> None:
     right = Delta._of
 
     def half(d: Delta, q: Rel) -> Rel:
-        is_full = isinstance(q, Join) and q.kind is Kind.FULL
-        return right(d, replace(q, kind=Kind.LEFT) if is_full else q)
+        is_full = isinstance(q, Join) and q.kind is JoinKind.FULL
+        return right(d, replace(q, kind=JoinKind.LEFT) if is_full else q)
 
     patch.setattr(Delta, "_of", half)
 
@@ -199,13 +199,13 @@ def a_key_goes_into_the_padded_side_of_a_left_join(patch: Patch) -> None:
     right = restrict._join
 
     def join(q: Restrict, joined: Join) -> Rel:
-        if joined.kind is not Kind.LEFT:
+        if joined.kind is not JoinKind.LEFT:
             return right(q, joined)
-        as_inner = replace(joined, kind=Kind.INNER)
+        as_inner = replace(joined, kind=JoinKind.INNER)
         pushed = right(replace(q, child=as_inner), as_inner)
         if isinstance(pushed, Restrict):
-            return replace(pushed, child=replace(pushed.child, kind=Kind.LEFT))
-        return replace(pushed, kind=Kind.LEFT)
+            return replace(pushed, child=replace(pushed.child, kind=JoinKind.LEFT))
+        return replace(pushed, kind=JoinKind.LEFT)
 
     patch.setattr(restrict, "_join", join)
 
@@ -215,13 +215,13 @@ def a_key_goes_into_full_joins(patch: Patch) -> None:
     right = restrict._join
 
     def join(q: Restrict, joined: Join) -> Rel:
-        if joined.kind is not Kind.FULL:
+        if joined.kind is not JoinKind.FULL:
             return right(q, joined)
-        as_left = replace(joined, kind=Kind.LEFT)
+        as_left = replace(joined, kind=JoinKind.LEFT)
         pushed = right(replace(q, child=as_left), as_left)
         if isinstance(pushed, Restrict):
-            return replace(pushed, child=replace(pushed.child, kind=Kind.FULL))
-        return replace(pushed, kind=Kind.FULL)
+            return replace(pushed, child=replace(pushed.child, kind=JoinKind.FULL))
+        return replace(pushed, kind=JoinKind.FULL)
 
     patch.setattr(restrict, "_join", join)
 

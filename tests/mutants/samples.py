@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from belvedere.algebra.relations import Hash, Join, Kind, Rel, Restrict, Union
+from belvedere.algebra.relations import Hash, Join, JoinKind, Rel, Restrict, Union
 from belvedere.algebra.walks import tables
 from belvedere.analyses import keys
 from belvedere.rules import restrict
@@ -50,9 +50,9 @@ def _no_duplicates(q: Rel, db: Database, declared: keys.Declared) -> None:
     a_key_has_no_duplicates(q, db, declared)
 
 
-hashes_of_joins = Hunt("η of joins", sampling_keeps_the_rows, _sampled("pairs", Kind.LEFT))
+hashes_of_joins = Hunt("η of joins", sampling_keeps_the_rows, _sampled("pairs", JoinKind.LEFT))
 hashes_of_groups = Hunt("η of groups", sampling_keeps_the_rows, _sampled("aggregate", 0))
-keys_of_joins = Hunt("keys of joins", _no_duplicates, _keyed("pairs", Kind.INNER))
+keys_of_joins = Hunt("keys of joins", _no_duplicates, _keyed("pairs", JoinKind.INNER))
 keys_of_sets = Hunt("keys of set operations", _no_duplicates, _keyed("set_operation", 0))
 
 
@@ -72,7 +72,7 @@ def a_hash_of_the_padded_side_passes(patch: Patch) -> None:
     right = restrict._join
 
     def join(q: Restrict, of: Join) -> Rel:
-        inner = Join(of.left, of.right, Kind.INNER, of.on)
+        inner = Join(of.left, of.right, JoinKind.INNER, of.on)
         pushed = right(Restrict(inner, q.key, q.by), inner)
         return Join(pushed.left, pushed.right, of.kind, of.on) if isinstance(pushed, Join) else q
 

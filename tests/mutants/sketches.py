@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from belvedere.algebra.relations import Aggregate, Empty, Kind, Rel
+from belvedere.algebra.relations import Aggregate, Empty, JoinKind, Rel
 from belvedere.algebra.walks import tables
 from belvedere.analyses import stable
 from belvedere.analyses.stable import Column, Cuts, Subset, Trend, unsafe
@@ -62,7 +62,7 @@ def the_engine_follows(q: Rel, partition: Partition, history: Any) -> None:
 
 @st.composite
 def _pairs(draw: st.DrawFn) -> Case:
-    q = draw(rooted("pairs", Kind.INNER))
+    q = draw(rooted("pairs", JoinKind.INNER))
     table = tables(q)[-1]
     column = "x" if table == "t" else "a"
     return q, draw(databases(tables(q), least=2)), Partition(table, column, "int", (1, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belvedere.algebra.relations import At, Field, Kind, Rel, Scan
+from belvedere.algebra.relations import At, Field, JoinKind, Rel, Scan
 from belvedere.algebra.walks import at, tables
 from belvedere.rules.delta import delta
 from tests.reference.interpreter import Database, plus
@@ -59,12 +59,12 @@ def test_ranges_of_the_changes_keep_the_same_rows(case: tuple[Rel, Database, set
     narrowing_keeps_the_rows(*case)
 
 
-@given(changes(st.one_of(rooted("chain"), rooted("pairs", Kind.ANTI), plans())))
+@given(changes(st.one_of(rooted("chain"), rooted("pairs", JoinKind.ANTI), plans())))
 def test_rows_that_are_looked_up_are_all_that_matter(case: tuple[Rel, Database, set[str]]) -> None:
     looking_up_keeps_the_rows(*case)
 
 
-@given(st.one_of(rooted("chain"), rooted("pairs", Kind.LEFT), plans()), databases())
+@given(st.one_of(rooted("chain"), rooted("pairs", JoinKind.LEFT), plans()), databases())
 def test_rows_are_picked_where_their_column_comes_from(q: Rel, db: Database) -> None:
     picking_keeps_the_rows(q, db)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belvedere.algebra.relations import Field, Hash, Kind, Rel, Scan, Union
+from belvedere.algebra.relations import Field, Hash, JoinKind, Rel, Scan, Union
 from belvedere.algebra.walks import tables
 from tests.mutants.samples import KEYS, keyed
 from tests.reference.interpreter import Bag, Database
@@ -22,7 +22,9 @@ from tests.reference.plans import TABLES, changes, databases, plans, restriction
 
 
 @given(
-    st.one_of(plans(), rooted("pairs", Kind.LEFT), rooted("pairs", Kind.INNER), rooted("chain")),
+    st.one_of(
+        plans(), rooted("pairs", JoinKind.LEFT), rooted("pairs", JoinKind.INNER), rooted("chain")
+    ),
     databases(),
     st.data(),
 )
@@ -35,7 +37,9 @@ def test_a_sample_pushed_down_has_the_rows_of_one_taken_last(
 
 
 @given(
-    st.one_of(plans(), rooted("pairs", Kind.LEFT), rooted("pairs", Kind.INNER), rooted("chain")),
+    st.one_of(
+        plans(), rooted("pairs", JoinKind.LEFT), rooted("pairs", JoinKind.INNER), rooted("chain")
+    ),
     st.data(),
 )
 def test_no_two_rows_agree_on_a_claimed_key(q: Rel, data: st.DataObject) -> None:
@@ -43,7 +47,7 @@ def test_no_two_rows_agree_on_a_claimed_key(q: Rel, data: st.DataObject) -> None
     a_key_has_no_duplicates(q, db, KEYS.get)
 
 
-@given(st.one_of(rooted("pairs", Kind.LEFT), rooted("chain"), plans()), st.data())
+@given(st.one_of(rooted("pairs", JoinKind.LEFT), rooted("chain"), plans()), st.data())
 def test_columns_that_determine_the_others_tell_as_many_rows_apart(
     q: Rel, data: st.DataObject
 ) -> None:

@@ -22,7 +22,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Order,
@@ -141,16 +141,16 @@ class Database:
                     matched_right.add(b)
         lonely_left = {a: m for a, m in left.items() if a not in matched_left}
         match q.kind:
-            case Kind.INNER:
+            case JoinKind.INNER:
                 return pairs
-            case Kind.SEMI:
+            case JoinKind.SEMI:
                 return Counter({a: m for a, m in left.items() if a in matched_left})
-            case Kind.ANTI:
+            case JoinKind.ANTI:
                 return Counter(lonely_left)
-            case Kind.LEFT | Kind.FULL:
+            case JoinKind.LEFT | JoinKind.FULL:
                 for a, m in lonely_left.items():
                     pairs[a + (None,) * len(q.right.columns)] += m
-        if q.kind is Kind.FULL:
+        if q.kind is JoinKind.FULL:
             for b, n in right.items():
                 if b not in matched_right:
                     pairs[(None,) * len(q.left.columns) + b] += n

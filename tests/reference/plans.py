@@ -19,7 +19,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Order,
     Output,
     Project,
@@ -157,7 +157,7 @@ class _Plans:
             outputs.append(Output(self.name(), Scalar(parse_one(text, dialect="spark"))))
         return Project(child, tuple(outputs))
 
-    def join(self, depth: int, kinds: Sequence[Kind] = tuple(Kind)) -> Rel:
+    def join(self, depth: int, kinds: Sequence[JoinKind] = tuple(JoinKind)) -> Rel:
         left, right = self.plan(depth), self.plan(self.draw(st.integers(0, depth)))
         kind = self.draw(st.sampled_from(kinds))
         conditions = [self.compare(left, right) for _ in range(self.draw(st.integers(0, 2)))]
@@ -245,11 +245,11 @@ class _Plans:
         aggs = [Agg(self.name(), f, (col(argument),)) for f in functions]
         return Aggregate(child, (key,), (Agg(self.name(), "count"), *aggs))
 
-    def pairs(self, kind: Kind) -> Rel:
+    def pairs(self, kind: JoinKind) -> Rel:
         """Two tables that meet on one column each."""
         return self.paired(self.scan(), kind)
 
-    def paired(self, left: Rel, kind: Kind) -> Rel:
+    def paired(self, left: Rel, kind: JoinKind) -> Rel:
         right = self.scan(["r", "t"])
         return Join(left, right, kind, equal(col(self.column(left)), col(self.column(right))))
 
@@ -258,15 +258,17 @@ class _Plans:
         q = self.draw(st.sampled_from([self.scan, lambda: self.groups(["count"])]))()
         for _ in range(self.draw(st.integers(2, 3))):
             right = self.scan(["r", "t"])
-            q = Join(q, right, Kind.INNER, every(self.compare(q, right) for _ in range(2)))
+            q = Join(q, right, JoinKind.INNER, every(self.compare(q, right) for _ in range(2)))
             if self.draw(st.booleans()):
                 q = self.having(q)
-        return self.paired(q, self.draw(st.sampled_from([Kind.INNER, Kind.SEMI, Kind.ANTI])))
+        return self.paired(
+            q, self.draw(st.sampled_from([JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI]))
+        )
 
     def groups_of_anti_joins(self, functions: Sequence[str]) -> Rel:
         """All rows of one table without a partner in another, aggregated."""
         q = self.groups(functions)
-        return replace(q, keys=(), child=self.paired(q.child, Kind.ANTI))
+        return replace(q, keys=(), child=self.paired(q.child, JoinKind.ANTI))
 
     def compared(self) -> Rel:
         """Two columns less or within one another."""

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import chdtri
 
 from belvedere.algebra.hashing import bound, digest, family, hashed
-from belvedere.algebra.relations import Field, Filter, Hash, Join, Kind, Output, Project, Scan
+from belvedere.algebra.relations import Field, Filter, Hash, Join, JoinKind, Output, Project, Scan
 from belvedere.algebra.scalars import col, equal
 from belvedere.memory import kinds as memory_kinds
 from belvedere.memory.declined import Declined
@@ -84,7 +84,7 @@ TYPES = {"l": "bigint", "n": "int", "o": "int", "d": "date", "e": "int"}
 
 
 def test_a_key_of_one_side_goes_to_that_side_and_an_equated_one_to_both() -> None:
-    joined = Join(LINE, ORDERS, Kind.INNER, equal(col("l"), col("o")))
+    joined = Join(LINE, ORDERS, JoinKind.INNER, equal(col("l"), col("o")))
     found = sample(joined, ("l", "n"), Hash(0, 0.1), TYPES)
     assert [str(s) for s in found.stops] == ["η(l, n) at line"]
     assert found.whole == ("orders",)
@@ -96,7 +96,7 @@ def test_a_key_of_one_side_goes_to_that_side_and_an_equated_one_to_both() -> Non
 
 
 def test_a_sampled_plan_tells_where_it_was_sampled() -> None:
-    joined = Join(LINE, ORDERS, Kind.INNER, equal(col("l"), col("o")))
+    joined = Join(LINE, ORDERS, JoinKind.INNER, equal(col("l"), col("o")))
     found = sample(joined, ("l", "n"), Hash(0, 0.1), TYPES)
     assert placed(found.plan) == (found.stops, found.whole)
     assert not is_hash(equal(col("l"), col("o")))

@@ -12,7 +12,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from belvedere.algebra.relations import Change, Join, Kind, Scan
+from belvedere.algebra.relations import Change, Join, JoinKind, Scan
 from belvedere.algebra.walks import nodes
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.render import render
@@ -127,5 +127,5 @@ def test_a_tpch_plan_means_its_query(duck: duckdb.DuckDBPyConnection, number: in
 def test_products_are_only_with_one_row(number: int) -> None:
     plan = bind(QUERIES[number].strip(), Shop(TABLES)).plan
     for node in nodes(plan):
-        if isinstance(node, Join) and node.kind is Kind.INNER and not node.on.conjuncts:
+        if isinstance(node, Join) and node.kind is JoinKind.INNER and not node.on.conjuncts:
             assert number in (11, 15, 22), "only an uncorrelated scalar subquery is joined on TRUE"

@@ -19,7 +19,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Order,
@@ -133,7 +133,7 @@ def _order(o: Order) -> str:
     return f"{_name(o.column)}{direction}{nulls}"
 
 
-def _join(kind: Kind, on: Scalar) -> str:
+def _join(kind: JoinKind, on: Scalar) -> str:
     word = f"{kind.value.capitalize()} join"
     return f"{word} on {text(on)}" if on.conjuncts else f"{word} with everything"
 

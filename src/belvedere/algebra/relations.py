@@ -26,7 +26,7 @@ class At(Enum):
     NEW = "new"
 
 
-class Kind(Enum):
+class JoinKind(Enum):
     """How a join treats rows with and without a partner."""
 
     INNER = "inner"
@@ -151,7 +151,7 @@ class Join:
 
     left: Rel
     right: Rel
-    kind: Kind = Kind.INNER
+    kind: JoinKind = JoinKind.INNER
     on: Scalar = TRUE
 
     def __post_init__(self) -> None:
@@ -162,7 +162,7 @@ class Join:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        if self.kind in (Kind.SEMI, Kind.ANTI):
+        if self.kind in (JoinKind.SEMI, JoinKind.ANTI):
             return self.left.columns
         return self.left.columns + self.right.columns
 

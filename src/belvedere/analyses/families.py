@@ -18,7 +18,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Project,
@@ -63,7 +63,7 @@ def passage(q: Rel) -> Passage:
             return Passage(Family.SOURCE)
         case Filter() | Project() | Union() | Empty():
             return Passage(Family.LINEAR)
-        case Join(kind=Kind.INNER):
+        case Join(kind=JoinKind.INNER):
             return Passage(Family.BILINEAR)
         case Join():
             return Passage(Family.FLIPS)

@@ -32,7 +32,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Project,
@@ -121,7 +121,7 @@ def _equated(q: Rel) -> dict[str, set[str]]:
     """Columns that an inner join equates, each with the others."""
     found: dict[str, set[str]] = {}
     for node in each_once(q):
-        if isinstance(node, Join) and node.kind is Kind.INNER:
+        if isinstance(node, Join) and node.kind is JoinKind.INNER:
             for a, b in equalities(node):
                 both = found.get(a, {a}) | found.get(b, {b})
                 for c in both:
@@ -149,16 +149,16 @@ def _projected(q: Project, inner: Key | None) -> Key | None:
 
 
 def _joined(q: Join, left: Key | None, right: Key | None) -> Key | None:
-    if q.kind in (Kind.SEMI, Kind.ANTI):
+    if q.kind in (JoinKind.SEMI, JoinKind.ANTI):
         return left
     if left is None or right is None:
         return None
-    if q.kind is Kind.FULL:
+    if q.kind is JoinKind.FULL:
         both = Key((*left.columns, *right.columns), solid=True)
         return both if left.solid and right.solid else None
     if _at_most_one(q, right.columns):
         return left
-    if q.kind is Kind.INNER and _at_most_one(q, left.columns):
+    if q.kind is JoinKind.INNER and _at_most_one(q, left.columns):
         return right
     return Key((*left.columns, *right.columns), left.solid)
 

@@ -13,7 +13,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Project,
@@ -32,7 +32,7 @@ from belvedere.algebra.walks import children
 def monotone(q: Rel) -> bool:
     """True where D ⊆ D′ implies Q(D) ⊆ Q(D′), as bags."""
     match q:
-        case Join(kind=Kind.INNER | Kind.SEMI):
+        case Join(kind=JoinKind.INNER | JoinKind.SEMI):
             return all(monotone(c) for c in children(q))
         case Scan() | Filter() | Project() | Union() | Distinct() | Intersect() | Empty():
             return all(monotone(c) for c in children(q))

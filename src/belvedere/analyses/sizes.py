@@ -26,7 +26,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Project,
@@ -111,15 +111,15 @@ class Sizes:
         left, right = self.rows(q.left), self.rows(q.right)
         matched = self._matched(q.left, q.right, equalities(q))
         match q.kind:
-            case Kind.SEMI:
+            case JoinKind.SEMI:
                 return min(left, matched)
-            case Kind.ANTI:
+            case JoinKind.ANTI:
                 return left
-            case Kind.INNER:
+            case JoinKind.INNER:
                 return matched
-            case Kind.LEFT:
+            case JoinKind.LEFT:
                 return max(matched, left)
-            case Kind.FULL:
+            case JoinKind.FULL:
                 return max(matched, left) + right
 
     def _matched(self, left: Rel, right: Rel, pairs: Iterable[tuple[str, str]]) -> float:

@@ -42,7 +42,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Project,
@@ -148,10 +148,10 @@ def form(q: Rel, cuts: Cuts) -> Form:
             return _together(_by_place(q, c, cuts) for c in q.children)
         case Distinct():
             return _subset(q, form(q.child, cuts))
-        case Join(kind=Kind.INNER | Kind.SEMI):
+        case Join(kind=JoinKind.INNER | JoinKind.SEMI):
             both = _together(_subset(q, form(c, cuts)) for c in children(q))
             return Subset(tuple(_with_equal(d, equalities(q)) for d in both.accesses))
-        case Join(kind=Kind.LEFT | Kind.ANTI):
+        case Join(kind=JoinKind.LEFT | JoinKind.ANTI):
             _refuse_read(q, cuts)
             return _subset(q, form(q.left, cuts))
         case Except():

@@ -14,7 +14,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Project,
@@ -64,11 +64,11 @@ def sources(q: Rel, column: str, known: Known) -> Sources | None:
 
 
 def _joined(q: Join, column: str, known: Known) -> Sources | None:
-    if q.kind is Kind.FULL:
+    if q.kind is JoinKind.FULL:
         return None
     own, other = (q.left, q.right) if column in q.left.columns else (q.right, q.left)
     found = sources(own, column, known)
-    if found is not None or q.kind not in (Kind.INNER, Kind.SEMI):
+    if found is not None or q.kind not in (JoinKind.INNER, JoinKind.SEMI):
         return found
     partners = (b if column == a else a for a, b in equalities(q) if column in (a, b))
     of_partners = (sources(other, partner, known) for partner in partners)

@@ -36,7 +36,7 @@ from belvedere.lake.pins import Pins
 from belvedere.lake.sessions.errors import Gone, StateMismatch, computing, reading
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.reasons import REASONS
-from belvedere.sql.statements.views import Policy
+from belvedere.sql.statements.views import RefreshPolicy
 from belvedere.storage.locks import Conflict
 
 ATTEMPTS = 5
@@ -279,7 +279,7 @@ class _Advancing:
         return "PART_AHEAD" if self.to is not None and ahead else ""
 
     def _policy(self, loaded: Loaded[Any, Any]) -> str:
-        return "POLICY_FULL" if loaded.definition.policy is Policy.FULL else ""
+        return "POLICY_FULL" if loaded.definition.policy is RefreshPolicy.FULL else ""
 
     def _unreadable(self, loaded: Loaded[Any, Any], target: Vector, traits: Traits) -> str:
         found = problems(
@@ -300,7 +300,7 @@ class _Advancing:
 
     def _refuse_if_strict(self, loaded: Loaded[Any, Any], reason: str) -> None:
         definition = loaded.definition
-        if definition.policy is not Policy.STRICT or self.full or reason == "PART_AHEAD":
+        if definition.policy is not RefreshPolicy.STRICT or self.full or reason == "PART_AHEAD":
             return
         raise Unsupported(
             f"{definition.name!r} cannot be refreshed from its changes: {REASONS[reason].sentence}",

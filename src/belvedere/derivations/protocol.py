@@ -17,7 +17,7 @@ from belvedere.delta.stamps import Vector
 from belvedere.derivations.meter import Meter
 from belvedere.execution.records import RanStep
 from belvedere.execution.strategies import Strategy
-from belvedere.sql.statements.views import Policy
+from belvedere.sql.statements.views import RefreshPolicy
 
 if TYPE_CHECKING:
     from belvedere.derivations.outcome import Outcome
@@ -39,7 +39,7 @@ class Definition(Protocol):
         """Its name as a user writes it."""
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> RefreshPolicy:
         """Whether changes must, may or must not be applied."""
 
     @property

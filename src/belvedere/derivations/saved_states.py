@@ -11,7 +11,7 @@ from belvedere.derivations.protocol import AdvanceStep, D, Loaded, S, StateWrite
 from belvedere.derivations.registry import the_saves
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Arrays, Corrupt, Head, Saved, Saves
-from belvedere.sql.statements.views import Policy
+from belvedere.sql.statements.views import RefreshPolicy
 
 if TYPE_CHECKING:
     from belvedere.lake.pins import Pins
@@ -29,9 +29,9 @@ class Undivided:
         return str(self.name)
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> RefreshPolicy:
         """Changes are applied wherever they can be."""
-        return Policy.AUTO
+        return RefreshPolicy.AUTO
 
     @property
     def tables(self) -> Collection[str]:

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from belvedere.algebra.relations import Distinct, Field, Filter, Join, Kind, Project, Rel, Scan
+from belvedere.algebra.relations import Distinct, Field, Filter, Join, JoinKind, Project, Rel, Scan
 from belvedere.algebra.scalars import Scalar, col, every
 from belvedere.joins.linear import LinearRange, linear_range
 from belvedere.sql.binder.expressions import bare
@@ -237,7 +237,7 @@ class _Walk:
             case Project():
                 values = self.values_of(q.child)
                 return {o.name: _over(o.value, values) for o in q.outputs}
-            case Join(kind=Kind.INNER):
+            case Join(kind=JoinKind.INNER):
                 values = {**self.values_of(q.left), **self.values_of(q.right)}
                 self._add(q.on, values)
                 return values

@@ -70,7 +70,7 @@ _PLAIN = (
 
 
 @dataclass(frozen=True)
-class Groups:
+class RowGroups:
     """Rows by their number: which group each is in, and a row of each group."""
 
     of: Numbers
@@ -86,13 +86,13 @@ class Groups:
         return totals
 
 
-def grouped(columns: Columns, rows: int) -> Groups:
+def grouped(columns: Columns, rows: int) -> RowGroups:
     """The rows of a table in groups of equal ones; without columns, all in one group."""
     if not columns:
-        return Groups(np.zeros(rows, dtype=np.int64), np.zeros(1, dtype=np.int64))
+        return RowGroups(np.zeros(rows, dtype=np.int64), np.zeros(1, dtype=np.int64))
     (numbers,) = numbered(columns)
     _, first, of = np.unique(numbers, return_index=True, return_inverse=True)
-    return Groups(of.reshape(-1), first)
+    return RowGroups(of.reshape(-1), first)
 
 
 def meeting(left: Numbers, right: Numbers, most: int) -> tuple[Numbers, Numbers]:

@@ -23,7 +23,7 @@ from belvedere.algebra.relations import (
     Empty,
     Filter,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Project,
@@ -38,7 +38,7 @@ from belvedere.algebra.scalars import Scalar, every
 from belvedere.algebra.types import parse
 from belvedere.memory import kinds
 from belvedere.memory.declined import Declined
-from belvedere.memory.equality import Groups, Numbers, grouped, meeting, numbered
+from belvedere.memory.equality import Numbers, RowGroups, grouped, meeting, numbered
 from belvedere.memory.scalars import Value, as_kind, divided, true, value
 from belvedere.sql.render import SIGN
 
@@ -185,13 +185,13 @@ class Memory:
     def _join(self, q: Join, left: Rows, right: Rows) -> Rows:
         lefts, rights = self._pairs(q, left, right)
         match q.kind:
-            case Kind.SEMI | Kind.ANTI:
+            case JoinKind.SEMI | JoinKind.ANTI:
                 met = np.zeros(left.table.num_rows, dtype=bool)
                 met[lefts] = True
-                return left.where(pa.array(met if q.kind is Kind.SEMI else ~met))
-            case Kind.FULL:
+                return left.where(pa.array(met if q.kind is JoinKind.SEMI else ~met))
+            case JoinKind.FULL:
                 raise Declined("a full join")
-            case Kind.LEFT:
+            case JoinKind.LEFT:
                 if right.signed:
                     raise Declined("an outer join with signed rows")
                 alone = np.setdiff1d(np.arange(left.table.num_rows), lefts)
@@ -203,7 +203,7 @@ class Memory:
                 )
                 one = left.take(lefts)
                 return _beside(one, right.take(places), one.signs if left.signed else None)
-            case Kind.INNER:
+            case JoinKind.INNER:
                 one, other = left.take(lefts), right.take(rights)
                 signs = one.signs * other.signs if left.signed or right.signed else None
                 return _beside(one, other, signs)
@@ -322,7 +322,7 @@ def _aggregate(q: Aggregate, rows: Rows) -> Rows:
     return Rows(_table(columns), types)
 
 
-def _aggregated(agg: Agg, rows: Rows, groups: Groups) -> Value:
+def _aggregated(agg: Agg, rows: Rows, groups: RowGroups) -> Value:
     if agg.distinct:
         raise Declined(f"{agg.function} of distinct values")
     arguments = [value(a, rows.table, rows.types) for a in agg.args]
@@ -344,7 +344,7 @@ def _aggregated(agg: Agg, rows: Rows, groups: Groups) -> Value:
             raise Declined(agg.function)
 
 
-def _sum(argument: Value, rows: Rows, groups: Groups) -> Value:
+def _sum(argument: Value, rows: Rows, groups: RowGroups) -> Value:
     """Sums in the type that Spark gives them; those that may not fit are declined."""
     if parse(argument.kind).is_integer:
         kind, most = "bigint", 2**63
@@ -362,7 +362,7 @@ def _sum(argument: Value, rows: Rows, groups: Groups) -> Value:
     return Value(_per_group(data, groups, "sum").cast(kinds.arrow(kind)), kind)
 
 
-def _average(argument: Value, rows: Rows, groups: Groups) -> Value:
+def _average(argument: Value, rows: Rows, groups: RowGroups) -> Value:
     """Averages of decimals, with four digits more; NULL for groups without a value."""
     counts = pa.chunked_array([groups.total(np.where(_null(argument.data), 0, 1))])
     some = pc.if_else(pc.equal(counts, 0), pa.scalar(None, counts.type), counts)
@@ -372,7 +372,7 @@ def _average(argument: Value, rows: Rows, groups: Groups) -> Value:
     return divided(_sum(argument, rows, groups), by, kind)
 
 
-def _per_group(data: pa.ChunkedArray, groups: Groups, function: str) -> pa.ChunkedArray:
+def _per_group(data: pa.ChunkedArray, groups: RowGroups, function: str) -> pa.ChunkedArray:
     """An aggregate of Arrow's, a value for each group; NULL for those without any."""
     if not len(data):
         return pa.chunked_array([pa.nulls(len(groups), data.type)])

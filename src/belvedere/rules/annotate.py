@@ -40,8 +40,8 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
+    JoinKind,
     Keys,
-    Kind,
     Negate,
     Net,
     Order,
@@ -97,11 +97,11 @@ def annotate(q: Rel, cut: Cut) -> Rel:
         case Filter():
             return Filter(annotate(q.child, cut), q.predicate)
         # A4  A(L⋈R) = A(L)⋈R ∪ L⋈A(R)
-        case Join(kind=Kind.INNER | Kind.SEMI):
+        case Join(kind=JoinKind.INNER | JoinKind.SEMI):
             return _either(q.columns, _of_left(q, cut), _of_right(q, cut))
         # A4  A(L▷R) = A(L)▷R, A(L⟕R) = A(L)⟕R
         case Join():
-            if q.kind is Kind.FULL or _reads(q.right, cut):
+            if q.kind is JoinKind.FULL or _reads(q.right, cut):
                 raise _no_rule(q, cut)
             return _of_left(q, cut)
         # A5  A(γ_G(Q)) = γ_G(Q) ⋈_G δ(π_G,f(A(Q)))
@@ -164,7 +164,7 @@ def _of_left(q: Join, cut: Cut) -> Rel:
 def _of_right(q: Join, cut: Cut) -> Rel:
     if not _reads(q.right, cut):
         return Empty((*q.columns, FRAGMENT))
-    pairs = Join(q.left, annotate(q.right, cut), Kind.INNER, q.on)
+    pairs = Join(q.left, annotate(q.right, cut), JoinKind.INNER, q.on)
     return _shown(pairs, q.columns, col(FRAGMENT))
 
 
@@ -184,7 +184,7 @@ def _beside_fragments(q: Rel, key: tuple[str, ...], pairs: Rel) -> Rel:
     outputs = (*(Output(n, col(k)) for n, k in zip(names, key, strict=True)),)
     found = Distinct(Project(pairs, (*outputs, Output(FRAGMENT, col(FRAGMENT)))))
     on = every(same(col(k), col(n)) for k, n in zip(key, names, strict=True))
-    return _shown(Join(q, found, Kind.INNER, on), q.columns, col(FRAGMENT))
+    return _shown(Join(q, found, JoinKind.INNER, on), q.columns, col(FRAGMENT))
 
 
 def _among(pairs: Rel, columns: tuple[str, ...], rows: Rel) -> Rel:

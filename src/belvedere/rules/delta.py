@@ -45,8 +45,8 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
+    JoinKind,
     Keys,
-    Kind,
     Negate,
     Net,
     Output,
@@ -100,20 +100,20 @@ class Delta:
             case Union():
                 return union([self.of(c) for c in q.children], q.columns)
             # D3  Δ(L⋈R) = ΔL⋈R₀ + L₁⋈ΔR
-            case Join(kind=Kind.INNER):
+            case Join(kind=JoinKind.INNER):
                 return union([self._left(q), self._right(q)], q.columns)
             # D4  Δ(L⋉R) = ΔL⋉R₀ + (M⋉R₁ − M⋉R₀), likewise ▷
-            case Join(kind=Kind.SEMI | Kind.ANTI):
+            case Join(kind=JoinKind.SEMI | JoinKind.ANTI):
                 return union([self._left(q), self._flips(q)], q.columns)
             # D5  Δ(L⟕R) = ΔL⟕R₀ + L₁⋈ΔR + pad(M▷R₁ − M▷R₀)
-            case Join(kind=Kind.LEFT):
-                matched = self._right(replace(q, kind=Kind.INNER))
-                lonely = self._flips(replace(q, kind=Kind.ANTI))
+            case Join(kind=JoinKind.LEFT):
+                matched = self._right(replace(q, kind=JoinKind.INNER))
+                lonely = self._flips(replace(q, kind=JoinKind.ANTI))
                 return union([self._left(q), matched, self._pad(lonely, q.columns)], q.columns)
             # D5  Δ(L⟗R) = Δ(L⟕R) + pad(Δ(R▷L))
-            case Join(kind=Kind.FULL):
-                lonely = Join(q.right, q.left, Kind.ANTI, q.on)
-                half = self.of(replace(q, kind=Kind.LEFT))
+            case Join(kind=JoinKind.FULL):
+                lonely = Join(q.right, q.left, JoinKind.ANTI, q.on)
+                half = self.of(replace(q, kind=JoinKind.LEFT))
                 return union([half, self._pad(self.of(lonely), q.columns)], q.columns)
             # D6  Δ(Q) = Q₁|K − Q₀|K
             case Aggregate(keys=key) if key:
@@ -165,7 +165,7 @@ class Delta:
         change = self.of(q.right)
         if isinstance(change, Empty):
             return Empty(q.columns)
-        m = Join(self.new(q.left), Support(change), Kind.SEMI, q.on)
+        m = Join(self.new(q.left), Support(change), JoinKind.SEMI, q.on)
         after = replace(q, left=m, right=self.new(q.right))
         before = replace(q, left=m, right=self.old(q.right))
         return union([after, Negate(before)], q.columns)

@@ -20,7 +20,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Project,
@@ -56,13 +56,13 @@ def _node(q: Rel) -> Rel:
             return Empty(q.columns) if _none(q.child) or _none(q.among) else q
         case Intersect():
             return Empty(q.columns) if _none(q.left) or _none(q.right) else q
-        case Join(kind=Kind.INNER | Kind.SEMI):
+        case Join(kind=JoinKind.INNER | JoinKind.SEMI):
             return Empty(q.columns) if _none(q.left) or _none(q.right) else q
         # E3
-        case Except() | Join(kind=Kind.ANTI | Kind.LEFT) if _none(q.left):
+        case Except() | Join(kind=JoinKind.ANTI | JoinKind.LEFT) if _none(q.left):
             return Empty(q.columns)
         # E4
-        case Join(kind=Kind.ANTI):
+        case Join(kind=JoinKind.ANTI):
             return q.left if _none(q.right) else q
         # E5
         case Union():

@@ -26,7 +26,7 @@ from sqlglot import exp
 from belvedere.algebra.relations import (
     Filter,
     Join,
-    Kind,
+    JoinKind,
     Project,
     Rel,
     Restrict,
@@ -78,11 +78,11 @@ class _Places:
     def node(self, q: Rel) -> Rel:
         match q:
             # U1, U2
-            case Join(kind=Kind.INNER | Kind.SEMI | Kind.ANTI | Kind.LEFT):
+            case Join(kind=JoinKind.INNER | JoinKind.SEMI | JoinKind.ANTI | JoinKind.LEFT):
                 pairs = equalities(q)
                 right = ((r, self._leaf(q.right, r, self._of(q.left, a))) for a, r in pairs)
                 q = _over(q, q.left, self._within(q.right, right))
-                if q.kind in (Kind.INNER, Kind.SEMI):
+                if q.kind in (JoinKind.INNER, JoinKind.SEMI):
                     left = ((a, self._leaf(q.left, a, self._of(q.right, r))) for a, r in pairs)
                     q = _over(q, self._within(q.left, left), q.right)
                 return q
@@ -149,8 +149,8 @@ class _Places:
 def _owner(q: Join, column: str) -> Rel | None:
     """The side of a join that a column comes from, unless it is padded."""
     if column in q.left.columns:
-        return None if q.kind is Kind.FULL else q.left
-    return q.right if q.kind is Kind.INNER else None
+        return None if q.kind is JoinKind.FULL else q.left
+    return q.right if q.kind is JoinKind.INNER else None
 
 
 def leaf_of(q: Rel, column: str) -> tuple[Scan, str] | None:

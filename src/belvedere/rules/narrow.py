@@ -23,7 +23,7 @@ from belvedere.algebra.relations import (
     Empty,
     Filter,
     Join,
-    Kind,
+    JoinKind,
     Rel,
     Restrict,
 )
@@ -51,10 +51,10 @@ class _Narrow:
 
     def node(self, q: Rel) -> Rel:
         match q:
-            case Join(kind=Kind.INNER | Kind.SEMI):
+            case Join(kind=JoinKind.INNER | JoinKind.SEMI):
                 q = replace(q, right=self._within(q.right, self._met(q, q.left, q.right)))
                 return replace(q, left=self._within(q.left, self._met(q, q.right, q.left)))
-            case Join(kind=Kind.ANTI | Kind.LEFT):
+            case Join(kind=JoinKind.ANTI | JoinKind.LEFT):
                 return replace(q, right=self._within(q.right, self._met(q, q.left, q.right)))
             case Restrict():
                 return self._restricted(q)

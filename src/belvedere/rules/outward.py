@@ -27,8 +27,8 @@ from belvedere.algebra.relations import (
     Change,
     Filter,
     Join,
+    JoinKind,
     Keys,
-    Kind,
     Output,
     Project,
     Rel,
@@ -68,13 +68,13 @@ class _Outward:
 
     def _turned(self, q: Rel) -> Rel:
         match q:
-            case Join(kind=Kind.INNER):
+            case Join(kind=JoinKind.INNER):
                 leaves, conjuncts = _flat(q)
                 if any(map(_starts, leaves)):
                     leaves, conjuncts = self._met(leaves, conjuncts)
                     return self._joined([self.go(leaf) for leaf in leaves], conjuncts, q.columns)
             # O2  (A⋈B) ⋉θ K = (A ⋉θ K) ⋈ B
-            case Join(kind=Kind.SEMI, left=Join(kind=Kind.INNER)) if _starts(q.right):
+            case Join(kind=JoinKind.SEMI, left=Join(kind=JoinKind.INNER)) if _starts(q.right):
                 leaves, conjuncts = _flat(q.left)
                 needed = q.on.columns - set(q.right.columns)
                 owner = next((i for i, a in enumerate(leaves) if needed <= set(a.columns)), None)
@@ -82,11 +82,11 @@ class _Outward:
                     leaves[owner] = replace(q, left=leaves[owner])
                     return self._joined([self.go(leaf) for leaf in leaves], conjuncts, q.columns)
             # O2  (M ∘ R) ⋉ K = (M ⋉ K) ∘ R
-            case Join(kind=Kind.SEMI, left=Filter() as chosen) if _starts(q.right):
+            case Join(kind=JoinKind.SEMI, left=Filter() as chosen) if _starts(q.right):
                 return replace(chosen, child=self.go(replace(q, left=chosen.child)))
-            case Join(kind=Kind.SEMI, left=Join(kind=Kind.SEMI | Kind.ANTI) as met) if _starts(
-                q.right
-            ) and not _starts(met.right):
+            case Join(kind=JoinKind.SEMI, left=Join(kind=JoinKind.SEMI | JoinKind.ANTI) as met) if (
+                _starts(q.right) and not _starts(met.right)
+            ):
                 return self.go(replace(met, left=replace(q, left=met.left)))
             case _:
                 pass
@@ -140,7 +140,7 @@ class _Outward:
             both = have | set(right.columns)
             on = [c for c in waiting if c.columns <= both]
             waiting = [c for c in waiting if not c.columns <= both]
-            joined = self._asked(Join(joined, right, Kind.INNER, every(on)))
+            joined = self._asked(Join(joined, right, JoinKind.INNER, every(on)))
         if joined.columns == columns:
             return joined
         return Project(joined, tuple(Output(c, col(c)) for c in columns))
@@ -153,14 +153,14 @@ class _Outward:
         ties = [c for c in waiting if c.columns <= have | own and c.columns & have]
         ties = [c for c in ties if c.columns & own]
         equal = any(isinstance(c.expr, exp.EQ | exp.NullSafeEQ) for c in ties)
-        rows = self._sizes.rows(Join(joined, leaf, Kind.INNER, every(ties)))
+        rows = self._sizes.rows(Join(joined, leaf, JoinKind.INNER, every(ties)))
         return not equal, not ties, not _starts(leaf), rows
 
     # O3  S ∘ R = S ∘ K(R)
     def _asked(self, q: Join) -> Join:
         own = {b: a for a, b in equalities(q)}
         pairs = {a: b for b, a in own.items()}
-        if not pairs or q.kind is Kind.FULL or (q.kind is Kind.INNER and _plain(q.right)):
+        if not pairs or q.kind is JoinKind.FULL or (q.kind is JoinKind.INNER and _plain(q.right)):
             return q
         few, many = self._sizes.rows(q.left), self._sizes.rows(q.right)
         if few > SMALL or MUCH_LARGER * few > many:
@@ -178,10 +178,10 @@ class _Outward:
 def _flat(q: Rel) -> tuple[list[Rel], list[Scalar]]:
     """The relations of a tree of inner joins and the conditions between them."""
     match q:
-        case Join(kind=Kind.INNER):
+        case Join(kind=JoinKind.INNER):
             (left, ours), (right, theirs) = _flat(q.left), _flat(q.right)
             return left + right, [*ours, *theirs, *q.on.conjuncts]
-        case Filter(child=Join(kind=Kind.INNER) as below):
+        case Filter(child=Join(kind=JoinKind.INNER) as below):
             leaves, conjuncts = _flat(below)
             return leaves, [*conjuncts, *q.predicate.conjuncts]
         case _:
@@ -191,8 +191,8 @@ def _flat(q: Rel) -> tuple[list[Rel], list[Scalar]]:
 def _inner(leaves: list[Rel], on: Scalar) -> Join:
     """The join of some relations by one condition."""
     *some, last = leaves
-    left = reduce(lambda a, b: Join(a, b, Kind.INNER, TRUE), some)
-    return Join(left, last, Kind.INNER, on)
+    left = reduce(lambda a, b: Join(a, b, JoinKind.INNER, TRUE), some)
+    return Join(left, last, JoinKind.INNER, on)
 
 
 def _are_terms(q: Rel) -> bool:

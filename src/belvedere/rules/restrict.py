@@ -40,8 +40,8 @@ from belvedere.algebra.relations import (
     Hash,
     Intersect,
     Join,
+    JoinKind,
     Keys,
-    Kind,
     Negate,
     Net,
     Output,
@@ -111,14 +111,14 @@ def _side(q: Restrict, side: Rel) -> Rel:
 
 def _join(q: Restrict, join: Join) -> Rel:
     """R6, R7, R8 for joins: each side takes the part of K that speaks of it."""
-    if join.kind is Kind.FULL:
+    if join.kind is JoinKind.FULL:
         return q
     left = {c: c for c in join.left.columns}
-    right = {c: c for c in join.right.columns} if join.kind is Kind.INNER else {}
+    right = {c: c for c in join.right.columns} if join.kind is JoinKind.INNER else {}
     for a, b in equalities(join, alike=_hash_alike if isinstance(q.by, Hash) else same_type):
         if a in q.key:
             right.setdefault(a, b)
-        if b in q.key and join.kind is Kind.INNER:
+        if b in q.key and join.kind is JoinKind.INNER:
             left.setdefault(b, a)
     on_left = [k for k in q.key if k in left]
     on_right = [k for k in q.key if k in right]
@@ -131,7 +131,9 @@ def _join(q: Restrict, join: Join) -> Rel:
         left=_reduced(q, join.left, on_left, left),
         right=_reduced(q, join.right, on_right, right),
     )
-    whole = len(on_left) == len(q.key) or (join.kind is Kind.INNER and len(on_right) == len(q.key))
+    whole = len(on_left) == len(q.key) or (
+        join.kind is JoinKind.INNER and len(on_right) == len(q.key)
+    )
     return pushed if whole else replace(q, child=pushed)
 
 

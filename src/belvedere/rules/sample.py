@@ -25,7 +25,7 @@ from belvedere.algebra.relations import (
     Hash,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Project,
@@ -141,7 +141,7 @@ def _why(child: Rel, key: tuple[str, ...]) -> str:
         case Window(partition=part):
             missing = [k for k in key if k not in part]
             return f"{', '.join(missing)} is not a column of the window's partition"
-        case Join(kind=Kind.FULL):
+        case Join(kind=JoinKind.FULL):
             return "a full outer join pads either side"
         case Join():
             return f"{listed} has columns of both sides, which nothing equates"

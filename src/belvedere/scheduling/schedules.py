@@ -35,7 +35,7 @@ from belvedere.scheduling.model.cost_functions import (
 )
 from belvedere.scheduling.model.problem import State, Terms
 from belvedere.scheduling.serve.deadlines import refuse_too_tight
-from belvedere.sql.statements.views import Policy
+from belvedere.sql.statements.views import RefreshPolicy
 from belvedere.storage.private_files import Damage
 from belvedere.views.catalog import canonical_name, shown_name, the_view
 from belvedere.views.definition import View
@@ -210,7 +210,7 @@ def refuse_without_plan(lake: ReadableLake, view: View) -> None:
             hint="define it on the tables themselves",
             reason="VIEW_OVER_VIEW",
         )
-    reason = "POLICY_FULL" if Policy(view.definition.policy) is Policy.FULL else ""
+    reason = "POLICY_FULL" if RefreshPolicy(view.definition.policy) is RefreshPolicy.FULL else ""
     reason = reason or rebuild_reason(view.state, view.definition.types, view.tables)
     if reason:
         raise Unsupported(

@@ -27,7 +27,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Project,
@@ -246,8 +246,8 @@ class _Renderer:
 
     def _join(self, q: Join) -> _Block:
         left, right = self.block(q.left), self.block(q.right)
-        inner = q.kind is Kind.INNER
-        if q.kind is Kind.FULL and not left.bare:
+        inner = q.kind is JoinKind.INNER
+        if q.kind is JoinKind.FULL and not left.bare:
             left = self._closed(q.left, left)
         mergeable = len(right.items) == 1 and inner
         if not (right.bare or mergeable):
@@ -261,7 +261,7 @@ class _Renderer:
                 left = _handing_out(left, right)
         joined = replace(left, columns={**left.columns, **right.columns})
         item = _join_item(right.items[0], q.kind, joined.put(q.on))
-        if q.kind in (Kind.SEMI, Kind.ANTI):
+        if q.kind in (JoinKind.SEMI, JoinKind.ANTI):
             return replace(left, items=(*left.items, item))
         where = left.where + (right.where if inner else ())
         sign = _times(left.sign, right.sign)
@@ -269,8 +269,8 @@ class _Renderer:
 
     def _handed_out(self, q: Join) -> str:
         """Which side of a join every worker gets whole, as far as its kind lets it."""
-        left = self.small(q.left) if q.kind is Kind.INNER else None
-        right = self.small(q.right) if q.kind is not Kind.FULL else None
+        left = self.small(q.left) if q.kind is JoinKind.INNER else None
+        right = self.small(q.right) if q.kind is not JoinKind.FULL else None
         if left is not None and (right is None or left < right):
             return "left"
         return "" if right is None else "right"
@@ -283,7 +283,7 @@ class _Renderer:
             left = _handing_out(left, keys)
         pairs = zip(q.key, q.among.columns, strict=True)
         on = every(same(Scalar(left.columns[a]), Scalar(keys.columns[b])) for a, b in pairs)
-        return replace(left, items=(*left.items, _join_item(keys.items[0], Kind.SEMI, on.expr)))
+        return replace(left, items=(*left.items, _join_item(keys.items[0], JoinKind.SEMI, on.expr)))
 
     def _union(self, q: Union) -> exp.Query:
         signed = is_signed(q)
@@ -376,17 +376,17 @@ def _shared(q: Rel) -> set[int]:
     return {id(n) for n in every if met[id(n)] > 1 and not isinstance(n, Scan | Change | Empty)}
 
 
-_JOINS: dict[Kind, dict[str, str]] = {
-    Kind.INNER: {"kind": "INNER"},
-    Kind.LEFT: {"side": "LEFT"},
-    Kind.FULL: {"side": "FULL"},
-    Kind.SEMI: {"side": "LEFT", "kind": "SEMI"},
-    Kind.ANTI: {"side": "LEFT", "kind": "ANTI"},
+_JOINS: dict[JoinKind, dict[str, str]] = {
+    JoinKind.INNER: {"kind": "INNER"},
+    JoinKind.LEFT: {"side": "LEFT"},
+    JoinKind.FULL: {"side": "FULL"},
+    JoinKind.SEMI: {"side": "LEFT", "kind": "SEMI"},
+    JoinKind.ANTI: {"side": "LEFT", "kind": "ANTI"},
 }
 
 
-def _join_item(item: exp.Expr, kind: Kind, on: exp.Expr) -> exp.Join:
-    if kind is Kind.INNER and isinstance(on, exp.Boolean):
+def _join_item(item: exp.Expr, kind: JoinKind, on: exp.Expr) -> exp.Join:
+    if kind is JoinKind.INNER and isinstance(on, exp.Boolean):
         return exp.Join(this=item, kind="CROSS")
     return exp.Join(this=item, on=condition(on), **_JOINS[kind])
 

@@ -21,7 +21,7 @@ from belvedere.lake.writes import commits
 from belvedere.reasons import REASONS
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.binder.char_columns import has_char
-from belvedere.sql.statements.views import CreateView, Policy
+from belvedere.sql.statements.views import CreateView, RefreshPolicy
 from belvedere.views.catalog import (
     Names,
     as_not_read,
@@ -95,7 +95,7 @@ def _refuse_if_read_otherwise(
 
 def _with_parts(door: SparkLake, view: View) -> View:
     """The view, with what is worth keeping of its plan in tables of their own."""
-    if Policy(view.definition.policy) is Policy.FULL:
+    if RefreshPolicy(view.definition.policy) is RefreshPolicy.FULL:
         return view
     with Pins(door) as pins:
         places = chosen(view, Sizes(pins.statistics(view.tables, {}, {})))
@@ -137,7 +137,7 @@ def fill_view(door: SparkLake, view: View) -> None:
     show(door, view)
 
 
-def alter_policy(door: SparkLake, name: str, policy: Policy) -> None:
+def alter_policy(door: SparkLake, name: str, policy: RefreshPolicy) -> None:
     """Give a view another refresh policy."""
     view = the_view(door, name)
     definition = replace(view.definition, policy=policy.value)
@@ -203,7 +203,7 @@ def _refuse_nested_char(door: SparkLake, view: View) -> None:
 
 def _refuse_if_strict(view: View) -> None:
     """A STRICT view that could never be refreshed from changes is refused at once."""
-    if Policy(view.definition.policy) is not Policy.STRICT:
+    if RefreshPolicy(view.definition.policy) is not RefreshPolicy.STRICT:
         return
     reason = next(
         filter(

@@ -20,7 +20,7 @@ from belvedere.algebra.walks import nodes, tables
 from belvedere.errors import Invalid
 from belvedere.lake.offline import VIEW_PROPERTY
 from belvedere.sql.binder.bind import Bound
-from belvedere.sql.statements.views import Policy
+from belvedere.sql.statements.views import RefreshPolicy
 from belvedere.views.sampling import Sampling
 from belvedere.views.state import Bag, State, cast, state_of, stored_scan
 
@@ -70,7 +70,7 @@ class Definition:
             columns = _columns(found.pop("columns"))
             sources = {t: _columns(c) for t, c in found.pop("sources", {}).items()}
             parts = tuple((int(at), str(what)) for at, what in found.pop("parts", ()))
-            Policy(found["policy"])
+            RefreshPolicy(found["policy"])
             return Definition(columns=columns, sources=sources, parts=parts, **found)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Invalid(
@@ -100,9 +100,9 @@ class View:
         return self.definition.id
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> RefreshPolicy:
         """How it may be refreshed."""
-        return Policy(self.definition.policy)
+        return RefreshPolicy(self.definition.policy)
 
     @property
     def owner(self) -> str:

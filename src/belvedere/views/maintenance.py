@@ -22,8 +22,8 @@ from belvedere.algebra.relations import (
     Aggregate,
     Filter,
     Join,
+    JoinKind,
     Keys,
-    Kind,
     Output,
     Project,
     Rel,
@@ -182,7 +182,7 @@ def replace_groups(
         renamed = {k: f"__k{i}" for i, k in enumerate(state.keys)}
         keys = Project(touched, tuple(Output(renamed[k], col(k)) for k in state.keys))
         on = every(same(col(renamed[k]), col(k)) for k in state.keys)
-        plan: Rel = Join(keys, again, Kind.LEFT, on)
+        plan: Rel = Join(keys, again, JoinKind.LEFT, on)
     else:
         renamed, plan = {}, Aggregate(child, (), parts)
     outputs = tuple(Output(names[c], col(renamed.get(c, c))) for c in state.columns)

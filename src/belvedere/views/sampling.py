@@ -31,7 +31,7 @@ from belvedere.algebra.relations import (
     Filter,
     Hash,
     Join,
-    Kind,
+    JoinKind,
     Output,
     Project,
     Rel,
@@ -114,8 +114,8 @@ def sampled_plan(plan: Rel, sampling: Sampling, types: Types) -> Rel:
     names = [f"{_KEY}{i}" for i in range(len(sampling.key))]
     on = every(same(col(k), col(n)) for k, n in zip(sampling.key, names, strict=True))
     if isinstance(core, Aggregate | Distinct):
-        return above(replace(core, child=Join(core.child, okeys, Kind.SEMI, on)))
-    return above(Join(core, okeys, Kind.SEMI, on))
+        return above(replace(core, child=Join(core.child, okeys, JoinKind.SEMI, on)))
+    return above(Join(core, okeys, JoinKind.SEMI, on))
 
 
 def pushed(plan: Rel, sampling: Sampling, types: Types) -> Sampled:
@@ -218,7 +218,7 @@ def _with_outliers(q: Rel, sampling: Sampling) -> list[Rel]:
 def _subtracts(q: Rel) -> bool:
     """Whether fewer rows on the right may mean more, or other, rows of the result."""
     if isinstance(q, Join):
-        return q.kind in (Kind.LEFT, Kind.FULL, Kind.ANTI)
+        return q.kind in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI)
     return isinstance(q, Except)
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
-from belvedere.algebra.relations import Agg, Aggregate, Filter, Kind, Rel, Union
+from belvedere.algebra.relations import Agg, Aggregate, Filter, JoinKind, Rel, Union
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.algebra.walks import tables
 from belvedere.errors import Unsupported
@@ -38,7 +38,7 @@ class _Blocks(_Plans):
             elif step == "project":
                 q = self.narrow(q, self.draw(st.integers(2, 3)))
             elif self.scans < 3:
-                q = self.paired(q, Kind.INNER)
+                q = self.paired(q, JoinKind.INNER)
         return q
 
     def cores(self) -> Rel:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from belvedere.algebra.relations import Except, Field, Join, Kind, Rel, Scan, TopK
+from belvedere.algebra.relations import Except, Field, Join, JoinKind, Rel, Scan, TopK
 from belvedere.algebra.walks import nodes, tables
 from belvedere.analyses.stable import Cuts, unsafe
 from belvedere.errors import Unsupported
@@ -63,7 +63,7 @@ def annotated(q: Rel, partition: Partition) -> Rel:
 
 
 def _leaves_out(q: Rel) -> bool:
-    return isinstance(q, Join) and q.kind in (Kind.ANTI, Kind.LEFT, Kind.FULL)
+    return isinstance(q, Join) and q.kind in (JoinKind.ANTI, JoinKind.LEFT, JoinKind.FULL)
 
 
 def fragments(rows: Bag) -> set[int]:
@@ -94,7 +94,7 @@ def test_the_capture_query_means_the_same_in_sql(case: tuple[Rel, Database, Part
 
 
 @quick
-@given(cases(rooted("pairs", Kind.INNER)))
+@given(cases(rooted("pairs", JoinKind.INNER)))
 def test_the_sketch_of_a_join_has_no_fragment_too_many(
     case: tuple[Rel, Database, Partition],
 ) -> None:
@@ -121,8 +121,8 @@ def test_the_rows_stay_beside_their_fragments(case: tuple[Rel, Database, Partiti
         assert {row[:-1] for row in db.bag(plan)} <= set(db.bag(q))
 
 
-@pytest.mark.parametrize("kind", [Kind.ANTI, Kind.LEFT, Kind.FULL])
-def test_a_table_that_decides_what_is_left_out_has_no_rule(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [JoinKind.ANTI, JoinKind.LEFT, JoinKind.FULL])
+def test_a_table_that_decides_what_is_left_out_has_no_rule(kind: JoinKind) -> None:
     left = Scan("r", (Field("a", "a", "int"),))
     right = Scan("t", (Field("x", "x", "int"),))
     with pytest.raises(Unsupported, match="left out"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belvedere.algebra.printing import tree
-from belvedere.algebra.relations import Aggregate, Join, Kind
+from belvedere.algebra.relations import Aggregate, Join, JoinKind
 from belvedere.algebra.walks import nodes
 from tests.sql.shop import bound
 
@@ -27,5 +27,7 @@ def test_a_group_is_reduced_by_a_semi_join_on_its_key(where: str, reduced: bool)
     plan = bound(f"SELECT a, b FROM r WHERE {where}").plan
     groups = [n for n in nodes(plan) if isinstance(n, Aggregate) and n.keys]
     assert groups, tree(plan)
-    inside = [n for g in groups for n in nodes(g) if isinstance(n, Join) and n.kind is Kind.SEMI]
+    inside = [
+        n for g in groups for n in nodes(g) if isinstance(n, Join) and n.kind is JoinKind.SEMI
+    ]
     assert bool(inside) is reduced, tree(plan)

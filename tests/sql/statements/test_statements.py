@@ -29,7 +29,7 @@ from belvedere.sql.statements.spark import (
     Write,
     WriteKind,
 )
-from belvedere.sql.statements.views import AlterLimit, AlterPolicy, CreateView, Policy
+from belvedere.sql.statements.views import AlterLimit, AlterPolicy, CreateView, RefreshPolicy
 
 PROPERTY = ("delta.enableChangeDataFeed", "false")
 
@@ -45,11 +45,11 @@ OURS: list[tuple[str, Statement]] = [
     ),
     (
         "CREATE MATERIALIZED VIEW v COMMENT 'it''s' REFRESH POLICY INCREMENTAL STRICT AS TABLE t",
-        CreateView("v", "TABLE t", Policy.STRICT, comment="it's"),
+        CreateView("v", "TABLE t", RefreshPolicy.STRICT, comment="it's"),
     ),
     (
         "CREATE MATERIALIZED VIEW v REFRESH POLICY FULL COMMENT \"a 'b'\" AS TABLE t",
-        CreateView("v", "TABLE t", Policy.FULL, comment="a 'b'"),
+        CreateView("v", "TABLE t", RefreshPolicy.FULL, comment="a 'b'"),
     ),
     (
         "CREATE MATERIALIZED VIEW v TBLPROPERTIES ('a' = 'b', c.d = 1, e = true, n -2) AS TABLE t",
@@ -76,7 +76,7 @@ OURS: list[tuple[str, Statement]] = [
     ("DROP MATERIALIZED VIEW IF EXISTS v", Drop(Noun.VIEW, "v", if_exists=True)),
     (
         "ALTER MATERIALIZED VIEW v SET REFRESH POLICY INCREMENTAL",
-        AlterPolicy("v", Policy.INCREMENTAL),
+        AlterPolicy("v", RefreshPolicy.INCREMENTAL),
     ),
 ]
 

@@ -17,7 +17,7 @@ from belvedere.algebra.relations import (
     Empty,
     Field,
     Join,
-    Kind,
+    JoinKind,
     Scan,
 )
 from belvedere.algebra.scalars import col, equal
@@ -38,7 +38,7 @@ VALUES = {"__a1": "bigint", "__a2": "bigint", "__a3": "decimal(38,0)"}
 
 
 def state() -> Grouped:
-    both = Join(FACTS, NAMES, Kind.INNER, equal(col("k"), col("j")))
+    both = Join(FACTS, NAMES, JoinKind.INNER, equal(col("k"), col("j")))
     aggregates = (
         Agg("low", "min", (col("v"),)),
         Agg("high", "max", (col("w"),)),

@@ -94,7 +94,7 @@ def last_of(at: Any, rest: Any, slots: Any, size: int) -> tuple[Any, Any, Any]:
     return at[n:], rest[n:], slots[n:]
 
 
-class Distinct:
+class DistinctSample:
     """The results of a sample without replacement, so that none enters twice.
 
     A slot whose result was replaced leaves its old place in the table behind: it leads to a slot with another

@@ -12,7 +12,7 @@ from belvedere.algebra.relations import (
     Field,
     Filter,
     Join,
-    Kind,
+    JoinKind,
     Output,
     Project,
     Rel,
@@ -64,11 +64,11 @@ def outlier_plans(question: Question) -> list[Rel]:
     if question.outliers is None:
         return []
     table = question.outliers.stored
-    stale = _join_outlier_keys(question, Kind.SEMI)
+    stale = _join_outlier_keys(question, JoinKind.SEMI)
     return [_with_hashed_key(question, below) for below in (_scan(question, table), stale)]
 
 
-def _join_outlier_keys(question: Question, kind: Kind) -> Rel:
+def _join_outlier_keys(question: Question, kind: JoinKind) -> Rel:
     """The stale rows whose key is among the outliers', or is not."""
     assert question.outliers is not None
     fields, _ = hashed_key(question)
@@ -152,7 +152,7 @@ def extremes_plan(question: Question, totals: Sequence[Total]) -> Rel:
 
 def _may_be_sampled(question: Question) -> Rel:
     stale = _scan(question, question.view.stored)
-    return stale if question.outliers is None else _join_outlier_keys(question, Kind.ANTI)
+    return stale if question.outliers is None else _join_outlier_keys(question, JoinKind.ANTI)
 
 
 def are_extremes_apart(question: Question) -> bool:

@@ -21,7 +21,7 @@ from belvedere.algebra.relations import (
     Filter,
     Intersect,
     Join,
-    Kind,
+    JoinKind,
     Negate,
     Net,
     Output,
@@ -223,9 +223,9 @@ def _replace_scan(q: Rel, scan: Scan, of: Rel) -> Rel:
             return replace(q, child=_replace_scan(q.child, scan, of))
         case Project():
             return Project(_replace_scan(q.child, scan, of), (*q.outputs, Output(UNIT, col(UNIT))))
-        case Join() if _contains(q.left, scan) and q.kind is not Kind.FULL:
+        case Join() if _contains(q.left, scan) and q.kind is not JoinKind.FULL:
             return replace(q, left=_replace_scan(q.left, scan, of))
-        case Join(kind=Kind.INNER):
+        case Join(kind=JoinKind.INNER):
             return replace(q, right=_replace_scan(q.right, scan, of))
         case Join():
             raise _mixed_rows(f"a {q.kind.value} join with the view on its right side")

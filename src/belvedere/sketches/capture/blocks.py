@@ -19,7 +19,7 @@ from belvedere.algebra.relations import (
     Field,
     Filter,
     Join,
-    Kind,
+    JoinKind,
     Order,
     Output,
     Project,
@@ -231,7 +231,7 @@ def _carry(
             child, cuts = _carry(q.child, which, partitions, start)
             outputs = (*q.outputs, *(Output(n, col(n)) for n, _ in cuts))
             return replace(q, child=child, outputs=outputs), cuts
-        case Join(kind=Kind.INNER):
+        case Join(kind=JoinKind.INNER):
             left, lefts = _carry(q.left, which, partitions, start)
             right, rights = _carry(q.right, which, partitions, start + len(lefts))
             return replace(q, left=left, right=right), [*lefts, *rights]

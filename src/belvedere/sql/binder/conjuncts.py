@@ -13,7 +13,7 @@ from functools import reduce
 
 from sqlglot import exp
 
-from belvedere.algebra.relations import Filter, Join, Kind, Rel
+from belvedere.algebra.relations import Filter, Join, JoinKind, Rel
 from belvedere.algebra.scalars import Scalar, both, every
 from belvedere.sql.binder.expressions import bare, has_subquery
 
@@ -81,10 +81,10 @@ def _disjuncts(node: exp.Expr) -> list[exp.Expr]:
 def filtered(q: Rel, part: Scalar) -> Rel:
     """σ of one conjunct, as low as it may go."""
     match q:
-        case Join(kind=Kind.INNER) if part.columns:
+        case Join(kind=JoinKind.INNER) if part.columns:
             relations, parts = _inner_region(q)
             return inner_join(relations, [*parts, part])
-        case Join(kind=Kind.LEFT | Kind.SEMI | Kind.ANTI) if part.columns:
+        case Join(kind=JoinKind.LEFT | JoinKind.SEMI | JoinKind.ANTI) if part.columns:
             if part.columns <= set(q.left.columns):
                 return replace(q, left=filtered(q.left, part))
             inner = without_padding(q, part)
@@ -99,8 +99,8 @@ def filtered(q: Rel, part: Scalar) -> Rel:
 
 def without_padding(q: Rel, part: Scalar) -> Rel:
     """A LEFT join as an inner one, if the conjunct is never TRUE for a padded row."""
-    if isinstance(q, Join) and q.kind is Kind.LEFT and _needs_some(part, set(q.right.columns)):
-        return replace(q, kind=Kind.INNER)
+    if isinstance(q, Join) and q.kind is JoinKind.LEFT and _needs_some(part, set(q.right.columns)):
+        return replace(q, kind=JoinKind.INNER)
     return q
 
 
@@ -133,7 +133,7 @@ def _strict_in(node: exp.Expr, columns: set[str]) -> bool:
 
 def _inner_region(q: Rel) -> tuple[list[Rel], list[Scalar]]:
     """The relations that inner joins hold together, and all their conjuncts."""
-    if not (isinstance(q, Join) and q.kind is Kind.INNER):
+    if not (isinstance(q, Join) and q.kind is JoinKind.INNER):
         return [q], []
     left, left_parts = _inner_region(q.left)
     right, right_parts = _inner_region(q.right)
@@ -159,7 +159,7 @@ def inner_join(relations: Sequence[Rel], parts: Sequence[Scalar]) -> Rel:
 def _join_next(tree: Rel, right: Rel, parts: list[Scalar]) -> tuple[Rel, list[Scalar]]:
     known = set(tree.columns) | set(right.columns)
     ready = [p for p in parts if p.columns and p.columns <= known]
-    return Join(tree, right, Kind.INNER, every(ready)), [p for p in parts if p not in ready]
+    return Join(tree, right, JoinKind.INNER, every(ready)), [p for p in parts if p not in ready]
 
 
 def _next(tree: Rel, rest: Sequence[Rel], parts: Sequence[Scalar]) -> int:

@@ -38,11 +38,11 @@ class Namer:
         return self._wanted.get(name, name).lower() == wanted.lower()
 
 
-def spoken(node: exp.Expr) -> str:
+def suggested_name(node: exp.Expr) -> str:
     """A short readable name for the value of an expression.
 
     >>> from sqlglot import parse_one
-    >>> spoken(parse_one("sum(a.x * 2)")), spoken(parse_one("1 + 2"))
+    >>> suggested_name(parse_one("sum(a.x * 2)")), suggested_name(parse_one("1 + 2"))
     ('sum_x', 'value')
     """
     match node:
@@ -51,13 +51,13 @@ def spoken(node: exp.Expr) -> str:
         case exp.Dot(expression=field):
             return str(field.name)
         case exp.Paren(this=inner) | exp.Cast(this=inner) | exp.Filter(this=inner):
-            return spoken(inner)
+            return suggested_name(inner)
         case exp.Window(this=inner) | exp.IgnoreNulls(this=inner) | exp.WithinGroup(this=inner):
-            return spoken(inner)
+            return suggested_name(inner)
         case exp.Case():
             return "value"
         case exp.Func():
-            inside = next((spoken(c) for c in node.find_all(exp.Column)), "")
+            inside = next((suggested_name(c) for c in node.find_all(exp.Column)), "")
             return "_".join(part for part in (function_name(node), inside) if part)
         case _:
             return "value"

@@ -13,7 +13,7 @@ from belvedere.sql.statements.cursor import Cursor, Properties, nearest
 from belvedere.sql.statements.derivations import ExplainCreate, Noun, Verb, lead, verbs
 
 
-class Policy(Enum):
+class RefreshPolicy(Enum):
     """How a view wants to be refreshed."""
 
     AUTO = "AUTO"
@@ -29,7 +29,7 @@ class CreateView:
     noun: ClassVar[Noun] = Noun.VIEW
     name: str
     query: str
-    policy: Policy = Policy.AUTO
+    policy: RefreshPolicy = RefreshPolicy.AUTO
     replace: bool = False
     if_not_exists: bool = False
     comment: str | None = None
@@ -47,7 +47,7 @@ class AlterPolicy:
     """ALTER MATERIALIZED VIEW … SET REFRESH POLICY."""
 
     name: str
-    policy: Policy
+    policy: RefreshPolicy
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _create_view(c: Cursor, replace: bool = False) -> CreateView:
     return CreateView(
         name,
         query,
-        policy or Policy.AUTO,
+        policy or RefreshPolicy.AUTO,
         replace,
         if_not_exists,
         comment,
@@ -103,11 +103,16 @@ def _no_clause(c: Cursor) -> Invalid | Unsupported:
     return c.wrong("expected AS and a query, or COMMENT, REFRESH POLICY, TBLPROPERTIES", hint)
 
 
-def _policy(c: Cursor) -> Policy:
-    for policy in (Policy.STRICT, Policy.INCREMENTAL, Policy.AUTO, Policy.FULL):
+def _policy(c: Cursor) -> RefreshPolicy:
+    for policy in (
+        RefreshPolicy.STRICT,
+        RefreshPolicy.INCREMENTAL,
+        RefreshPolicy.AUTO,
+        RefreshPolicy.FULL,
+    ):
         if c.take(policy.value):
             return policy
-    names = [policy.value for policy in Policy]
+    names = [policy.value for policy in RefreshPolicy]
     close = nearest(c.word(), names)
     hint = f"the policies are {', '.join(names)}" + (f"; did you mean {close}?" if close else "")
     raise c.wrong("expected a refresh policy", hint)

@@ -16,7 +16,7 @@ from belvedere.errors import Invalid
 from belvedere.kernels.hashes.interning import grown
 from belvedere.kernels.sampling import skips
 from belvedere.kernels.sampling.random_numbers import many_below, seeded, some_of
-from belvedere.kernels.sampling.samples import Distinct, last_of
+from belvedere.kernels.sampling.samples import DistinctSample, last_of
 from belvedere.synopses.graph.plain_graph import PlainGraph, PlainWeighedBatch
 from belvedere.synopses.graph.weighted_graph import WeighedBatch, WeightedGraph
 from belvedere.synopses.sample import plain_skips
@@ -118,7 +118,7 @@ class WithoutReplacement(_Slots):
     def __init__(self, size: int, nodes: int, seed: int) -> None:
         super().__init__(nodes, seed)
         self.size = size
-        self.distinct: Distinct | None = None
+        self.distinct: DistinctSample | None = None
 
     def enter(self, graph: AnyGraph, node: int, rows: Any, weighed: Any) -> Any:
         """See `Reservoir`."""
@@ -157,7 +157,7 @@ class WithoutReplacement(_Slots):
     def _refill(self, graph: AnyGraph, holes: Any) -> None:
         """Draw until every hole has a result that is in no other slot."""
         if self.distinct is None:
-            self.distinct = Distinct(self.size)
+            self.distinct = DistinctSample(self.size)
             whole = np.setdiff1d(np.arange(self.filled), holes)
             self.distinct.note(self.slots, whole, self.filled)
         done = 0
@@ -166,7 +166,7 @@ class WithoutReplacement(_Slots):
             done = self.distinct.refill(self.slots, holes, done, drawn)
 
     def _some_of_few(self, graph: AnyGraph, wanted: int) -> Any:
-        """Distinct results of a join that has at most twice as many results as slots."""
+        """DistinctSample results of a join that has at most twice as many results as slots."""
         chosen = some_of(self.state, graph.size, wanted)
         return graph.draw(chosen if isinstance(graph, WeightedGraph) else chosen.tolist())
 

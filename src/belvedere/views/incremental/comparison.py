@@ -6,7 +6,7 @@ from belvedere.derivations.cost_history import cost_history
 from belvedere.execution.costs import candidate, cheaper
 from belvedere.execution.predicted_work import PredictedWork
 from belvedere.execution.strategies import Strategy
-from belvedere.sql.statements.views import Policy
+from belvedere.sql.statements.views import RefreshPolicy
 from belvedere.views.incremental.pending_changes import PendingChanges
 from belvedere.views.maintenance import rebuild_work
 
@@ -28,5 +28,5 @@ def rebuild_is_cheaper(pending: PendingChanges, strategy: Strategy, work: Predic
     work_of_rebuild = rebuild_work(pending.view.state, pending.statistics)
     rebuild = candidate(Strategy.REBUILD, work_of_rebuild, history.on_spark())
     step.meter.candidates = (incremental, rebuild)
-    free = Policy(pending.view.definition.policy) is Policy.AUTO
+    free = RefreshPolicy(pending.view.definition.policy) is RefreshPolicy.AUTO
     return free and cheaper(rebuild, incremental)

@@ -20,7 +20,17 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from belvedere.algebra.relations import Empty, Field, Filter, Join, Kind, Output, Project, Rel, Scan
+from belvedere.algebra.relations import (
+    Empty,
+    Field,
+    Filter,
+    Join,
+    JoinKind,
+    Output,
+    Project,
+    Rel,
+    Scan,
+)
 from belvedere.algebra.scalars import Scalar, call, col, equal, every, padded
 from belvedere.algebra.walks import nodes
 from belvedere.errors import Internal, Invalid
@@ -263,7 +273,7 @@ def _join(ctx: Context, left: Source, join: exp.Join, env: Env) -> Source:
     scope = Scope(left.scope.columns + right.scope.columns, env.outer)
     merged = _merged(ctx, join, left.scope, right.scope)
     parts, later = _condition(ctx, join, scope, merged)
-    if kind is Kind.INNER:
+    if kind is JoinKind.INNER:
         scope = Scope(_using(left.scope, right.scope, merged, {}), env.outer)
         return Source(
             left.relations + right.relations,
@@ -278,7 +288,7 @@ def _join(ctx: Context, left: Source, join: exp.Join, env: Env) -> Source:
         parts += _with_subquery(side, conjunct, scope, below=_goes_below(side is padded, kind))
     _refuse_outer_columns(ctx, join, kept, padded, parts, kind)
     plan = _outer(kept.plan, padded.plan, kind, parts)
-    if kind in (Kind.SEMI, Kind.ANTI):
+    if kind in (JoinKind.SEMI, JoinKind.ANTI):
         scope = Scope(_keys_first(left.scope, merged))
     else:
         plan, instead = _coalesced(ctx, plan, kind, join.side, merged)
@@ -307,9 +317,9 @@ def _side_read(
     )
 
 
-def _goes_below(padded: bool, kind: Kind) -> bool:
+def _goes_below(padded: bool, kind: JoinKind) -> bool:
     """Whether a condition of ON on one side may be a filter below the join."""
-    return kind is not Kind.FULL if padded else kind is Kind.SEMI
+    return kind is not JoinKind.FULL if padded else kind is JoinKind.SEMI
 
 
 def _with_subquery(side: Place, conjunct: exp.Expr, scope: Scope, below: bool) -> list[Scalar]:
@@ -325,11 +335,11 @@ def _with_subquery(side: Place, conjunct: exp.Expr, scope: Scope, below: bool) -
 
 
 def _refuse_outer_columns(
-    ctx: Context, join: exp.Join, kept: Place, padded: Place, parts: list[Scalar], kind: Kind
+    ctx: Context, join: exp.Join, kept: Place, padded: Place, parts: list[Scalar], kind: JoinKind
 ) -> None:
     known = {*kept.plan.columns, *padded.plan.columns}
     outside = bool(padded.correlated) or any(not p.columns <= known for p in parts)
-    if outside or (kind is Kind.FULL and kept.correlated):
+    if outside or (kind is JoinKind.FULL and kept.correlated):
         raise ctx.unsupported(
             "a reference to the enclosing query in ON",
             join,
@@ -338,8 +348,8 @@ def _refuse_outer_columns(
         )
 
 
-def _outer(first: Rel, second: Rel, kind: Kind, parts: list[Scalar]) -> Rel:
-    if kind is not Kind.FULL:
+def _outer(first: Rel, second: Rel, kind: JoinKind, parts: list[Scalar]) -> Rel:
+    if kind is not JoinKind.FULL:
         mine = [p for p in parts if p.columns and p.columns <= set(second.columns)]
         second = Filter(second, every(mine)) if mine else second
         parts = [p for p in parts if p not in mine]
@@ -347,19 +357,19 @@ def _outer(first: Rel, second: Rel, kind: Kind, parts: list[Scalar]) -> Rel:
 
 
 def _coalesced(
-    ctx: Context, plan: Rel, kind: Kind, side: str, merged: Merged
+    ctx: Context, plan: Rel, kind: JoinKind, side: str, merged: Merged
 ) -> tuple[Rel, dict[str, str]]:
     """The plan with the columns USING coalesces, and what stands for each left column merged."""
     instead: dict[str, str] = {}
     outputs = [Output(c, col(c)) for c in plan.columns]
     for a, b in merged:
-        if kind is Kind.FULL:
+        if kind is JoinKind.FULL:
             instead[a.column] = ctx.names.fresh(a.name)
             both = call("coalesce", col(a.column), col(b.column))
             outputs.append(Output(instead[a.column], both))
         elif side == "RIGHT":
             instead[a.column] = b.column
-    return (Project(plan, tuple(outputs)) if kind is Kind.FULL and merged else plan), instead
+    return (Project(plan, tuple(outputs)) if kind is JoinKind.FULL and merged else plan), instead
 
 
 def _using(
@@ -412,18 +422,18 @@ def _condition(
     return parts + [Scalar(e) for e in resolved if not has_subquery(e)], later
 
 
-def _kind(ctx: Context, join: exp.Join) -> Kind:
+def _kind(ctx: Context, join: exp.Join) -> JoinKind:
     match (join.side or "", join.kind or ""):
         case (_, "SEMI"):
-            return Kind.SEMI
+            return JoinKind.SEMI
         case (_, "ANTI"):
-            return Kind.ANTI
+            return JoinKind.ANTI
         case ("LEFT" | "RIGHT", _):
-            return Kind.LEFT
+            return JoinKind.LEFT
         case ("FULL", _):
-            return Kind.FULL
+            return JoinKind.FULL
         case ("", "" | "INNER" | "CROSS"):
-            return Kind.INNER
+            return JoinKind.INNER
         case _:
             raise ctx.unsupported(
                 f"{join.side} {join.kind} JOIN", join, "use LEFT, FULL or INNER", reason="JOIN_KIND"

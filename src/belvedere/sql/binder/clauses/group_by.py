@@ -19,7 +19,7 @@ from belvedere.errors import Invalid
 from belvedere.sql.binder.clauses.grouping_sets import Sets, expand
 from belvedere.sql.binder.context import Context, Query
 from belvedere.sql.binder.expressions import bare, has_aggregate, is_aggregate, is_subquery, rewrite
-from belvedere.sql.binder.naming import function_name, spoken
+from belvedere.sql.binder.naming import function_name, suggested_name
 from belvedere.sql.binder.subqueries.correlation import group_keys
 from belvedere.sql.binder.subqueries.expressions import Place
 
@@ -63,7 +63,7 @@ class Grouping:
             )
         name = inner.name if isinstance(inner, exp.Column) else None
         if name is None:
-            name = self.ctx.names.fresh(self.hints.get(inner) or spoken(inner))
+            name = self.ctx.names.fresh(self.hints.get(inner) or suggested_name(inner))
         self.keys.append((inner, name))
         return name
 
@@ -154,7 +154,7 @@ class Grouping:
         for known in self.aggregates:
             if (known.function, known.args, known.distinct) == (function, made.args, distinct):
                 return known.name
-        name = self.ctx.names.fresh(self.hints.get(node) or spoken(node))
+        name = self.ctx.names.fresh(self.hints.get(node) or suggested_name(node))
         self.aggregates.append(Agg(name, function, made.args, distinct))
         return name
 

@@ -18,7 +18,7 @@ from belvedere.errors import Unsupported
 from belvedere.sql.binder.context import Context
 from belvedere.sql.binder.expressions import rewrite
 from belvedere.sql.binder.functions import RANKINGS, REFUSED_AGGREGATES, ROW_MOVERS, ROW_PICKERS
-from belvedere.sql.binder.naming import function_name, spoken
+from belvedere.sql.binder.naming import function_name, suggested_name
 
 _ALL_ROWS = {
     "kind": "ROWS",
@@ -69,7 +69,7 @@ def windowed(
             partition = tuple(
                 dict.fromkeys(_column(ctx, e, computed) for e in n.args.get("partition_by") or ())
             )
-            names[n] = ctx.names.fresh(hints.get(n) or spoken(n))
+            names[n] = ctx.names.fresh(hints.get(n) or suggested_name(n))
             _home(ctx, nodes, n, partition).functions.append((names[n], n))
         return col(names[n]).expr
 
@@ -100,7 +100,7 @@ def _column(ctx: Context, node: exp.Expr, computed: list[Output]) -> str:
     for known in computed:
         if known.value == value:
             return known.name
-    computed.append(Output(ctx.names.fresh(spoken(node)), value))
+    computed.append(Output(ctx.names.fresh(suggested_name(node)), value))
     return computed[-1].name
 
 

@@ -25,7 +25,7 @@ from belvedere.algebra.relations import (
     Distinct,
     Filter,
     Join,
-    Kind,
+    JoinKind,
     Output,
     Project,
     Rel,
@@ -56,9 +56,9 @@ class Place:
         """Keep the rows that satisfy one conjunct."""
         match part:
             case exp.Exists() if is_subquery(part):
-                self._exists(part, Kind.SEMI)
+                self._exists(part, JoinKind.SEMI)
             case exp.Not(this=exp.Exists() as inner) if is_subquery(inner):
-                self._exists(inner, Kind.ANTI)
+                self._exists(inner, JoinKind.ANTI)
             case exp.In() if is_subquery(part):
                 self._in(part)
             case exp.Not(this=exp.In() as inner) if is_subquery(inner):
@@ -99,10 +99,10 @@ class Place:
 
         return Scalar(rewrite(node, value)) if has_subquery(node) else Scalar(node)
 
-    def _exists(self, node: exp.Expr, kind: Kind) -> None:
+    def _exists(self, node: exp.Expr, kind: JoinKind) -> None:
         query = self._bind(_any_row(node.this))
         if query.one_row and query.correlated:
-            self.plan = self.plan if kind is Kind.SEMI else Filter(self.plan, lit(False))
+            self.plan = self.plan if kind is JoinKind.SEMI else Filter(self.plan, lit(False))
             return
         right = query.plan if _inner_columns(query) else self._emptiness(query.plan)
         self.plan = Join(self.plan, right, kind, every(query.correlated))
@@ -116,7 +116,7 @@ class Place:
             self.filter(self._as_equality(node, pairs))
             return
         matches = [equal(x, y) for x, y in pairs]
-        self.plan = Join(self.plan, query.plan, Kind.SEMI, every([*query.correlated, *matches]))
+        self.plan = Join(self.plan, query.plan, JoinKind.SEMI, every([*query.correlated, *matches]))
 
     def _not_in(self, node: exp.In) -> None:
         query, pairs = self._compared(node)
@@ -126,11 +126,11 @@ class Place:
         if len(pairs) > 1:
             maybe = [any_of(equal(x, y), is_null(x), is_null(y)) for x, y in pairs]
             on = every([*query.correlated, *maybe])
-            self.plan = Join(self.plan, query.plan, Kind.ANTI, on)
+            self.plan = Join(self.plan, query.plan, JoinKind.ANTI, on)
             return
         ((x, y),) = pairs
         on = every([*query.correlated, equal(x, y)])
-        self.plan = Join(self.plan, query.plan, Kind.ANTI, on)
+        self.plan = Join(self.plan, query.plan, JoinKind.ANTI, on)
         self._unless_unknown(node, x)
 
     def _unless_unknown(self, node: exp.In, x: Scalar) -> None:
@@ -142,7 +142,7 @@ class Place:
         outputs = [Output(c, col(c)) for c in inner] + [Output(name, is_null(y))]
         states = Distinct(Project(query.plan, tuple(outputs)))
         on = both(*query.correlated, any_of(is_null(x), col(name)))
-        self.plan = Join(self.plan, states, Kind.ANTI, on)
+        self.plan = Join(self.plan, states, JoinKind.ANTI, on)
 
     def _as_equality(self, node: exp.In, pairs: list[tuple[Scalar, Scalar]]) -> exp.Expr:
         if len(pairs) > 1:
@@ -253,7 +253,7 @@ class Place:
         value = query.items[0].value
         if query.one_row and not query.correlated:
             closed = self.ctx.close(query)
-            self.plan = Join(self.plan, closed.plan, Kind.INNER)
+            self.plan = Join(self.plan, closed.plan, JoinKind.INNER)
             return closed.items[0].value
         if query.one_row and isinstance(query.plan, Aggregate):
             return self._padded(query, query.plan, node)
@@ -277,7 +277,7 @@ class Place:
             for a in plan.aggregates
             if a.function in COUNTS
         }
-        self.plan = Join(self.plan, plan, Kind.LEFT, every(query.correlated))
+        self.plan = Join(self.plan, plan, JoinKind.LEFT, every(query.correlated))
         return operand(query.items[0].value.substitute(zero_if_none))
 
     def _at_most_one(self, query: Query, value: Scalar, node: exp.Expr) -> Scalar:
@@ -293,10 +293,10 @@ class Place:
         """L ⟕ γ_k(Q), k the inner sides of the correlating equalities."""
         self._reachable(query, node)
         if not query.correlated:
-            self.plan = Join(self.plan, Aggregate(query.plan, (), aggregates), Kind.INNER)
+            self.plan = Join(self.plan, Aggregate(query.plan, (), aggregates), JoinKind.INNER)
             return
         plan, keys, on = group_keys(self.ctx, query, node)
-        self.plan = Join(self.plan, Aggregate(plan, keys, aggregates), Kind.LEFT, every(on))
+        self.plan = Join(self.plan, Aggregate(plan, keys, aggregates), JoinKind.LEFT, every(on))
 
     def _bind(self, node: exp.Expr) -> Query:
         inner = node.this if isinstance(node, exp.Subquery) and not node.args.get("joins") else node

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from belvedere.algebra.relations import Aggregate, Filter, Join, Kind, Project, Rel, Scan
+from belvedere.algebra.relations import Aggregate, Filter, Join, JoinKind, Project, Rel, Scan
 from belvedere.algebra.scalars import Scalar
 from belvedere.algebra.walks import bottom_up, nodes
 from belvedere.analyses.equalities import equalities
@@ -26,13 +26,13 @@ def reduced(q: Rel, names: Namer) -> Rel:
 
 
 def _sink(q: Rel) -> Rel:
-    if isinstance(q, Join) and q.kind is Kind.SEMI and (column := _tie(q)) is not None:
+    if isinstance(q, Join) and q.kind is JoinKind.SEMI and (column := _tie(q)) is not None:
         return _sunk(q.left, column, q)
     return q
 
 
 def _ask(q: Rel, names: Namer) -> Rel:
-    if not isinstance(q, Join) or q.kind is not Kind.INNER:
+    if not isinstance(q, Join) or q.kind is not JoinKind.INNER:
         return q
     left, right = q.left, q.right
     for a, b in equalities(q):
@@ -53,9 +53,9 @@ def _sunk(q: Rel, column: str, semi: Join) -> Rel:
     match q:
         case Filter():
             return replace(q, child=_sunk(q.child, column, semi))
-        case Join(kind=Kind.INNER) if column in q.left.columns:
+        case Join(kind=JoinKind.INNER) if column in q.left.columns:
             return replace(q, left=_sunk(q.left, column, semi))
-        case Join(kind=Kind.INNER):
+        case Join(kind=JoinKind.INNER):
             return replace(q, right=_sunk(q.right, column, semi))
         case _:
             return replace(semi, left=q)
@@ -64,11 +64,11 @@ def _sunk(q: Rel, column: str, semi: Join) -> Rel:
 def _semi(q: Rel, column: str) -> Join | None:
     """A semi join of plain rows, by one equality on the column, that every row of `q` passed."""
     match q:
-        case Join(kind=Kind.SEMI):
+        case Join(kind=JoinKind.SEMI):
             return q if _tie(q) == column else _semi(q.left, column)
         case Filter():
             return _semi(q.child, column)
-        case Join(kind=Kind.INNER):
+        case Join(kind=JoinKind.INNER):
             side = q.left if column in q.left.columns else q.right
             return _semi(side, column)
         case _:
@@ -107,4 +107,4 @@ def _below(q: Rel, column: str, right: Rel, on: Scalar) -> Rel:
         case Filter() | Aggregate() if _grouped(q, column):
             return replace(q, child=_below(q.child, column, right, on))
         case _:
-            return Join(q, right, Kind.SEMI, on)
+            return Join(q, right, JoinKind.SEMI, on)
