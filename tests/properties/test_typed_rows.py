@@ -13,7 +13,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema, write_deltalake
@@ -28,6 +27,7 @@ from belvedere.delta.small_changes import is_small, signed_arrow
 from belvedere.lake.tables.change_feed import net_arrow
 from belvedere.sql.render import SIGN
 from tests.local_tables import store_in, table_in
+from tests.reference.recorded import engine
 
 Row: TypeAlias = dict[str, Any]
 
@@ -118,9 +118,7 @@ def _write(root: Path, writer: str, some: pa.Table) -> None:
             if writer == "pyarrow":
                 pq.write_table(some, root / path, row_group_size=2)
             else:
-                with duckdb.connect() as connection:
-                    connection.register("arriving", some)
-                    connection.sql(f"COPY arriving TO '{root / path}' (FORMAT parquet)")
+                engine().from_arrow(some).write_parquet(str(root / path))
             add = AddAction(path, (root / path).stat().st_size, {}, 0, True, "{}")
             table.create_write_transaction([add], mode="append", schema=table.schema())
 
@@ -130,9 +128,7 @@ def _read(root: Path, version: int) -> Counter[tuple[str, ...]]:
     some = [str(root / f.path) for f in files(store_in(root), version) or ()]
     if not some:
         return Counter()
-    with duckdb.connect() as connection:
-        connection.sql("SET TimeZone = 'UTC'")
-        found = connection.read_parquet(some).select(", ".join(TYPES)).to_arrow_table()
+    found = engine().read_parquet(some).select(", ".join(TYPES)).to_arrow_table()
     return Counter(_texts(found.cast(_SHAPE)))
 
 

@@ -13,6 +13,7 @@ import math
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -143,12 +144,18 @@ def _by_arrow(root: Path, rows: pa.Table, cut: int) -> None:
     _commit(root, path, _Exact().encode(stats))
 
 
+@cache
+def engine() -> duckdb.DuckDBPyConnection:
+    """DuckDB, which writes and reads files in UTC."""
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
 def by_duckdb(root: Path, rows: pa.Table) -> None:
     """A file of DuckDB's, of which nothing but the number of rows is recorded."""
     path = root / f"{log.newest_version(store_in(root))}.parquet"
-    with duckdb.connect() as engine:
-        engine.execute("SET TimeZone = 'UTC'")
-        engine.from_arrow(rows).write_parquet(str(path))
+    engine().from_arrow(rows).write_parquet(str(path))
     _commit(root, path, json.dumps({"numRecords": rows.num_rows}))
 
 
