@@ -10,7 +10,6 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Definition": 3,
     "GroupNumbers": 2,
     "Keeper": 2,
-    "Measured": 2,
     "Plainly": 2,
     "Service": 2,
 }
