@@ -7,7 +7,6 @@ from __future__ import annotations
 
 SHARED_CLASS_NAMES: dict[str, int] = {
     "Definition": 3,
-    "Plainly": 2,
 }
 REFUSED_NAMES: dict[str, set[str]] = {
     "delta/data_files.py": {"_Foremost", "foremost", "found"},
@@ -23,7 +22,6 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "sketches/upkeep.py": {"bring"},
     "synopses/handle.py": {"handle"},
     "synopses/kind.py": {"handle"},
-    "synopses/sample/results.py": {"keeper"},
     "synopses/state.py": {"Keeper"},
     "updating/side_effects/neighbours.py": {"found"},
     "views/describe.py": {"Shown"},

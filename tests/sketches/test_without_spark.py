@@ -19,7 +19,7 @@ from belvedere.lake import lookup_cache
 from belvedere.lake.pins import Pins
 from belvedere.lake.tables import change_feed
 from belvedere.sketches import service as services
-from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.blocks import sketch_block
 from belvedere.sketches.engine.bloom_filters import Bloom
 from belvedere.sketches.live import load
 from belvedere.sketches.safety.planning import SketchPlanner
@@ -117,7 +117,7 @@ def test_rows_that_no_sketch_can_use_are_gone_before_changes_are_netted(
 )  # fmt: skip
 def test_what_is_pushed_into_the_read_of_changes(text: str, wanted: str | None) -> None:
     q = bind(text, Shop({"r": "a int, b int", "s": "x int, y int"})).plan
-    feeds = block(q, [Partition("r", "a", "int", (5,))]).feeds
+    feeds = sketch_block(q, [Partition("r", "a", "int", (5,))]).feeds
     found = any_of([selection(f.plan, "r") for f in feeds])
     assert (None if found is None else str(found)) == wanted
 
@@ -208,7 +208,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from belvedere.sketches import service as services
-from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.blocks import sketch_block
 from tests.sql.shop import Shop
 from tests.sketches.without_spark import door_to, write
 services.LATER = 0.0
