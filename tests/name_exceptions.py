@@ -19,7 +19,6 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "sketches/kind.py": {"found"},
     "sketches/live.py": {"kept"},
     "sketches/service.py": {"bring", "brought", "found"},
-    "sketches/upkeep.py": {"bring"},
     "synopses/handle.py": {"handle"},
     "synopses/kind.py": {"handle"},
     "synopses/state.py": {"Keeper"},
