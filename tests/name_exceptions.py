@@ -9,17 +9,12 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Definition": 3,
 }
 REFUSED_NAMES: dict[str, set[str]] = {
-    "delta/data_files.py": {"_Foremost", "foremost", "found"},
-    "delta/first_rows.py": {"foremost"},
     "kernels/astar.py": {"Found"},
     "lake/pins.py": {"work"},
-    "lake/sessions/errors.py": {"told"},
-    "lake/sessions/workspace.py": {"near"},
     "lake/spark_lake.py": {"work"},
     "sketches/kind.py": {"found"},
     "sketches/live.py": {"kept"},
     "sketches/service.py": {"bring", "brought", "found"},
-    "sketches/upkeep.py": {"bring"},
     "synopses/handle.py": {"handle"},
     "synopses/kind.py": {"handle"},
     "synopses/state.py": {"Keeper"},
