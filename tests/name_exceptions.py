@@ -6,13 +6,7 @@ Take an entry out when you rename; the tests fail on an entry that no longer app
 from __future__ import annotations
 
 SHARED_CLASS_NAMES: dict[str, int] = {
-    "Block": 2,
     "Definition": 3,
-    "GroupNumbers": 2,
-    "Keeper": 2,
-    "Measured": 2,
-    "Plainly": 2,
-    "Service": 2,
 }
 REFUSED_NAMES: dict[str, set[str]] = {
     "delta/data_files.py": {"_Foremost", "foremost", "found"},
@@ -22,19 +16,11 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "lake/sessions/errors.py": {"told"},
     "lake/sessions/workspace.py": {"near"},
     "lake/spark_lake.py": {"work"},
-    "scheduling/calibrate/calibration.py": {"_Known"},
-    "scheduling/model/problem.py": {"left"},
-    "scheduling/notify/subscriptions.py": {"Asked"},
-    "scheduling/serve/deadlines.py": {"Keeper", "left"},
-    "scheduling/serve/dry_run.py": {"Taken"},
-    "scheduling/serve/service.py": {"Kept"},
     "sketches/kind.py": {"found"},
     "sketches/live.py": {"kept"},
     "sketches/service.py": {"bring", "brought", "found"},
-    "sketches/upkeep.py": {"bring"},
     "synopses/handle.py": {"handle"},
     "synopses/kind.py": {"handle"},
-    "synopses/sample/results.py": {"keeper"},
     "synopses/state.py": {"Keeper"},
     "updating/side_effects/neighbours.py": {"found"},
     "views/describe.py": {"Shown"},

@@ -19,16 +19,16 @@ from statistics import mean
 from typing import Any
 
 from belvedere.listing import table
-from belvedere.scheduling.model.arrivals import STREAMS, Arrival, stream, uniform
-from belvedere.scheduling.model.cost_functions import Linear, Prices
-from belvedere.scheduling.model.optimal import optimal
-from belvedere.scheduling.model.plans import naive
-from belvedere.scheduling.model.policies import Adapt, fresh
+from belvedere.scheduling.model.arrivals import STREAMS, Arrival, random_arrivals, uniform_arrivals
+from belvedere.scheduling.model.cost_functions import LinearCost, Prices
+from belvedere.scheduling.model.optimal import find_optimal_plan
+from belvedere.scheduling.model.plans import naive_plan
+from belvedere.scheduling.model.policies import Adapt, new_policy
 from belvedere.scheduling.model.problem import Problem, State, Terms
-from belvedere.scheduling.model.simulator import auto, simulate
-from belvedere.scheduling.plots import draw_paths
-from belvedere.scheduling.serve.deadlines import Keeper
-from belvedere.scheduling.serve.dry_run import Rehearsal, rehearse
+from belvedere.scheduling.model.simulator import choose_policy, simulate
+from belvedere.scheduling.plots import draw_pending
+from belvedere.scheduling.serve.deadlines import ViewScheduler
+from belvedere.scheduling.serve.dry_run import DryRun, dry_run
 from benchmarks.scheduling import min_view
 
 FORCED = 20
@@ -67,18 +67,18 @@ def _options() -> argparse.Namespace:
 
 def _paper() -> dict[str, Any]:
     """§1: R ⋈ S where only R has an index."""
-    prices, limit = Prices((Linear(0.107, 286.0), Linear(0.25))), 350.0
-    problem = Problem(prices, limit, uniform((1, 1), 20_000))
-    optimal(Problem(prices, limit, uniform((1, 1), 10)))  # compiled
+    prices, limit = Prices((LinearCost(0.107, 286.0), LinearCost(0.25))), 350.0
+    problem = Problem(prices, limit, uniform_arrivals((1, 1), 20_000))
+    find_optimal_plan(Problem(prices, limit, uniform_arrivals((1, 1), 10)))  # compiled
     began = time.perf_counter()
-    best = optimal(problem)
+    best = find_optimal_plan(problem)
     took = 1000 * (time.perf_counter() - began)
-    horizon = optimal(Problem(prices, limit, uniform((1, 1), 6000)))
-    spent = naive(problem).cost(problem)
+    horizon = find_optimal_plan(Problem(prices, limit, uniform_arrivals((1, 1), 6000)))
+    spent = naive_plan(problem).cost(problem)
     updates = sum(problem.totals)
     costs = {
         "opt": best.cost,
-        "online": simulate(problem, fresh("ONLINE", problem)).cost,
+        "online": simulate(problem, new_policy("ONLINE", problem)).cost,
         "adapt": simulate(problem, Adapt(horizon.plan)).cost,
     }
     rows = [("naive", spent / updates, 1.0)]
@@ -109,15 +109,16 @@ class Setting:
 def _settings(quick: bool) -> Iterator[Setting]:
     for name, pair in COSTS.items():
         for last in range(100, 1001, 300 if quick else 100):
-            prices = Prices(tuple(Linear(12 * slope, 12 * fixed) for slope, fixed in pair))
-            arrivals = uniform((1, 1), last)
+            prices = Prices(tuple(LinearCost(12 * slope, 12 * fixed) for slope, fixed in pair))
+            arrivals = uniform_arrivals((1, 1), last)
             problem = Problem(prices, 12.0, arrivals)
             yield Setting("6", name, f"T={last}", problem, arrivals)
         for kind, (probability, deviation) in STREAMS.items():
             for seed in range(1 if quick else 5):
-                prices = Prices(tuple(Linear(20 * slope, 20 * fixed) for slope, fixed in pair))
+                prices = Prices(tuple(LinearCost(20 * slope, 20 * fixed) for slope, fixed in pair))
                 one, other = (
-                    stream(2, 1000, probability, deviation, seed + more) for more in (0, 100)
+                    random_arrivals(2, 1000, probability, deviation, seed + more)
+                    for more in (0, 100)
                 )
                 yield Setting("7", name, kind, Problem(prices, 20.0, one), other)
 
@@ -128,22 +129,22 @@ def _figures(quick: bool) -> dict[str, Any]:
     known: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     for setting in _settings(quick):
         problem = setting.problem
-        best = optimal(problem)
+        best = find_optimal_plan(problem)
         if best.plan.count < FORCED:
             continue
-        chosen = auto(problem, problem.arrivals)
+        chosen = choose_policy(problem, problem.arrivals)
         horizon = Problem(problem.prices, problem.limit, problem.arrivals[:501])
-        adapted = simulate(problem, Adapt(optimal(horizon).plan)).cost
+        adapted = simulate(problem, Adapt(find_optimal_plan(horizon).plan)).cost
         new = Problem(problem.prices, problem.limit, setting.again)
-        later = simulate(new, fresh(chosen.name, new)).cost
+        later = simulate(new, new_policy(chosen.name, new)).cost
         ratios = {
             "naive": chosen.costs["NAIVE"] / best.cost,
             "online": chosen.costs["ONLINE"] / best.cost,
             "adapt": adapted / best.cost,
             "auto": chosen.costs[chosen.name] / best.cost,
             "auto_over_naive": chosen.costs[chosen.name] / chosen.costs["NAIVE"],
-            "later": later / optimal(new).cost,
-            "later_over_naive": later / naive(new).cost(new),
+            "later": later / find_optimal_plan(new).cost,
+            "later_over_naive": later / naive_plan(new).cost(new),
             "small": float(setting.small),
         }
         known.setdefault((setting.figure, setting.costs, setting.stream), []).append(ratios)
@@ -171,10 +172,10 @@ def _figures(quick: bool) -> dict[str, Any]:
 
 def _violations(quick: bool) -> dict[str, Any]:
     """One hour of each kind of stream through the service's decisions, with time that passes."""
-    terms = Terms(Prices((Linear(0.0004, 0.35), Linear(0.002, 1.1)), 0.3), 5.0)
-    seconds, rows, total, shown = 3600, list[tuple[Any, ...]](), 0, list[Rehearsal]()
+    terms = Terms(Prices((LinearCost(0.0004, 0.35), LinearCost(0.002, 1.1)), 0.3), 5.0)
+    seconds, rows, total, shown = 3600, list[tuple[Any, ...]](), 0, list[DryRun]()
     for kind, (probability, deviation) in STREAMS.items():
-        steps = stream(2, seconds, probability, deviation, seed=1)
+        steps = random_arrivals(2, seconds, probability, deviation, seed=1)
         arrivals = [
             Arrival(at + 0.25 * i, name, 10 * count)
             for at, row in enumerate(steps)
@@ -182,15 +183,15 @@ def _violations(quick: bool) -> dict[str, Any]:
             if count
         ]
         for policy in ("NAIVE", "ONLINE") if quick else ("NAIVE", "ONLINE", "RECEDING"):
-            keeper = Keeper("v", ("a", "b"), terms, fresh(policy, terms), 0.5)
-            run = rehearse([keeper], arrivals, 0.5)
+            scheduler = ViewScheduler("v", ("a", "b"), terms, new_policy(policy, terms), 0.5)
+            run = dry_run([scheduler], arrivals, 0.5)
             total += len(run.violations)
             spent = (f"{run.cost:.1f}", len(run.actions), f"{run.worst:.0%}")
             rows.append((kind, policy, *spent, len(run.violations)))
             if kind == "FU":
                 shown.append(replace(run, pending=[p for p in run.pending if p[0] <= 60]))
     min_view.PICTURES.mkdir(parents=True, exist_ok=True)
-    draw_paths(shown, ("a", "b"), min_view.PICTURES / "pending.svg")
+    draw_pending(shown, ("a", "b"), min_view.PICTURES / "pending.svg")
     print(table(("stream", "policy", "seconds", "actions", "worst answer", "violations"), rows))
     return {"violations": total}
 

@@ -17,15 +17,15 @@ import belvedere as bv
 from belvedere.lake.sessions.scratch import scratch
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.listing import table
-from belvedere.scheduling.calibrate.calibration import calibrate, needed
+from belvedere.scheduling.calibrate.calibration import calibrate, tables_of
 from belvedere.scheduling.model.cost_functions import Prices
-from belvedere.scheduling.model.optimal import optimal
-from belvedere.scheduling.model.plans import naive
-from belvedere.scheduling.model.policies import fresh
-from belvedere.scheduling.model.problem import Action, Plan, Problem, State, plus, steps
-from belvedere.scheduling.model.simulator import auto, simulate
-from belvedere.scheduling.plots import bars, draw_bars, draw_curves
-from belvedere.scheduling.schedules import Calibration, calibrated
+from belvedere.scheduling.model.optimal import find_optimal_plan
+from belvedere.scheduling.model.plans import naive_plan
+from belvedere.scheduling.model.policies import new_policy
+from belvedere.scheduling.model.problem import Action, ActionPlan, Problem, State, plus, steps
+from belvedere.scheduling.model.simulator import choose_policy, simulate
+from belvedere.scheduling.plots import cost_bars, draw_bars, draw_curves
+from belvedere.scheduling.schedules import Calibration, save_calibration
 from belvedere.views.catalog import the_view
 from belvedere.views.refresh import refresh
 from benchmarks.data import tpch
@@ -58,7 +58,7 @@ class Setting:
     rates: str
     problem: Problem
     policy: str
-    plans: dict[str, Plan]
+    plans: dict[str, ActionPlan]
 
     @property
     def predicted(self) -> dict[str, float]:
@@ -136,7 +136,7 @@ def _calibrated(lake: bv.Lake) -> Calibration:
     began = time.monotonic()
     door = lake._door
     found = calibrate(door, VIEW, tables=TABLES, sizes=SIZES, rounds=3, kinds=("update",))
-    calibrated(door, VIEW, found)
+    save_calibration(door, VIEW, found)
     print(f"calibrated in {time.monotonic() - began:.0f} s", flush=True)
     return found
 
@@ -147,11 +147,11 @@ def _limits(prices: Prices) -> list[float]:
 
 def _setting(prices: Prices, rates: str, limit: float) -> Setting:
     problem = Problem(prices, limit, _stream(prices, limit, RATES[rates]))
-    chosen = auto(problem, problem.arrivals)
+    chosen = choose_policy(problem, problem.arrivals)
     plans = {
-        "NAIVE": naive(problem),
-        "AUTO": simulate(problem, fresh(chosen.name, problem)).plan,
-        "OPT": optimal(problem).plan,
+        "NAIVE": naive_plan(problem),
+        "AUTO": simulate(problem, new_policy(chosen.name, problem)).plan,
+        "OPT": find_optimal_plan(problem).plan,
     }
     return Setting(rates, problem, chosen.name, plans)
 
@@ -163,7 +163,7 @@ def _stream(prices: Prices, limit: float, rates: State) -> tuple[State, ...]:
         most *= 2
     each = tuple(max(most // STEPS, 1) * r for r in rates)
     long = Problem(prices, limit, (each,) * (8 * ACTIONS * STEPS))
-    acts = [i for i, action in enumerate(naive(long).actions) if any(action)]
+    acts = [i for i, action in enumerate(naive_plan(long).actions) if any(action)]
     last = acts[ACTIONS - 1] + 2 if len(acts) > ACTIONS else len(long.arrivals)
     return long.arrivals[:last]
 
@@ -197,13 +197,13 @@ def _compared(lake: bv.Lake, setting: Setting, times: int) -> dict[str, float]:
     real = {name: sum(times) / len(times) for name, times in spent.items()}
     both = (("real", real), ("predicted", setting.predicted))
     print(f"{setting.rates}, limit {setting.problem.limit:.2f} s, AUTO takes {setting.policy}")
-    print(bars({f"{n} {w}": c[n] for n in POLICIES for w, c in both}), flush=True)
+    print(cost_bars({f"{n} {w}": c[n] for n in POLICIES for w, c in both}), flush=True)
     return real
 
 
-def _executed(lake: bv.Lake, problem: Problem, plan: Plan) -> float:
+def _executed(lake: bv.Lake, problem: Problem, plan: ActionPlan) -> float:
     """Run a plan on a copy of the lake: the time of its actions alone."""
-    with scratch(lake._door, needed(the_view(lake._door, VIEW))) as door:
+    with scratch(lake._door, tables_of(the_view(lake._door, VIEW))) as door:
         refresh(door, VIEW)
         stream = Stream(door)
         for i in range(WARM):

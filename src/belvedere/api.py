@@ -67,8 +67,8 @@ if TYPE_CHECKING:
 
     from belvedere.scheduling.model.arrivals import Arrival
     from belvedere.scheduling.schedules import Calibration
-    from belvedere.scheduling.serve.preview import Outlook
-    from belvedere.scheduling.serve.service import Service
+    from belvedere.scheduling.serve.preview import Forecast
+    from belvedere.scheduling.serve.service import SchedulingService
     from belvedere.synopses.handle import SynopsisHandle
 
 _log = logging.getLogger("belvedere")
@@ -283,11 +283,11 @@ class Lake:
         with _computing(repr(name)):
             return self._limits.calibrate(name, tables=tables, on_the_view=live)
 
-    def plan(self, name: str, arrivals: str | Path | Sequence[Arrival] = "observed") -> Outlook:
+    def plan(self, name: str, arrivals: str | Path | Sequence[Arrival] = "observed") -> Forecast:
         """What the service would do for a view on a stream of arrivals, and what it would cost."""
         return self._limits.plan(name, arrivals)
 
-    def serve(self, **options: Any) -> Service:
+    def serve(self, **options: Any) -> SchedulingService:
         """A service that keeps the response limits of views; its `run` works until `stop`."""
         return self._limits.service(self, **options)
 

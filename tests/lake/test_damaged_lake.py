@@ -12,10 +12,10 @@ import pytest
 
 import belvedere as bv
 from belvedere.errors import Invalid
-from belvedere.scheduling.calibrate.fitting import Fit, Measured
-from belvedere.scheduling.model.cost_functions import Linear
+from belvedere.scheduling.calibrate.fitting import FittedCost, MeasuredBatch
+from belvedere.scheduling.model.cost_functions import LinearCost
 from belvedere.scheduling.notify.subscriptions import Subscription, subscribe
-from belvedere.scheduling.schedules import Calibration, Schedule, save
+from belvedere.scheduling.schedules import Calibration, Schedule, save_schedule
 from belvedere.updating.apply.base_changes import Intent, TableCommit, UpdateApplier
 from tests.lake.damages import (
     DAMAGES,
@@ -65,8 +65,12 @@ def full(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
             lake.sql(f"CREATE UPDATABLE VIEW {name} AS {OWNED}")
         lake.sql("INSERT INTO log VALUES (60, 1, 5), (61, 99, 5)")
         lake.refresh()
-        costs = [Fit(Linear(0.01, 0.1), 0.0, (Measured(1, 0.1), Measured(9, 0.2)))] * 2
-        save(lake._door, Schedule("visits", 60.0, Calibration(("video", "log"), tuple(costs))))
+        costs = [
+            FittedCost(LinearCost(0.01, 0.1), 0.0, (MeasuredBatch(1, 0.1), MeasuredBatch(9, 0.2)))
+        ] * 2
+        save_schedule(
+            lake._door, Schedule("visits", 60.0, Calibration(("video", "log"), tuple(costs)))
+        )
         told = Subscription(
             "told",
             "visits",

@@ -14,8 +14,13 @@ from belvedere.cli.main import main
 from belvedere.derivations.ledger import Ledger, Record
 from belvedere.derivations.status import history
 from belvedere.lake.offline import OfflineLake
-from belvedere.scheduling.notify.subscriptions import Desk, Subscription, subscribe, subscriptions
-from belvedere.scheduling.schedules import Schedule, save, schedules
+from belvedere.scheduling.notify.notifier import Notifier
+from belvedere.scheduling.notify.subscriptions import (
+    Subscription,
+    subscribe,
+    subscriptions,
+)
+from belvedere.scheduling.schedules import Schedule, save_schedule, schedules
 from belvedere.updating.apply.base_changes import Intent, TableCommit
 from belvedere.views.catalog import all_views
 from tests.lake.damages import DAMAGES, a_directory, a_link, auxiliary_files, copied, cut_off, gone
@@ -34,7 +39,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("a", "b"):
         out = str(lake.parent / f"{name}.jsonl")
         subscribe(shelf, Subscription(name, "owners", QUERY, every=60.0, jsonl=out))
-    assert Desk(shelf, Fake()).turn() == 2
+    assert Notifier(shelf, Fake()).turn() == 2
     with Ledger(shelf.journal) as ledger:
         (view,) = [v for v in all_views(shelf) if v.name == "owners"]
         began = datetime.now(UTC)
@@ -99,5 +104,5 @@ def test_whoever_looks_at_a_lake_with_any_one_file_damaged_sees_the_rest(
         assert views <= lines(text)
         assert len(history(shelf, "owners")) >= 1
         assert run(lake, "subscriptions")[0] == 0
-        save(shelf, Schedule("v", 9.0))
+        save_schedule(shelf, Schedule("v", 9.0))
         assert [s.limit for s in schedules(shelf) if s.view == "v"] == [9.0]

@@ -12,16 +12,16 @@ from deltalake import DeltaTable
 from belvedere.delta.stamps import Position, Stamp
 from belvedere.derivations.history import BEHIND, note
 from belvedere.lake.offline import OfflineLake
-from belvedere.scheduling.calibrate.fitting import Fit, Joint, Measured
-from belvedere.scheduling.model.cost_functions import Linear
-from belvedere.scheduling.schedules import Calibration, Schedule, save
+from belvedere.scheduling.calibrate.fitting import FittedCost, JointBatch, MeasuredBatch
+from belvedere.scheduling.model.cost_functions import LinearCost
+from belvedere.scheduling.schedules import Calibration, Schedule, save_schedule
 from belvedere.sql.names import stored_name
 from tests import small_lake
 
 BOTH = (
     "SELECT owner, count(*) AS n FROM video v JOIN log l ON v.video_id = l.video_id GROUP BY owner"
 )
-COSTS = (Linear(0.01, 0.2), Linear(0.001, 1.0))
+COSTS = (LinearCost(0.01, 0.2), LinearCost(0.001, 1.0))
 
 
 def make(directory: Path, *names: str, limit: float = 5.0, kind: str = "") -> OfflineLake:
@@ -31,12 +31,16 @@ def make(directory: Path, *names: str, limit: float = 5.0, kind: str = "") -> Of
     for name in names:
         small_lake.view(directory, name, BOTH, {"owner": "string", "n": "bigint"}, ["video", "log"])
         fits = tuple(
-            Fit(cost, 0.0, (Measured(1, cost(1), kind), Measured(100, cost(100), kind)))
+            FittedCost(
+                cost, 0.0, (MeasuredBatch(1, cost(1), kind), MeasuredBatch(100, cost(100), kind))
+            )
             for cost in COSTS
         )
-        save(
+        save_schedule(
             shelf,
-            Schedule(name, limit, Calibration(("video", "log"), fits, (Joint((1, 1), 1.1, kind),))),
+            Schedule(
+                name, limit, Calibration(("video", "log"), fits, (JointBatch((1, 1), 1.1, kind),))
+            ),
         )
     return shelf
 

@@ -20,7 +20,8 @@ from belvedere.lake.records.saved_state import Corrupt, Saves
 from belvedere.lake.sessions import jars
 from belvedere.scheduling import schedules
 from belvedere.scheduling.notify.delivery import _append
-from belvedere.scheduling.notify.subscriptions import NOTICE, SUBSCRIPTION
+from belvedere.scheduling.notify.notification_state import NOTIFICATION_STATE
+from belvedere.scheduling.notify.subscriptions import SUBSCRIPTION
 from belvedere.sketches import definition
 from belvedere.storage import private_files
 from belvedere.storage.locks import lock, lock_file
@@ -352,7 +353,7 @@ def test_every_kind_of_state_has_words_for_what_is_lost_with_it() -> None:
     saved = {
         schedules.KIND,
         SUBSCRIPTION,
-        NOTICE,
+        NOTIFICATION_STATE,
         definition.KIND,
         SAVED_AS,
         updating.KIND,

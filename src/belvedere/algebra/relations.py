@@ -147,7 +147,7 @@ class Project:
 
 @dataclass(frozen=True)
 class Join:
-    """Pairs of rows that satisfy a condition, with the padding or the halves its kind says."""
+    """Pairs of rows that satisfy a condition; its kind says which rows stay without a partner."""
 
     left: Rel
     right: Rel
@@ -333,7 +333,7 @@ class Negate:
 
 @dataclass(frozen=True)
 class Net:
-    """The same rows with their counts summed: what cancels is gone. No count may pass one."""
+    """The same rows with their counts added up; rows that cancel disappear. No count exceeds one."""
 
     child: Rel
 

@@ -170,7 +170,7 @@ def padded_length(e: exp.Expr) -> int | None:
 
 
 def operand(value: Scalar) -> Scalar:
-    """The value, in parentheses where an operator beside it could pull it apart."""
+    """The value, in parentheses where an operator beside it would bind more tightly."""
     return Scalar(exp.paren(value.expr)) if isinstance(value.expr, _LOOSE) else value
 
 

@@ -1,4 +1,4 @@
-"""Between which values a scalar lies, given where its columns lie: interval arithmetic.
+"""The interval that holds a scalar, given the intervals of its columns: interval arithmetic.
 
 Only what cannot leave the interval is answered: where an integer could pass the ends of its type,
 and so wrap around when Spark does not raise, nothing is known.

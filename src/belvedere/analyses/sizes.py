@@ -76,7 +76,7 @@ class Sizes:
         self._memo: dict[int, tuple[Rel, float]] = {}
 
     def rows(self, q: Rel) -> float:
-        """About how many rows a plan has; infinite if there is no telling."""
+        """About how many rows a plan has; infinite if that is unknown."""
         if id(q) not in self._memo:
             self._memo[id(q)] = q, self._rows(q)  # an id is only good while its object lives
         return self._memo[id(q)][1]
@@ -136,7 +136,7 @@ class Sizes:
         return min(ways, self.rows(q.child))
 
     def values(self, q: Rel, column: str) -> float:
-        """About how many values a column has in the table it comes from; 1 if nobody knows."""
+        """About how many values a column has in the table it comes from; 1 if that is unknown."""
         found = origin(q, column)
         if found is None:
             return 1

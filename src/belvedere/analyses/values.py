@@ -1,4 +1,4 @@
-"""Where all the values of a column come from: columns of leaves that are known, the changes say."""
+"""Where all values of a column come from: columns of given leaves, such as the changes."""
 
 from __future__ import annotations
 

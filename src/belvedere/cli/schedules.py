@@ -20,7 +20,7 @@ from belvedere.cli.progress import working
 from belvedere.errors import Invalid
 
 if TYPE_CHECKING:
-    from belvedere.scheduling.serve.preview import Outlook
+    from belvedere.scheduling.serve.preview import Forecast
 
 
 def add_commands(command: AddCommand) -> None:
@@ -96,17 +96,17 @@ def _plan(arguments: argparse.Namespace) -> int:
 
     lake = offline_lake(arguments)
     forecast = plan(lake, arguments.view, arguments.arrivals)
-    _print_outlook(arguments, forecast, the_schedule(lake, arguments.view).tables)
+    _print_forecast(arguments, forecast, the_schedule(lake, arguments.view).tables)
     return OK
 
 
-def _print_outlook(
-    arguments: argparse.Namespace, forecast: Outlook, tables: tuple[str, ...]
+def _print_forecast(
+    arguments: argparse.Namespace, forecast: Forecast, tables: tuple[str, ...]
 ) -> None:
-    from belvedere.scheduling.plots import bars, draw_paths, paths
+    from belvedere.scheduling.plots import cost_bars, draw_pending, pending_lines
 
     if getattr(arguments, "picture", None):
-        draw_paths(forecast.policies, tables, arguments.picture)
+        draw_pending(forecast.policies, tables, arguments.picture)
     if arguments.json:
         costs = {r.policy: r.cost for r in forecast.policies}
         violations = {r.policy: r.violations for r in forecast.policies}
@@ -121,10 +121,10 @@ def _print_outlook(
         return
     print(forecast)
     print()
-    print(bars({r.policy: r.cost for r in forecast.policies}))
+    print(cost_bars({r.policy: r.cost for r in forecast.policies}))
     if len(forecast.views) == 1:
         print()
-        print(paths(forecast.run(forecast.chosen), tables))
+        print(pending_lines(forecast.run(forecast.chosen), tables))
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -138,7 +138,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 def _simulate(arguments: argparse.Namespace) -> int:
     from belvedere.scheduling.model.arrivals import read_arrivals
     from belvedere.scheduling.schedules import schedules
-    from belvedere.scheduling.serve.preview import outlook
+    from belvedere.scheduling.serve.preview import forecast_views
 
     scheduled = [s for s in schedules(offline_lake(arguments)) if s.calibration is not None]
     if not scheduled:
@@ -148,8 +148,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
             reason="NOTHING_TO_KEEP",
         )
     tables = tuple(dict.fromkeys(t for s in scheduled for t in s.tables))
-    forecast = outlook(scheduled, read_arrivals(arguments.simulate, tables), arguments.every)
-    _print_outlook(arguments, forecast, scheduled[0].tables)
+    forecast = forecast_views(scheduled, read_arrivals(arguments.simulate, tables), arguments.every)
+    _print_forecast(arguments, forecast, scheduled[0].tables)
     return OK
 
 
@@ -166,13 +166,13 @@ def _run(arguments: argparse.Namespace) -> int:
             every=arguments.every,
             policy=arguments.policy,
             allowed=arguments.allow_webhook,
-            told=log,
+            log=log,
         )
         server = serve_http(service, arguments.host, arguments.port, token)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: service.stop())
         host, port = server.server_address[:2]
-        print(f"keeping {', '.join(service.kept)}; http://{host!s}:{port}", flush=True)
+        print(f"keeping {', '.join(service.views)}; http://{host!s}:{port}", flush=True)
         service.run()
         server.shutdown()
     print("stopped", flush=True)

@@ -83,11 +83,11 @@ def _unsubscribe(arguments: argparse.Namespace) -> int:
 
 def _subscriptions(arguments: argparse.Namespace) -> int:
     from belvedere.listing import table
-    from belvedere.scheduling.notify.subscriptions import lost, subscriptions
+    from belvedere.scheduling.notify.subscriptions import lost_subscriptions, subscriptions
 
     lake = offline_lake(arguments)
     every = subscriptions(lake)
-    for damage in lost(lake):
+    for damage in lost_subscriptions(lake):
         print(damage, file=sys.stderr)
     if arguments.json:
         print_json(every)

@@ -1,4 +1,4 @@
-"""What is left to Spark."""
+"""The exception for plans that memory leaves to Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's types by their names, as far as values of theirs are the same in Arrow."""
+"""Types whose values are the same in Arrow as in Spark, and the types of results of arithmetic."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def arrow(kind: str) -> pa.DataType:
 
 
 def wider(a: str, b: str) -> str:
-    """Of two integer types the one that holds both."""
+    """The wider of two integer types."""
     return max(a, b, key=digits)
 
 
@@ -61,7 +61,7 @@ def digits(kind: str) -> tuple[int, int]:
 
 
 def decimal(precision: int, scale: int) -> str:
-    """The decimal type; beyond 38 digits Spark rounds, which is left to it."""
+    """The decimal type; beyond 38 digits Spark rounds, so memory declines."""
     if precision > MOST_DIGITS:
         raise Declined(f"a decimal of {precision} digits")
     return str(DecimalType(precision, scale))

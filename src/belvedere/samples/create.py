@@ -147,8 +147,8 @@ def _compile(door: SparkLake, view: View, bound: Bound, sampling: Sampling, role
     )
     plan = sampled_plan(bound.plan, sampling, own.types)
     order = each_once(plan)
-    kept = leaves(plan) if sampling.leaves else records(plan, sampling) if sampling.most else []
-    own = replace(own, parts=tuple((i, called(order[i])) for i in kept))
+    stored = leaves(plan) if sampling.leaves else records(plan, sampling) if sampling.most else []
+    own = replace(own, parts=tuple((i, called(order[i])) for i in stored))
     return assembled(own, bound, stored_of(canonical_name(door, name)))
 
 

@@ -1,7 +1,7 @@
-"""Response limits, as a lake has them: set, measured, planned, served, and what is shown meanwhile.
+"""The response limits of a lake: set them, calibrate, plan, serve, and show consistent states.
 
-A view with a limit is advanced table by table. Under its name stands its last state in which all
-tables were at one point; the one in between is for those who ask for it.
+A view with a limit is advanced table by table. Its name shows the last consistent state, in which all
+tables were at one point in time; states in between are shown on request.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from belvedere.delta.snapshots import stores_of_tables
 from belvedere.errors import BelvedereError
 from belvedere.lake.capabilities import reads_files
 from belvedere.lake.spark_lake import SparkLake
-from belvedere.scheduling.calibrate.calibration import SIZES, calibrate, live
+from belvedere.scheduling.calibrate.calibration import SIZES, calibrate, calibrate_live
 from belvedere.scheduling.model.arrivals import Arrival
-from belvedere.scheduling.notify.subscriptions import Desk
+from belvedere.scheduling.notify.notifier import Notifier
 from belvedere.scheduling.schedules import (
     KIND,
     Calibration,
-    calibrated,
-    forget,
+    drop_schedule,
+    save_calibration,
     schedules,
     set_limit,
     the_schedule,
 )
-from belvedere.scheduling.serve.preview import Outlook, plan
-from belvedere.scheduling.serve.service import Answer, Served, Service
+from belvedere.scheduling.serve.preview import Forecast, plan
+from belvedere.scheduling.serve.requests import RefreshAnswer
+from belvedere.scheduling.serve.service import SchedulingService, ServedLake
 from belvedere.scheduling.serve.watcher import consistent_version
 from belvedere.sql.names import hidden
 from belvedere.sql.statements.views import AlterLimit
@@ -40,14 +41,14 @@ from belvedere.views.catalog import the_view
 from belvedere.views.catalog_views import show
 from belvedere.views.definition import View
 
-SENDERS = 4
-"""Webhooks and commands on their way at a time."""
-SETTLED = 100_000_000
-"""Nanoseconds after which a directory's time is sure to be of its last change."""
+MAX_DELIVERIES = 4
+"""The webhooks and commands that are sent at the same time."""
+CLOCK_TICK = 100_000_000
+"""Nanoseconds after a change in which another change may leave the directory's time the same."""
 
 
-class Lakelike(Served, Protocol):
-    """What a lake does for the service and its subscriptions."""
+class ServingLake(ServedLake, Protocol):
+    """What the service and the notifier call of a lake."""
 
     def sql(self, text: str) -> Any: ...
 
@@ -63,7 +64,7 @@ class Limits:
     _read_at: int = -1
 
     def alter(self, statement: AlterLimit) -> None:
-        """Set a limit, or take it away."""
+        """Set or remove a limit."""
         set_limit(self.door, statement.name, statement.seconds)
         if statement.seconds is None:
             view = the_view(self.door, statement.name)
@@ -80,36 +81,36 @@ class Limits:
         sizes: Sequence[int] = SIZES,
         on_the_view: bool = False,
     ) -> Calibration:
-        """Measure what changes cost, and save it with the view."""
+        """Measure the costs of changes, and save them with the view."""
         if on_the_view:
-            known = the_schedule(self.door, name).calibration
-            found = live(self.door, name, known, tables)
+            earlier = the_schedule(self.door, name).calibration
+            calibration = calibrate_live(self.door, name, earlier, tables)
         else:
-            found = calibrate(self.door, name, tables=tables, sizes=sizes)
-        schedule = calibrated(self.door, name, found)
+            calibration = calibrate(self.door, name, tables=tables, sizes=sizes)
+        schedule = save_calibration(self.door, name, calibration)
         if schedule.limit is not None:
-            set_limit(self.door, name, schedule.limit)  # refused if it cannot be kept
-        return found
+            set_limit(self.door, name, schedule.limit)  # Invalid if the limit cannot be kept
+        return calibration
 
-    def plan(self, name: str, arrivals: str | Path | Sequence[Arrival]) -> Outlook:
-        """What the service would do."""
+    def plan(self, name: str, arrivals: str | Path | Sequence[Arrival]) -> Forecast:
+        """The forecast of the service for a view."""
         return plan(self.door, name, arrivals)
 
     def forget(self, name: str) -> None:
-        """A view is dropped or replaced."""
-        forget(self.door, name)
+        """Delete the schedule of a view that is dropped or replaced."""
+        drop_schedule(self.door, name)
         self._seen.clear()
 
     def version(self, view: View) -> int | None:
-        """The version of a view's state to show; None is the newest."""
+        """The version of a view's stored table to show; None means the newest."""
         limited = the_schedule(self.door, view.name).limit is not None
         return consistent_version(self.door, view) if limited else None
 
     def show_consistent(self) -> None:
-        """Put the last state at one point of every view with a limit under its name.
+        """Show the last consistent state of every view with a limit.
 
-        Before every statement: so without limits it looks at one directory, and with limits at the
-        newest version of each view.
+        This runs before every statement. Without limits it reads the time of one directory; with
+        limits it reads the newest version of each view too.
         """
         for name in self._limited():
             try:
@@ -117,17 +118,17 @@ class Limits:
                 if store is None or log.newest_version(store) != version:
                     self._show(name)
             except (BelvedereError, OSError):
-                # What cannot be read is for status() to tell.
+                # status() reports what cannot be read.
                 continue
 
     def _limited(self) -> list[str]:
-        """The views that have a limit, read again when any schedule was saved or dropped."""
+        """The views that have a limit; read again when a schedule was saved or deleted."""
         saves = self.door.saves
         at = saves.changed(KIND) if saves is not None else 0
         if at != self._read_at:
             self._names = [schedule.view for schedule in schedules(self.door)]
-            # What was saved within the same tick of the file system's clock could be missed.
-            settled = time.time_ns() - at > SETTLED
+            # Another save within the same tick of the file system's clock would not change the time.
+            settled = time.time_ns() - at > CLOCK_TICK
             self._read_at = at if settled else -1
         return self._names if at else []
 
@@ -143,29 +144,29 @@ class Limits:
 
     def service(
         self,
-        lake: Lakelike,
+        lake: ServingLake,
         *,
         allowed: Sequence[str] = (),
-        told: Callable[[str], None] = lambda _: None,
+        log: Callable[[str], None] = lambda _: None,
         **options: Any,
-    ) -> Service:
-        """A service that keeps the limits and looks after subscriptions; `run` starts it."""
-        service = Service(lake, self.door, told=told, **options)
-        apart = ThreadPoolExecutor(SENDERS, thread_name_prefix="belvedere-delivery")
-        asking = _Asking(lake, service, self.door)
-        desk = Desk(self.door, asking, allowed, told=told, apart=apart)
-        service.between, service.after = desk.turn, desk.close
+    ) -> SchedulingService:
+        """A service that keeps the limits and serves subscriptions; `run` starts it."""
+        service = SchedulingService(lake, self.door, log=log, **options)
+        executor = ThreadPoolExecutor(MAX_DELIVERIES, thread_name_prefix="belvedere-delivery")
+        access = _SubscriptionAccess(lake, service, self.door)
+        notifier = Notifier(self.door, access, allowed, log=log, executor=executor)
+        service.on_look, service.on_stop = notifier.turn, notifier.close
         return service
 
 
 @dataclass(frozen=True)
-class _Asking:
-    lake: Lakelike
-    service: Service
+class _SubscriptionAccess:
+    lake: ServingLake
+    service: SchedulingService
     door: SparkLake
 
-    def ask(self, view: str) -> Answer:
-        return self.service.ask(view)
+    def refresh_now(self, view: str) -> RefreshAnswer:
+        return self.service.refresh_now(view)
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         return [row.asDict(recursive=True) for row in self.lake.sql(query).collect()]

@@ -1,6 +1,6 @@
-"""Pictures: cost curves with what was measured, pending counts over time, cost per policy.
+"""Plots: cost functions with measurements, pending changes over time, cost per policy.
 
-As SVG or PNG by the name of the file, and as text for a terminal.
+As SVG or PNG, by the name of the file, and as text for a terminal.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 
 from belvedere.errors import Invalid
 from belvedere.scheduling.schedules import Calibration
-from belvedere.scheduling.serve.dry_run import Rehearsal
+from belvedere.scheduling.serve.dry_run import DryRun
 
 WIDTH = 40
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def draw_curves(calibration: Calibration, path: Path | str) -> None:
-    """What k changes of each table cost: the measurements, and the curve that was fitted."""
+    """Plot the cost of k changes of each table: the measurements and the fitted function."""
     figure, axes = _figure(path)
     for name, fitted in zip(calibration.tables, calibration.fits, strict=True):
         most = max(m.changes for m in fitted.measured)
@@ -29,11 +29,11 @@ def draw_curves(calibration: Calibration, path: Path | str) -> None:
     axes.set_xscale("log")
     axes.set(xlabel="changes in one batch", ylabel="seconds", ylim=(0, None))
     axes.legend()
-    _written(figure, path)
+    _save_figure(figure, path)
 
 
-def draw_paths(runs: Sequence[Rehearsal], tables: Sequence[str], path: Path | str) -> None:
-    """How many changes of each table are pending over time, one row for each policy."""
+def draw_pending(runs: Sequence[DryRun], tables: Sequence[str], path: Path | str) -> None:
+    """Plot the pending changes of each table over time, one row for each policy."""
     figure, rows = _figure(path, len(runs))
     for axes, run in zip(rows if len(runs) > 1 else [rows], runs, strict=True):
         for i, name in enumerate(tables):
@@ -43,21 +43,21 @@ def draw_paths(runs: Sequence[Rehearsal], tables: Sequence[str], path: Path | st
     last = rows[-1] if len(runs) > 1 else rows
     last.set(xlabel="seconds")
     last.legend()
-    _written(figure, path)
+    _save_figure(figure, path)
 
 
 def draw_bars(costs: Mapping[str, float], path: Path | str) -> None:
-    """What each policy spends."""
+    """Plot the cost of each policy."""
     figure, axes = _figure(path)
     axes.bar(list(costs), list(costs.values()))
     axes.set(ylabel="seconds spent")
-    _written(figure, path)
+    _save_figure(figure, path)
 
 
-def bars(costs: Mapping[str, float]) -> str:
-    """The same for a terminal.
+def cost_bars(costs: Mapping[str, float]) -> str:
+    """The cost of each policy as bars for a terminal.
 
-    >>> print(bars({"NAIVE": 4.0, "ONLINE": 1.0}))
+    >>> print(cost_bars({"NAIVE": 4.0, "ONLINE": 1.0}))
     NAIVE   ████████████████████████████████████████ 4
     ONLINE  ██████████ 1
     """
@@ -70,7 +70,7 @@ def bars(costs: Mapping[str, float]) -> str:
 
 
 def spark_line(values: Sequence[float], width: int = WIDTH) -> str:
-    """Values over time in one line, the highest of each stretch.
+    """Values over time in one line; each character shows the highest of its interval.
 
     >>> spark_line([0, 1, 2, 4], width=4)
     ' ▂▄█'
@@ -86,8 +86,8 @@ def spark_line(values: Sequence[float], width: int = WIDTH) -> str:
     return "".join(_BLOCKS[round(peak / most * (len(_BLOCKS) - 1))] for peak in peaks)
 
 
-def paths(run: Rehearsal, tables: Sequence[str]) -> str:
-    """Pending counts over time for a terminal, a line for each table."""
+def pending_lines(run: DryRun, tables: Sequence[str]) -> str:
+    """Pending changes over time for a terminal, one line for each table."""
     wide = max(map(len, tables), default=0)
     counts = {t: [state[i] for _, _, state in run.pending] for i, t in enumerate(tables)}
     return "\n".join(
@@ -98,19 +98,21 @@ def paths(run: Rehearsal, tables: Sequence[str]) -> str:
 def _figure(path: Path | str, rows: int = 1) -> tuple[Any, Any]:
     if Path(path).suffix not in (".svg", ".png"):
         raise Invalid(
-            f"{path}: pictures are SVG or PNG", hint="name a file .svg or .png", reason="OPTIONS"
+            f"{path}: pictures are SVG or PNG",
+            hint="give a file name that ends with .svg or .png",
+            reason="OPTIONS",
         )
     import matplotlib as mpl
 
     mpl.use("Agg")
-    # The same picture from the same numbers, byte by byte.
+    # Make SVG files reproducible byte by byte.
     mpl.rcParams["svg.hashsalt"] = "belvedere"
     from matplotlib import pyplot
 
     return pyplot.subplots(rows, 1, figsize=(7, 2.2 * rows + 1.2), squeeze=True, sharex=True)
 
 
-def _written(figure: Any, path: Path | str) -> None:
+def _save_figure(figure: Any, path: Path | str) -> None:
     from matplotlib import pyplot
 
     figure.tight_layout()

@@ -1,4 +1,4 @@
-"""Schedules: the response limit of a view and what its tables' changes cost, saved with the lake."""
+"""Schedules: the response limit of a view and the costs of its tables' changes, saved in the lake."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from belvedere.lake.offline import ReadableLake
 from belvedere.listing import table
 from belvedere.reasons import REASONS
 from belvedere.scheduling.calibrate.fitting import (
-    Fit,
-    Joint,
-    Measured,
+    FittedCost,
+    JointBatch,
+    MeasuredBatch,
     Weights,
-    about,
     by_kind,
-    fit,
-    priced,
+    fit_cost,
+    fit_prices,
+    size_class,
 )
 from belvedere.scheduling.model.cost_functions import (
-    Block,
-    Cost,
-    Curve,
-    Linear,
-    Listed,
+    BlockCost,
+    CostFunction,
+    CurveCost,
+    LinearCost,
+    ListedCost,
     Prices,
     from_record,
     to_record,
 )
 from belvedere.scheduling.model.problem import State, Terms
-from belvedere.scheduling.serve.deadlines import refuse_too_tight
+from belvedere.scheduling.serve.deadlines import refuse_short_limit
 from belvedere.sql.statements.views import RefreshPolicy
 from belvedere.storage.private_files import Damage
 from belvedere.views.catalog import canonical_name, shown_name, the_view
@@ -42,66 +42,75 @@ from belvedere.views.definition import View
 from belvedere.views.incremental.choice import rebuild_reason
 
 KIND = "schedule"
-REMEMBERED = 5
-"""Measurements that are kept for batches of about one size."""
+KEPT_PER_SIZE = 5
+"""The measurements that are kept for each size class of batches."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured of a view's tables, each alone and all together, by kinds of change."""
+    """The measured costs of a view's tables, each alone and all together, by kind of change."""
 
     tables: tuple[str, ...]
-    fits: tuple[Fit, ...]
-    joint: tuple[Joint, ...] = ()
+    fits: tuple[FittedCost, ...]
+    joint: tuple[JointBatch, ...] = ()
     at: str = ""
     weights: tuple[Weights, ...] = ()
-    """How often each kind of change arrives at each table; empty where that is not known."""
+    """The share of each kind of change in the arrivals of each table; empty if that is not known."""
 
     @cached_property
     def prices(self) -> Prices:
-        """What batches take."""
-        return priced(self.fits, self.joint)
+        """The prices that fit the measurements."""
+        return fit_prices(self.fits, self.joint)
 
     def with_measured(self, action: State, seconds: float) -> Calibration:
-        """The calibration after one more batch was timed; of about its size the oldest goes."""
+        """The calibration with one more measured batch, in place of the oldest of its size class."""
         moved = [i for i, k in enumerate(action) if k]
         if len(moved) == 1:
             (i,) = moved
-            known = self.fits[i].measured
-            near = [m for m in known if not m.kind and about(m.changes) == about(action[i])]
-            others = [m for m in known if m not in near]
-            new = [*others, *near[-REMEMBERED + 1 :], Measured(action[i], seconds)]
-            fitted = fit(new, self.weights[i] if self.weights else None)
+            measured = self.fits[i].measured
+            same_class = [
+                m for m in measured if not m.kind and size_class(m.changes) == size_class(action[i])
+            ]
+            others = [m for m in measured if m not in same_class]
+            batches = [
+                *others,
+                *same_class[-KEPT_PER_SIZE + 1 :],
+                MeasuredBatch(action[i], seconds),
+            ]
+            fitted = fit_cost(batches, self.weights[i] if self.weights else None)
             return replace(self, fits=(*self.fits[:i], fitted, *self.fits[i + 1 :]))
         if len(moved) > 1:
-            return replace(self, joint=(*self.joint, Joint(action, seconds))[-4 * REMEMBERED :])
+            return replace(
+                self, joint=(*self.joint, JointBatch(action, seconds))[-4 * KEPT_PER_SIZE :]
+            )
         return self
 
     def times(self, factor: float) -> Calibration:
-        """The calibration of a machine that has become so many times slower.
+        """The calibration with all costs times a factor, for a machine that has become slower.
 
-        Batches that the service timed itself are what they are.
+        Batches that the service timed itself keep their times.
         """
 
-        def scaled(one: Measured) -> Measured:
+        def scaled(one: MeasuredBatch) -> MeasuredBatch:
             return replace(one, seconds=factor * one.seconds) if one.kind else one
 
-        often = self.weights or ({},) * len(self.fits)
+        shares = self.weights or ({},) * len(self.fits)
         fits = (
-            fit([scaled(m) for m in f.measured], w) for f, w in zip(self.fits, often, strict=True)
+            fit_cost([scaled(m) for m in f.measured], w)
+            for f, w in zip(self.fits, shares, strict=True)
         )
         joint = (replace(j, seconds=factor * j.seconds) if j.kind else j for j in self.joint)
         return replace(self, fits=tuple(fits), joint=tuple(joint))
 
     def __str__(self) -> str:
-        """The curves, how well they fit, and what they were fitted to."""
+        """The cost functions, their errors, and the measurements."""
         kinds = [
             (name, kind or "as they came", _pairs(points))
             for name, f in zip(self.tables, self.fits, strict=True)
             for kind, points in by_kind(f.measured)
         ]
         rows = [
-            (name, _shown(f.cost), f"{f.residual:.0%}", _shown(f.at_most), "; ".join(f.notes))
+            (name, _formula(f.cost), f"{f.residual:.0%}", _formula(f.at_most), "; ".join(f.notes))
             for name, f in zip(self.tables, self.fits, strict=True)
         ]
         headers = ("table", "cost in seconds of k changes", "off by", "at most", "notes")
@@ -111,7 +120,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The limit of a view in seconds, if it has one, and its costs, if they were measured."""
+    """The limit of a view in seconds and its calibration, as far as they are set."""
 
     view: str
     limit: float | None = None
@@ -121,7 +130,7 @@ class Schedule:
 
     @property
     def terms(self) -> Terms:
-        """The terms to keep; Invalid if they are not known."""
+        """The costs and the limit; Invalid if one is missing."""
         if self.limit is None:
             raise Invalid(
                 f"{self.view!r} has no response limit",
@@ -130,7 +139,7 @@ class Schedule:
             )
         if self.calibration is None:
             raise Invalid(
-                f"what changes of the tables of {self.view!r} cost was not measured",
+                f"the costs of changes of {self.view!r} were not measured",
                 hint=f"lake.calibrate({self.view!r}), or belvedere calibrate {self.view}",
                 reason="NOT_CALIBRATED",
             )
@@ -156,58 +165,58 @@ def schedules(lake: ReadableLake) -> list[Schedule]:
     saves = lake.saves
     if saves is None:
         return []
-    found = [_schedule(saves.head(KIND, key).definition) for key in saves.names(KIND)]
-    return [s for s in found if s.limit is not None]
+    every = [_schedule(saves.head(KIND, key).definition) for key in saves.names(KIND)]
+    return [s for s in every if s.limit is not None]
 
 
-def lost(lake: ReadableLake) -> list[Damage]:
-    """The limits that were lost with damaged files."""
+def lost_limits(lake: ReadableLake) -> list[Damage]:
+    """The schedules that were lost with damaged files."""
     return [] if lake.saves is None else lake.saves.damages(KIND)
 
 
 def is_damaged(lake: ReadableLake, name: str) -> bool:
-    """Whether the file of a view's schedule is there and none any more."""
+    """Whether the file of a view's schedule exists but cannot be read."""
     return lake.saves is not None and lake.saves.is_damaged(KIND, canonical_name(lake, name))
 
 
-def save(lake: ReadableLake, schedule: Schedule) -> None:
-    """Put a schedule in the place of the one before."""
+def save_schedule(lake: ReadableLake, schedule: Schedule) -> None:
+    """Save a schedule in place of the previous one."""
     key = canonical_name(lake, schedule.view)
     the_saves(lake).save(KIND, key, _record(schedule), {}, {})
 
 
-def forget(lake: ReadableLake, name: str) -> None:
-    """A view that is dropped has no schedule."""
+def drop_schedule(lake: ReadableLake, name: str) -> None:
+    """Delete the schedule of a view, if it has one."""
     if lake.saves is not None and lake.saves.has(KIND, canonical_name(lake, name)):
         lake.saves.drop(KIND, canonical_name(lake, name))
 
 
 def set_limit(lake: ReadableLake, name: str, seconds: float | None) -> Schedule:
-    """Give a view another limit, or none; refused if it could not be kept."""
+    """Set or remove the limit of a view; Invalid if the limit cannot be kept."""
     view = the_view(lake, name)
-    found = replace(the_schedule(lake, name), limit=seconds)
+    schedule = replace(the_schedule(lake, name), limit=seconds)
     if seconds is not None:
         refuse_without_plan(lake, view)
-        if found.calibration is not None:
-            refuse_too_tight(view.name, found.tables, found.terms)
-    save(lake, found)
-    return found
+        if schedule.calibration is not None:
+            refuse_short_limit(view.name, schedule.tables, schedule.terms)
+    save_schedule(lake, schedule)
+    return schedule
 
 
-def calibrated(lake: ReadableLake, name: str, calibration: Calibration) -> Schedule:
-    """Save what was measured."""
-    found = replace(the_schedule(lake, name), calibration=calibration)
-    save(lake, found)
-    return found
+def save_calibration(lake: ReadableLake, name: str, calibration: Calibration) -> Schedule:
+    """Save the calibration of a view."""
+    schedule = replace(the_schedule(lake, name), calibration=calibration)
+    save_schedule(lake, schedule)
+    return schedule
 
 
 def refuse_without_plan(lake: ReadableLake, view: View) -> None:
-    """Unsupported if changes cannot be applied to a view, so that it has nothing to schedule."""
+    """Unsupported if the view cannot be refreshed from its changes, which a schedule needs."""
     below = [shown_name(lake, t) for t in view.inputs if t in lake.stored()]
     if below:
         raise Unsupported(
             f"a response limit for {view.name!r}, which reads the view {below[0]!r}",
-            hint="define it on the tables themselves",
+            hint="define the view on the base tables",
             reason="VIEW_OVER_VIEW",
         )
     reason = "POLICY_FULL" if RefreshPolicy(view.definition.policy) is RefreshPolicy.FULL else ""
@@ -215,13 +224,13 @@ def refuse_without_plan(lake: ReadableLake, view: View) -> None:
     if reason:
         raise Unsupported(
             f"{view.name!r} has no incremental plan to schedule: {REASONS[reason].sentence}",
-            hint="a response limit needs a view that can be refreshed from its changes",
+            hint="change the view so that it can be refreshed from its changes",
             reason=reason,
         )
 
 
 def now() -> str:
-    """When something was measured."""
+    """The present time, as text."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -243,7 +252,7 @@ def _record(schedule: Schedule) -> dict[str, Any]:
     return record
 
 
-def _fit_record(fitted: Fit) -> dict[str, Any]:
+def _fit_record(fitted: FittedCost) -> dict[str, Any]:
     return {
         "cost": to_record(fitted.cost),
         "residual": fitted.residual,
@@ -254,35 +263,35 @@ def _fit_record(fitted: Fit) -> dict[str, Any]:
 
 
 def _schedule(record: Any) -> Schedule:
-    found = record.get("calibration")
+    saved = record.get("calibration")
     calibration = None
-    if found is not None:
+    if saved is not None:
         calibration = Calibration(
-            tuple(found["tables"]),
-            tuple(_fit(f) for f in found["fits"]),
-            tuple(Joint(tuple(amounts), *how) for amounts, *how in found["joint"]),
-            found["at"],
-            tuple(found.get("weights", ())),
+            tuple(saved["tables"]),
+            tuple(_fit(f) for f in saved["fits"]),
+            tuple(JointBatch(tuple(amounts), *how) for amounts, *how in saved["joint"]),
+            saved["at"],
+            tuple(saved.get("weights", ())),
         )
     return Schedule(record["view"], record["limit"], calibration, record["policy"])
 
 
-def _fit(record: Any) -> Fit:
-    measured = tuple(Measured(*one) for one in record["measured"])
+def _fit(record: Any) -> FittedCost:
+    measured = tuple(MeasuredBatch(*one) for one in record["measured"])
     above = from_record(record["above"]) if record.get("above") else None
     notes = tuple(record["notes"])
-    return Fit(from_record(record["cost"]), record["residual"], measured, notes, above)
+    return FittedCost(from_record(record["cost"]), record["residual"], measured, notes, above)
 
 
-def _shown(cost: Cost) -> str:
+def _formula(cost: CostFunction) -> str:
     match cost:
-        case Linear(slope, fixed):
+        case LinearCost(slope, fixed):
             return f"{fixed:.3g} + {slope:.3g} k"
-        case Block(size, price):
+        case BlockCost(size, price):
             return f"{price:.3g} for every {size} begun"
-        case Curve(points):
+        case CurveCost(points):
             return "through " + _pairs(points)
-        case Listed(values):
+        case ListedCost(values):
             return "through " + _pairs(list(enumerate(values, 1)))
 
 

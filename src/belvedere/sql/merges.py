@@ -1,4 +1,4 @@
-"""A merge of source rows into stored rows, and how each engine is told of it.
+"""A merge of source rows into stored rows, and its statement for each engine.
 
 In its scalars `t` is the stored row and `s` the source row. DELETE is tried before UPDATE.
 """
@@ -19,7 +19,7 @@ MISMATCH = "STATE_MISMATCH"
 
 @dataclass(frozen=True)
 class Merge:
-    """Which rows match, and what becomes of them; `keys` are the columns that match NULL-safe."""
+    """The rows that match and the actions on them; `keys` are the columns compared NULL-safe."""
 
     keys: tuple[str, ...]
     insert: Mapping[str, Scalar]

@@ -1,4 +1,4 @@
-"""Parse: one SELECT from text, or an error that says where the text went wrong."""
+"""Parse: one SELECT from text, or an error with the place of the mistake."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _UNREAD = (
 def _unread(
     text: str, constructs: tuple[tuple[str, str, str, str], ...] = _UNREAD
 ) -> Unsupported | None:
-    """The error for a text with a construct of Spark's that the parser stumbles over."""
+    """The error for a construct of Spark's that the parser does not read."""
     tokens, _ = tokenize(text)
     words = [text[t.start : t.end + 1].upper() for t in tokens]
     for written, what, hint, code in constructs:

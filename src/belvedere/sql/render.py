@@ -55,7 +55,7 @@ Small = Callable[[Rel], float | None]
 
 
 def nothing_is_small(_: Rel) -> None:
-    """Sizes are not known."""
+    """No relation is small: the sizes are unknown."""
 
 
 def render(q: Rel, source: Source, small: Small = nothing_is_small) -> exp.Query:
@@ -90,7 +90,7 @@ def is_signed(q: Rel) -> bool:
 
 @dataclass(frozen=True)
 class _Block:
-    """A SELECT that can still take filters, projections and joins."""
+    """A SELECT to which filters, projections and joins can be added."""
 
     items: tuple[exp.Expr, ...]
     columns: dict[str, exp.Expr]
@@ -268,7 +268,7 @@ class _Renderer:
         return replace(joined, items=(*left.items, item), where=where, sign=sign)
 
     def _handed_out(self, q: Join) -> str:
-        """Which side of a join every worker gets whole, as far as its kind lets it."""
+        """The side of a join that is broadcast, as far as the kind of join allows it."""
         left = self.small(q.left) if q.kind is JoinKind.INNER else None
         right = self.small(q.right) if q.kind is not JoinKind.FULL else None
         if left is not None and (right is None or left < right):
@@ -370,7 +370,7 @@ class _Renderer:
 
 
 def _shared(q: Rel) -> set[int]:
-    """Identities of the subplans worth naming: met on more than one path, and not leaves."""
+    """Identities of the subplans to name: those on more than one path that are not leaves."""
     every = each_once(q)
     met = Counter(id(child) for node in every for child in children(node))
     return {id(n) for n in every if met[id(n)] > 1 and not isinstance(n, Scan | Change | Empty)}
@@ -392,7 +392,7 @@ def _join_item(item: exp.Expr, kind: JoinKind, on: exp.Expr) -> exp.Join:
 
 
 def _handing_out(block: _Block, other: _Block) -> _Block:
-    """The block with the first source of another, or of itself, handed to every worker."""
+    """The block with the first source of another, or of itself, broadcast."""
     return replace(block, small=(*block.small, other.items[0].alias))
 
 

@@ -8,43 +8,43 @@ from itertools import product
 import numpy as np
 
 from belvedere.scheduling.model.cost_functions import (
-    Block,
-    Cost,
-    Curve,
-    Linear,
-    Listed,
+    BlockCost,
+    CostFunction,
+    CurveCost,
+    LinearCost,
+    ListedCost,
     Prices,
-    closed,
+    subadditive_closure,
 )
-from belvedere.scheduling.model.plans import actions
+from belvedere.scheduling.model.plans import possible_actions
 from belvedere.scheduling.model.problem import Problem, State, minus, plus
 
 
-def random_cost(random: np.random.Generator, *, linear: bool = False) -> Cost:
+def random_cost(random: np.random.Generator, *, linear: bool = False) -> CostFunction:
     kind = 0 if linear else int(random.integers(4))
     if kind == 0:
-        return Linear(float(random.integers(1, 5)), float(random.integers(0, 7)))
+        return LinearCost(float(random.integers(1, 5)), float(random.integers(0, 7)))
     if kind == 1:
-        return Block(int(random.integers(1, 4)), float(random.integers(1, 6)))
+        return BlockCost(int(random.integers(1, 4)), float(random.integers(1, 6)))
     if kind == 2:
         first, slope = int(random.integers(2, 7)), int(random.integers(0, 3))
-        return Curve(
+        return CurveCost(
             ((1, float(first)), (3, float(first + 2 * slope)), (6, float(first + 2 * slope)))
         )
-    return Listed(closed([float(v) for v in random.integers(1, 12, size=8)]))
+    return ListedCost(subadditive_closure([float(v) for v in random.integers(1, 12, size=8)]))
 
 
-def dearer(cost: Cost) -> Cost:
+def dearer(cost: CostFunction) -> CostFunction:
     """What a batch takes at most: half as much again."""
     match cost:
-        case Linear(slope, fixed):
-            return Linear(1.5 * slope, 1.5 * fixed)
-        case Block(size, price):
-            return Block(size, 1.5 * price)
-        case Curve(points):
-            return Curve(tuple((k, 1.5 * value) for k, value in points))
-        case Listed(values):
-            return Listed(tuple(1.5 * value for value in values))
+        case LinearCost(slope, fixed):
+            return LinearCost(1.5 * slope, 1.5 * fixed)
+        case BlockCost(size, price):
+            return BlockCost(size, 1.5 * price)
+        case CurveCost(points):
+            return CurveCost(tuple((k, 1.5 * value) for k, value in points))
+        case ListedCost(values):
+            return ListedCost(tuple(1.5 * value for value in values))
 
 
 def random_problem(
@@ -98,7 +98,7 @@ def best_lazy_greedy(problem: Problem) -> float:
             return least(at + 1, state)
         return min(
             problem.cost(action) + least(at + 1, minus(state, action))
-            for action in actions(problem, state)
+            for action in possible_actions(problem, state)
         )
 
     return least(0, problem.nothing)

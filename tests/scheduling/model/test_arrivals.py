@@ -13,8 +13,8 @@ from belvedere.scheduling.model.arrivals import (
     STREAMS,
     Arrival,
     in_steps,
+    random_arrivals,
     read_arrivals,
-    stream,
     write_arrivals,
 )
 
@@ -41,7 +41,7 @@ def distance(counts: np.ndarray, probability: float, deviation: float) -> float:
 @pytest.mark.parametrize("kind", STREAMS)
 def test_streams_have_the_distribution_of_the_paper(kind: str) -> None:
     probability, deviation = STREAMS[kind]
-    counts = np.array(stream(2, 20_000, probability, deviation, seed=5)).ravel()
+    counts = np.array(random_arrivals(2, 20_000, probability, deviation, seed=5)).ravel()
     assert distance(counts, probability, deviation) < 3
     # Rounding instead of rounding up would pass for neither.
     wrong = np.where(counts > 0, np.maximum(counts - 1, 0), 0)

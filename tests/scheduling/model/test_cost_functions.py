@@ -7,14 +7,14 @@ import pytest
 
 from belvedere.errors import Invalid
 from belvedere.scheduling.model.cost_functions import (
-    Block,
-    Curve,
-    Linear,
-    Listed,
+    BlockCost,
+    CurveCost,
+    LinearCost,
+    ListedCost,
     Prices,
-    closed,
     from_record,
-    listed,
+    subadditive_closure,
+    tabulate,
     to_record,
 )
 from tests.scheduling.model.instances import random_cost
@@ -34,7 +34,7 @@ def test_costs_are_monotone_and_subadditive(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_a_list_of_costs_is_what_the_function_says(seed: int) -> None:
     cost = random_cost(np.random.default_rng(seed))
-    assert listed(cost, 20) == pytest.approx([cost(k) for k in range(21)])
+    assert tabulate(cost, 20) == pytest.approx([cost(k) for k in range(21)])
     assert from_record(to_record(cost)) == cost
 
 
@@ -42,8 +42,8 @@ def test_the_closure_is_the_largest_subadditive_function_below() -> None:
     random = np.random.default_rng(7)
     for _ in range(50):
         raw = [float(v) for v in random.integers(1, 20, size=9)]
-        values = closed(raw)
-        Listed(values)  # refuses what is not a cost function
+        values = subadditive_closure(raw)
+        ListedCost(values)  # refuses what is not a cost function
         assert all(c <= r for c, r in zip(values, raw, strict=True))
         for k in range(9):
             # Any larger value there would break a law or pass the given cost.
@@ -55,15 +55,15 @@ def test_the_closure_is_the_largest_subadditive_function_below() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Linear(-1.0, 2.0),
-        lambda: Linear(1.0, float("nan")),
-        lambda: Block(0, 1.0),
-        lambda: Curve(((2, 1.0), (3, 2.0))),
-        lambda: Curve(((1, 2.0), (3, 1.0))),
-        lambda: Curve(((1, 1.0), (3, 9.0))),
-        lambda: Listed((1.0, 3.0)),
-        lambda: Listed(()),
-        lambda: Prices((Linear(1.0, 1.0),), shared=3.0),
+        lambda: LinearCost(-1.0, 2.0),
+        lambda: LinearCost(1.0, float("nan")),
+        lambda: BlockCost(0, 1.0),
+        lambda: CurveCost(((2, 1.0), (3, 2.0))),
+        lambda: CurveCost(((1, 2.0), (3, 1.0))),
+        lambda: CurveCost(((1, 1.0), (3, 9.0))),
+        lambda: ListedCost((1.0, 3.0)),
+        lambda: ListedCost(()),
+        lambda: Prices((LinearCost(1.0, 1.0),), shared=3.0),
         lambda: Prices(()),
         lambda: from_record({"kind": "cubic"}),
     ],

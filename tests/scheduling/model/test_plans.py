@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from belvedere.errors import Invalid
-from belvedere.scheduling.model.cost_functions import Linear, Listed, Prices
-from belvedere.scheduling.model.optimal import optimal
+from belvedere.scheduling.model.cost_functions import LinearCost, ListedCost, Prices
+from belvedere.scheduling.model.optimal import find_optimal_plan
 from belvedere.scheduling.model.plans import (
     greedy_actions,
     make_lazy,
     make_lgm,
     minimal_actions,
     minimize,
-    naive,
+    naive_plan,
 )
 from belvedere.scheduling.model.problem import (
-    Plan,
+    ActionPlan,
     Problem,
     breaches,
     is_greedy,
@@ -36,7 +36,7 @@ SOME, MANY = range(500), range(10_000, 30_000)
 
 def check_against_all_plans(seed: int) -> None:
     problem = random_problem(seed)
-    best, lgm, found = best_of_all(problem), best_lazy_greedy(problem), optimal(problem)
+    best, lgm, found = best_of_all(problem), best_lazy_greedy(problem), find_optimal_plan(problem)
     assert found.cost == pytest.approx(lgm, rel=1e-9)
     assert best - 1e-9 <= found.cost <= 2 * best + 1e-9
     assert found.inconsistent == 0
@@ -44,18 +44,18 @@ def check_against_all_plans(seed: int) -> None:
     assert is_lazy(problem, found.plan)
     assert is_greedy(problem, found.plan)
     assert is_minimal(problem, found.plan)
-    assert breaches(problem, naive(problem)) == []
-    assert naive(problem).cost(problem) >= best - 1e-9
+    assert breaches(problem, naive_plan(problem)) == []
+    assert naive_plan(problem).cost(problem) >= best - 1e-9
 
 
 def check_linear(seed: int) -> None:
     problem = random_problem(seed, linear=True)
-    assert optimal(problem).cost == pytest.approx(best_of_all(problem), rel=1e-9)
+    assert find_optimal_plan(problem).cost == pytest.approx(best_of_all(problem), rel=1e-9)
 
 
 def check_constructions(seed: int) -> None:
     problem = random_problem(seed)
-    plan = Plan(a_valid_plan(problem, seed))
+    plan = ActionPlan(a_valid_plan(problem, seed))
     assert breaches(problem, plan) == []
     lazy, lgm = make_lazy(problem, plan), make_lgm(problem, plan)
     assert breaches(problem, lazy) == breaches(problem, lgm) == []
@@ -70,12 +70,12 @@ def check_constructions(seed: int) -> None:
 def check_shared(seed: int) -> None:
     """Where tables share costs every greedy action is tried, so NAIVE is never better."""
     problem = random_problem(seed, shares=True)
-    found = optimal(problem)
+    found = find_optimal_plan(problem)
     assert found.cost == pytest.approx(best_lazy_greedy(problem), rel=1e-9)
     assert found.inconsistent == 0
     assert breaches(problem, found.plan) == []
     if problem.prices.shared:
-        assert found.cost <= naive(problem).cost(problem) + 1e-9
+        assert found.cost <= naive_plan(problem).cost(problem) + 1e-9
 
 
 CHECKS = (check_against_all_plans, check_linear, check_constructions, check_shared)
@@ -99,19 +99,21 @@ def test_one_table_for_which_lgm_approaches_twice_the_optimum(inverse: int) -> N
     """§3.2: f rises to C at 2/ε changes and stays a little above; 2/ε + 1 arrive at each step."""
     limit, most = 1.0, 2 * inverse
     values = [k / most * limit for k in range(1, most + 1)] + [(1 + 0.5 / inverse) * limit]
-    cost = Listed((*values, *[values[-1]] * (3 * most)))
+    cost = ListedCost((*values, *[values[-1]] * (3 * most)))
     pairs = 3
     problem = Problem(Prices((cost,)), limit, ((most + 1,),) * (2 * pairs))
-    lgm = optimal(problem).cost
+    lgm = find_optimal_plan(problem).cost
     assert lgm == pytest.approx((2 + 1 / inverse) * pairs * limit)
     leaving = tuple(((1,), (2 * most + 1,)) * pairs)
-    plan = Plan(leaving)
+    plan = ActionPlan(leaving)
     assert breaches(problem, plan) == []
     assert lgm >= (2 - 1 / inverse) * plan.cost(problem) - 1e-9
 
 
 def test_minimal_actions_are_the_greedy_ones_that_contain_no_other() -> None:
-    problem = Problem(Prices((Linear(1, 4), Linear(1, 4), Linear(1, 4))), 11, ((1, 1, 1),))
+    problem = Problem(
+        Prices((LinearCost(1, 4), LinearCost(1, 4), LinearCost(1, 4))), 11, ((1, 1, 1),)
+    )
     state = (2, 2, 2)
     assert set(minimal_actions(problem, state)) == {(2, 2, 0), (2, 0, 2), (0, 2, 2)}
     assert set(greedy_actions(problem, state)) == {(2, 2, 0), (2, 0, 2), (0, 2, 2), state}
@@ -119,15 +121,19 @@ def test_minimal_actions_are_the_greedy_ones_that_contain_no_other() -> None:
 
 
 def test_a_plan_that_applies_more_than_there_is_or_leaves_too_much_is_told() -> None:
-    problem = Problem(Prices((Linear(1, 4),)), 5, ((1,), (1,), (0,)))
-    assert breaches(problem, Plan(((0,), (0,), (2,)))) == ["step 1 leaves (2,), which is full"]
-    assert breaches(problem, Plan(((3,), (0,), (0,))))[0] == "step 0 applies (3,) of (1,)"
-    assert breaches(problem, Plan(((1,), (0,), (0,)))) == ["the refresh at step 2 leaves (1,)"]
+    problem = Problem(Prices((LinearCost(1, 4),)), 5, ((1,), (1,), (0,)))
+    assert breaches(problem, ActionPlan(((0,), (0,), (2,)))) == [
+        "step 1 leaves (2,), which is full"
+    ]
+    assert breaches(problem, ActionPlan(((3,), (0,), (0,))))[0] == "step 0 applies (3,) of (1,)"
+    assert breaches(problem, ActionPlan(((1,), (0,), (0,)))) == [
+        "the refresh at step 2 leaves (1,)"
+    ]
     with pytest.raises(Invalid, match="2 steps for 3"):
-        breaches(problem, Plan(((1,), (0,))))
+        breaches(problem, ActionPlan(((1,), (0,))))
     with pytest.raises(Invalid, match="step 1"):
-        Problem(Prices((Linear(1, 4),)), 5, ((1,), (-1,)))
-    with pytest.raises(Invalid, match="negative"):
-        Problem(Prices((Linear(1, 4),)), -1, ((1,),))
+        Problem(Prices((LinearCost(1, 4),)), 5, ((1,), (-1,)))
+    with pytest.raises(Invalid, match="a limit of -1 seconds"):
+        Problem(Prices((LinearCost(1, 4),)), -1, ((1,),))
     with pytest.raises(Invalid, match="no arrivals"):
-        Problem(Prices((Linear(1, 4),)), 1, ())
+        Problem(Prices((LinearCost(1, 4),)), 1, ())

@@ -1,4 +1,4 @@
-"""Subscriptions: conditions, what is told, and every notification once in a file across kills."""
+"""Subscriptions: conditions, what is sent, and every notification once in a file across kills."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ import pytest
 
 from belvedere.errors import Invalid
 from belvedere.lake.offline import OfflineLake
-from belvedere.scheduling.notify import delivery
-from belvedere.scheduling.notify import subscriptions as module
+from belvedere.scheduling.notify import delivery, notifier
 from belvedere.scheduling.notify.delivery import refuse_address
+from belvedere.scheduling.notify.notifier import Notifier
 from belvedere.scheduling.notify.subscriptions import (
-    Desk,
     Subscription,
     percent,
     seconds,
@@ -31,7 +30,7 @@ from belvedere.scheduling.notify.subscriptions import (
     subscriptions,
     unsubscribe,
 )
-from belvedere.scheduling.serve.service import Answer
+from belvedere.scheduling.serve.requests import RefreshAnswer
 from tests import small_lake
 from tests.lake.damages import DAMAGES, gone
 
@@ -40,16 +39,16 @@ CONTENT, CONDITION = "SELECT n FROM owners", "SELECT count(*) > 3 FROM video"
 
 @dataclass
 class Fake:
-    """A service whose view has the rows it is told."""
+    """A service whose view has the given rows."""
 
     content: list[dict[str, Any]] = field(default_factory=lambda: [{"n": 1}])
     value: object = 0
     version: int = 0
     asked: int = 0
 
-    def ask(self, view: str) -> Answer:
+    def refresh_now(self, view: str) -> RefreshAnswer:
         self.asked += 1
-        return Answer(view, 0.5, 5.0, 0.4, vector={"video": self.version})
+        return RefreshAnswer(view, 0.5, 5.0, 0.4, vector={"video": self.version})
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         return self.content if query == CONTENT else [{"value": self.value}]
@@ -82,7 +81,7 @@ def made(tmp_path: Path, **more: Any) -> Subscription:
 def test_a_schedule_reports_the_difference_at_its_times(lake: OfflineLake, tmp_path: Path) -> None:
     service, now = Fake(), [1000.0]
     subscribe(lake, made(tmp_path, every=60.0))
-    desk = Desk(lake, service, wall=lambda: now[0])
+    desk = Notifier(lake, service, wall=lambda: now[0])
     assert desk.turn() == 1
     assert desk.turn() == 0
     service.content = [{"n": 2}]
@@ -90,7 +89,7 @@ def test_a_schedule_reports_the_difference_at_its_times(lake: OfflineLake, tmp_p
     assert desk.turn() == 1
     now[0] = 1119.0
     assert desk.turn() == 0
-    now[0] = 1500.0  # several were missed: one is told
+    now[0] = 1500.0  # several were missed: one is sent
     assert desk.turn() == 1
     first, second, third = lines(tmp_path / "out.jsonl")
     assert (first["id"], second["id"], third["id"]) == ("s-1", "s-2", "s-3")
@@ -102,14 +101,14 @@ def test_a_schedule_reports_the_difference_at_its_times(lake: OfflineLake, tmp_p
 def test_a_condition_tells_when_it_becomes_true(lake: OfflineLake, tmp_path: Path) -> None:
     service = Fake(value=False)
     subscribe(lake, made(tmp_path, when=CONDITION))
-    desk = Desk(lake, service)
-    told = []
+    desk = Notifier(lake, service)
+    log = []
     for value in (False, True, True, False, True):
         service.version += 1
         service.value = value
-        told.append(desk.turn())
-        told.append(desk.turn())  # nothing new: not even asked
-    assert told == [0, 0, 1, 0, 0, 0, 0, 0, 1, 0]
+        log.append(desk.turn())
+        log.append(desk.turn())  # nothing new: not even asked
+    assert log == [0, 0, 1, 0, 0, 0, 0, 0, 1, 0]
 
 
 def test_a_value_tells_when_it_has_changed_enough_since_the_last_report(
@@ -117,13 +116,13 @@ def test_a_value_tells_when_it_has_changed_enough_since_the_last_report(
 ) -> None:
     service = Fake()
     subscribe(lake, made(tmp_path, when=CONDITION, changed=0.1))
-    desk = Desk(lake, service)
-    told = []
+    desk = Notifier(lake, service)
+    log = []
     for value in (100, 105, 109, 110, 118, 121, 100):
         service.version += 1
         service.value = value
-        told.append(desk.turn())
-    assert told == [0, 0, 0, 1, 0, 1, 1]
+        log.append(desk.turn())
+    assert log == [0, 0, 0, 1, 0, 1, 1]
 
 
 @pytest.mark.parametrize("when", ["before the line", "within the line", "after the line"])
@@ -132,8 +131,8 @@ def test_killed_anywhere_a_file_has_every_notification_once(
 ) -> None:
     service, now = Fake(), [1000.0]
     subscribe(lake, made(tmp_path, every=60.0))
-    assert Desk(lake, service, wall=lambda: now[0]).turn() == 1
-    real = module.deliver
+    assert Notifier(lake, service, wall=lambda: now[0]).turn() == 1
+    real = notifier.deliver
 
     def killed(subscription: Subscription, message: Mapping[str, Any], **more: Any) -> None:
         if when == "after the line":
@@ -143,14 +142,14 @@ def test_killed_anywhere_a_file_has_every_notification_once(
                 file.write(json.dumps(message)[:20])
         raise Killed
 
-    monkeypatch.setattr(module, "deliver", killed)
+    monkeypatch.setattr(notifier, "deliver", killed)
     now[0] = 1061.0
     service.content = [{"n": 2}]
     with pytest.raises(Killed):
-        Desk(lake, service, wall=lambda: now[0]).turn()
-    monkeypatch.setattr(module, "deliver", real)
+        Notifier(lake, service, wall=lambda: now[0]).turn()
+    monkeypatch.setattr(notifier, "deliver", real)
     service.content = [{"n": 3}]
-    desk = Desk(lake, service, wall=lambda: now[0])
+    desk = Notifier(lake, service, wall=lambda: now[0])
     assert desk.turn() == 1
     assert desk.turn() == 0
     now[0] = 1200.0
@@ -169,13 +168,13 @@ def test_a_command_gets_the_notification_and_is_retried(lake: OfflineLake, tmp_p
         f"if not pathlib.Path({str(flag)!r}).exists(): sys.exit(3)\n"
         f"pathlib.Path({str(got)!r}).write_text(os.environ['BELVEDERE_NOTIFICATION'] + ' ' + sys.stdin.read())"
     )
-    now, told = [1000.0], list[str]()
+    now, log = [1000.0], list[str]()
     subscribe(
         lake, made(tmp_path, every=3600.0, command=(sys.executable, "-c", script, "; rm -rf"))
     )
-    desk = Desk(lake, Fake(), wall=lambda: now[0], told=told.append)
+    desk = Notifier(lake, Fake(), wall=lambda: now[0], log=log.append)
     assert desk.turn() == 0
-    assert "ended with 3" in told[0]
+    assert "ended with 3" in log[0]
     flag.touch()
     assert desk.turn() == 0  # not yet
     now[0] += 10
@@ -191,22 +190,22 @@ def test_killed_after_it_was_sent_it_is_sent_again_under_the_same_identifier(
     sent: list[tuple[str, Any]] = []
     how = {"webhook": "http://a/x"} if receiver_of == "webhook" else {"command": ("c",)}
     monkeypatch.setattr(delivery, "_post", lambda _, text, key: sent.append((key, text)))
-    monkeypatch.setattr(delivery, "_run", lambda _, text, key: sent.append((key, text)))
+    monkeypatch.setattr(delivery, "_run_command", lambda _, text, key: sent.append((key, text)))
     subscribe(lake, made(tmp_path, every=60.0, **how))
     service = Fake()
-    real = module._save
+    real = notifier.save_state
 
     def killed(lake: Any, name: str, notice: Any) -> None:
         if notice.waiting is None:
             raise Killed
         real(lake, name, notice)
 
-    monkeypatch.setattr(module, "_save", killed)
+    monkeypatch.setattr(notifier, "save_state", killed)
     with pytest.raises(Killed):
-        Desk(lake, service, ["http://a"]).turn()
-    monkeypatch.setattr(module, "_save", real)
+        Notifier(lake, service, ["http://a"]).turn()
+    monkeypatch.setattr(notifier, "save_state", real)
     service.content = [{"n": 9}]
-    assert Desk(lake, service, ["http://a"]).turn() == 1
+    assert Notifier(lake, service, ["http://a"]).turn() == 1
     first, second = sent
     assert first == second
     assert first[0] == "s-1"
@@ -221,11 +220,11 @@ def test_what_takes_long_to_send_holds_nothing_up_and_is_sent_once(
         let_go.wait(20)
         sent.append(key)
 
-    monkeypatch.setattr(delivery, "_run", slow)
+    monkeypatch.setattr(delivery, "_run_command", slow)
     subscribe(lake, made(tmp_path, every=60.0, command=("c",)))
     now = [1000.0]
     with ThreadPoolExecutor(1) as apart:
-        desk = Desk(lake, Fake(), wall=lambda: now[0], apart=apart)
+        desk = Notifier(lake, Fake(), wall=lambda: now[0], executor=apart)
         for _ in range(3):
             now[0] += 100.0
             assert desk.turn() == 0  # on its way, and not begun again
@@ -235,7 +234,7 @@ def test_what_takes_long_to_send_holds_nothing_up_and_is_sent_once(
     assert (sent, desk.sending) == (["s-1"], {})
     now[0] += 100.0
     # Put down as arrived: whoever comes next goes on with the next.
-    assert Desk(lake, Fake(), wall=lambda: now[0]).turn() == 1
+    assert Notifier(lake, Fake(), wall=lambda: now[0]).turn() == 1
     assert sent == ["s-1", "s-2"]
 
 
@@ -279,18 +278,18 @@ def test_a_webhook_goes_only_where_it_may(
     lake: OfflineLake, tmp_path: Path, receiver: tuple[str, list[tuple[str, Any]]]
 ) -> None:
     address, got = receiver
-    told: list[str] = []
+    log: list[str] = []
     subscribe(lake, made(tmp_path, every=60.0, webhook=f"{address}/hook"))
-    assert Desk(lake, Fake(), told=told.append).turn() == 0
-    assert "not allowed" in told[0]
+    assert Notifier(lake, Fake(), log=log.append).turn() == 0
+    assert "not allowed" in log[0]
     assert got == []
-    assert Desk(lake, Fake(), allowed=[address]).turn() == 1
+    assert Notifier(lake, Fake(), allowed=[address]).turn() == 1
     ((key, message),) = got
     assert key == message["id"] == "s-1"
     unsubscribe(lake, "s")
     subscribe(lake, made(tmp_path, every=60.0, webhook=f"{address}/moved"))
-    assert Desk(lake, Fake(), allowed=[address], told=told.append).turn() == 0
-    assert "not delivered" in told[-1]
+    assert Notifier(lake, Fake(), allowed=[address], log=log.append).turn() == 0
+    assert "not delivered" in log[-1]
 
 
 @pytest.mark.parametrize(
@@ -339,29 +338,29 @@ def test_what_is_no_subscription_is_refused(lake: OfflineLake, tmp_path: Path) -
 
 
 def test_a_condition_that_gives_no_number_is_told(lake: OfflineLake, tmp_path: Path) -> None:
-    told: list[str] = []
+    log: list[str] = []
     subscribe(lake, made(tmp_path, when=CONDITION))
-    assert Desk(lake, Fake(value="many", version=1), told=told.append).turn() == 0
-    assert "gives 'many'" in told[0]
+    assert Notifier(lake, Fake(value="many", version=1), log=log.append).turn() == 0
+    assert "gives 'many'" in log[0]
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.__name__)
 def test_a_damaged_subscription_is_told_and_the_others_are_served(
     lake: OfflineLake, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    told = list[str]()
+    log = list[str]()
     for name in ("a", "b"):
         subscribe(lake, replace(made(tmp_path, every=60.0), id=name))
     damage(lake.directory / ".belvedere" / "subscription" / "a.state")
-    desk = Desk(lake, Fake(), told=told.append)
+    desk = Notifier(lake, Fake(), log=log.append)
     assert (desk.turn(), desk.turn()) == (1, 0)
     assert [line["id"] for line in lines(tmp_path / "out.jsonl")] == ["b-1"]
     assert [s.id for s in subscriptions(lake)] == ["b"]
     # Told once, with what mends it.
-    assert ["belvedere subscribe VIEW --name a" in text for text in told] == [True][: len(told)]
-    assert len(told) == (0 if damage is gone else 1)
+    assert ["belvedere subscribe VIEW --name a" in text for text in log] == [True][: len(log)]
+    assert len(log) == (0 if damage is gone else 1)
     subscribe(lake, replace(made(tmp_path, every=60.0), id="a"))
-    assert Desk(lake, Fake()).turn() == 1
+    assert Notifier(lake, Fake()).turn() == 1
 
 
 @pytest.mark.parametrize("aside", [True, False], ids=["set aside", "where it was"])
@@ -371,16 +370,16 @@ def test_after_what_was_told_last_is_lost_no_identifier_is_used_again(
 ) -> None:
     now, service = [1000.0], Fake()
     subscribe(lake, made(tmp_path, every=60.0))
-    assert Desk(lake, service, wall=lambda: now[0]).turn() == 1
+    assert Notifier(lake, service, wall=lambda: now[0]).turn() == 1
     damage(lake.directory / ".belvedere" / "notice" / "s.state")
     if aside:
         lake.saves.set_aside_damaged()  # type: ignore[union-attr]
-    told = list[str]()
-    desk = Desk(lake, service, wall=lambda: now[0], told=told.append)
+    log = list[str]()
+    desk = Notifier(lake, service, wall=lambda: now[0], log=log.append)
     assert desk.turn() == 1
     now[0] += 100
     assert desk.turn() == 1
-    assert damage is gone or "what subscription 's' told last" in told[0]
+    assert damage is gone or "what subscription 's' told last" in log[0]
     first, second, third = lines(tmp_path / "out.jsonl")
     assert len({first["id"], second["id"], third["id"]}) == 3
     assert third["number"] == second["number"] + 1 > 1_000_000
@@ -393,7 +392,7 @@ def test_a_file_made_elsewhere_is_only_appended_to(lake: OfflineLake, tmp_path: 
     subscribe(lake, made(tmp_path, every=60.0))
     now = [1000.0]
     for _ in range(2):
-        assert Desk(lake, Fake(), wall=lambda: now[0]).turn() == 1
+        assert Notifier(lake, Fake(), wall=lambda: now[0]).turn() == 1
         # What a kill left of a line stays as well: nobody knows whose it is.
         with target.open("a") as file:
             file.write('{"id": "s-')
@@ -417,10 +416,10 @@ def test_what_is_no_file_is_reported_not_written(
             target.mkdir()
         case _:
             os.mkfifo(target)
-    told = list[str]()
+    log = list[str]()
     subscribe(lake, made(tmp_path, every=60.0))
-    assert Desk(lake, Fake(), told=told.append).turn() == 0
-    assert "not delivered" in told[0]
+    assert Notifier(lake, Fake(), log=log.append).turn() == 0
+    assert "not delivered" in log[0]
     assert other.read_text() == "theirs"
 
 
@@ -430,7 +429,7 @@ def test_killed_for_real_at_any_moment_a_file_has_every_notification_once(
 ) -> None:
     target = tmp_path / "out.jsonl"
     subscribe(lake, made(tmp_path, every=1.0))
-    script = Path(__file__).with_name("desk_script.py")
+    script = Path(__file__).with_name("notifier_script.py")
     for turn in range(15):
         process = subprocess.Popen(
             [sys.executable, str(script), str(lake.directory)], stdout=subprocess.PIPE, text=True
@@ -442,7 +441,7 @@ def test_killed_for_real_at_any_moment_a_file_has_every_notification_once(
         process.wait(10)
         process.stdout.close()
     now = [time.time() + 1e6]
-    Desk(lake, Fake(), wall=lambda: now[0]).turn()
+    Notifier(lake, Fake(), wall=lambda: now[0]).turn()
     numbers = [line["number"] for line in lines(target)]
     assert len(numbers) > 15
     assert numbers == list(range(1, len(numbers) + 1))

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 import belvedere as bv
-from belvedere.scheduling.calibrate.fitting import Fit, Measured
-from belvedere.scheduling.model.cost_functions import Linear
+from belvedere.scheduling.calibrate.fitting import FittedCost, MeasuredBatch
+from belvedere.scheduling.model.cost_functions import LinearCost
 from belvedere.scheduling.notify.subscriptions import Subscription, subscribe
-from belvedere.scheduling.schedules import Calibration, calibrated
+from belvedere.scheduling.schedules import Calibration, save_calibration
 from tests.scheduling.min_view import change_partsupp, change_supplier, make, recomputed, shown
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak]
@@ -60,10 +60,10 @@ def test_killed_again_and_again_it_loses_nothing_and_repeats_nothing(tmp_path: P
     with make(directory) as lake:
         lake.sql("ALTER MATERIALIZED VIEW min_cost SET RESPONSE LIMIT 60 SECONDS")
         fits = tuple(
-            Fit(cost, 0.0, (Measured(1, cost(1)),))
-            for cost in (Linear(0.01, 1.0), Linear(1.0, 2.0))
+            FittedCost(cost, 0.0, (MeasuredBatch(1, cost(1)),))
+            for cost in (LinearCost(0.01, 1.0), LinearCost(1.0, 2.0))
         )
-        calibrated(lake._door, "min_cost", Calibration(("partsupp", "supplier"), fits))
+        save_calibration(lake._door, "min_cost", Calibration(("partsupp", "supplier"), fits))
         subscribe(
             lake._door,
             Subscription("s", "min_cost", "SELECT cost FROM min_cost", every=1.0, jsonl=str(told)),

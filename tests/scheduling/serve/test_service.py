@@ -17,15 +17,20 @@ from belvedere.cli.main import main
 from belvedere.derivations.registry import everything
 from belvedere.errors import Invalid
 from belvedere.scheduling import limits
-from belvedere.scheduling.calibrate.calibration import live
-from belvedere.scheduling.model.policies import fresh
-from belvedere.scheduling.model.simulator import auto
-from belvedere.scheduling.plots import draw_bars, draw_curves, draw_paths
-from belvedere.scheduling.schedules import Schedule, save, the_schedule
+from belvedere.scheduling.calibrate.calibration import calibrate_live
+from belvedere.scheduling.model.policies import new_policy
+from belvedere.scheduling.model.simulator import choose_policy
+from belvedere.scheduling.plots import draw_bars, draw_curves, draw_pending
+from belvedere.scheduling.schedules import Schedule, save_schedule, the_schedule
 from belvedere.scheduling.serve.endpoint import metrics, serve_http
 from belvedere.scheduling.serve.preview import plan
-from belvedere.scheduling.serve.service import Service
-from belvedere.scheduling.serve.watcher import Watch, arriving, consistent_version, observed
+from belvedere.scheduling.serve.service import SchedulingService
+from belvedere.scheduling.serve.watcher import (
+    TableWatch,
+    consistent_version,
+    observed_arrivals,
+    shares_of_kinds,
+)
 from belvedere.views.catalog import the_view
 from tests.lake.damages import DAMAGES, emptied, gone
 from tests.scheduling.kept_lake import COSTS, Stand, add, make
@@ -33,13 +38,15 @@ from tests.scheduling.kept_lake import COSTS, Stand, add, make
 WHEN = "SELECT count(*) FROM video"
 
 
-def service(stand: Stand, **options: Any) -> Service:
-    return Service(stand, stand.shelf, clock=stand.clock, every=1.0, policy="ONLINE", **options)
+def service(stand: Stand, **options: Any) -> SchedulingService:
+    return SchedulingService(
+        stand, stand.shelf, clock=stand.clock, every=1.0, policy="ONLINE", **options
+    )
 
 
 def test_a_watch_counts_what_came_and_what_is_pending(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
-    watch, stand = Watch(shelf, "v", ("video", "log")), Stand(shelf)
+    watch, stand = TableWatch(shelf, "v", ("video", "log")), Stand(shelf)
     assert watch.look() == ((0, 0), (0, 0))
     add(tmp_path, "video", 3)
     assert watch.look() == ((3, 0), (3, 0))
@@ -50,7 +57,7 @@ def test_a_watch_counts_what_came_and_what_is_pending(tmp_path: Path) -> None:
     add(tmp_path, "video", 1)
     assert watch.pending() == (4, 0)
     assert watch.look() == ((1, 0), (4, 0))
-    arrivals, _ = observed(shelf, "v", ("video", "log"))
+    arrivals, _ = observed_arrivals(shelf, "v", ("video", "log"))
     assert [(a.table, a.changes) for a in arrivals] == [
         ("video", 3),
         ("log", 2),
@@ -61,13 +68,13 @@ def test_a_watch_counts_what_came_and_what_is_pending(tmp_path: Path) -> None:
 
 def test_the_kinds_of_change_that_arrive_are_told_by_the_log(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
-    assert arriving(shelf, "v", "video") == {}
+    assert shares_of_kinds(shelf, "v", "video") == {}
     add(tmp_path, "video", 3)
-    assert arriving(shelf, "v", "video") == {"insert": 1.0}
+    assert shares_of_kinds(shelf, "v", "video") == {"insert": 1.0}
     DeltaTable(str(tmp_path / "video")).update({"owner": "'x'"}, predicate="owner = 'c'")
-    assert arriving(shelf, "v", "video") == {"insert": 0.5, "update": 0.5}
+    assert shares_of_kinds(shelf, "v", "video") == {"insert": 0.5, "update": 0.5}
     DeltaTable(str(tmp_path / "video")).delete("owner = 'x'")
-    assert arriving(shelf, "v", "video") == pytest.approx(
+    assert shares_of_kinds(shelf, "v", "video") == pytest.approx(
         {"insert": 1 / 3, "update": 1 / 3, "delete": 1 / 3}
     )
 
@@ -94,24 +101,24 @@ def test_it_acts_on_the_table_that_makes_room_and_leaves_the_other(tmp_path: Pat
         add(tmp_path, "log", 1)
         stand.now += 1.0
         kept.turn()
-        assert kept.kept["v"].keeper.due() <= 4.0
+        assert kept.views["v"].scheduler.refresh_seconds() <= 4.0
     assert ("v", ("video",)) in stand.did
     assert len([d for d in stand.did if "log" in d[1]]) < len(stand.did) / 2
-    assert kept.kept["v"].violations.total() == 0
+    assert kept.views["v"].violations.total() == 0
 
 
-def answered(kept: Service, *views: str) -> list[Any]:
+def answered(kept: SchedulingService, *views: str) -> list[Any]:
     """Requests that come at once, then the service's turns."""
     found: list[Any] = [None] * len(views)
 
-    def ask(place: int) -> None:
+    def refresh_now(place: int) -> None:
         found[place] = kept.request(views[place], timeout=30)
 
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(views))]
+    threads = [threading.Thread(target=refresh_now, args=(i,)) for i in range(len(views))]
     for thread in threads:
         thread.start()
     waiting = threading.Event()
-    while len(kept._requests) < len(views):
+    while len(kept.queue) < len(views):
         waiting.wait(0.005)
     for _ in views:
         kept.turn(look=False)
@@ -122,7 +129,7 @@ def answered(kept: Service, *views: str) -> list[Any]:
 
 def test_the_earliest_deadline_is_answered_first(tmp_path: Path) -> None:
     shelf = make(tmp_path, "long", "short", limit=9.0)
-    save(shelf, Schedule("short", 5.0, the_schedule(shelf, "short").calibration))
+    save_schedule(shelf, Schedule("short", 5.0, the_schedule(shelf, "short").calibration))
     stand = Stand(shelf)
     kept = service(stand)
     add(tmp_path, "video", 1)
@@ -143,28 +150,28 @@ def test_a_late_answer_is_reported_with_its_cause(
     tmp_path: Path, factor: float, rows: int, cause: str
 ) -> None:
     shelf = make(tmp_path, "v")
-    told: list[str] = []
+    log: list[str] = []
     stand = Stand(shelf, factor=factor)
-    kept = service(stand, told=told.append)
+    kept = service(stand, log=log.append)
     kept.turn()
     add(tmp_path, "video", rows)
     add(tmp_path, "log", 1)
     (answer,) = answered(kept, "v")
     assert answer.seconds > answer.limit
     assert answer.violation == cause
-    assert kept.kept["v"].violations[cause] == 1
+    assert kept.views["v"].violations[cause] == 1
     assert f'belvedere_violations_total{{view="v",cause="{cause}"}} 1' in metrics(kept)
-    assert any(cause in line for line in told)
+    assert any(cause in line for line in log)
     # What was timed has corrected the costs.
-    assert kept.kept["v"].keeper.terms.cost((rows, 1)) > 1.1
+    assert kept.views["v"].scheduler.terms.cost((rows, 1)) > 1.1
 
 
 def test_a_calibration_that_is_off_is_corrected_and_the_limit_kept_again(tmp_path: Path) -> None:
     """The machine has become four times slower than when the costs were measured."""
     shelf = make(tmp_path, "v", limit=8.0, kind="insert")
-    told: list[str] = []
+    log: list[str] = []
     stand = Stand(shelf, factor=4.0)
-    kept = service(stand, told=told.append)
+    kept = service(stand, log=log.append)
     kept.turn()
     ratios = []
     for turn in range(12):
@@ -173,9 +180,9 @@ def test_a_calibration_that_is_off_is_corrected_and_the_limit_kept_again(tmp_pat
         add(tmp_path, "log", 1)
         (answer,) = answered(kept, "v")
         ratios.append(answer.seconds / answer.predicted)
-    view = kept.kept["v"]
+    view = kept.views["v"]
     assert view.recalibrations >= 1
-    assert any("recalibrated" in line for line in told)
+    assert any("recalibrated" in line for line in log)
     assert ratios[0] > 3
     assert all(0.7 < ratio < 1.4 for ratio in ratios[-4:])
     assert f'recalibrations_total{{view="v"}} {view.recalibrations}' in metrics(kept)
@@ -189,7 +196,7 @@ def test_a_view_that_was_never_measured_is_not_timed_on_nothing(tmp_path: Path) 
     shelf = make(tmp_path, "v")
     add(tmp_path, "video", 1)
     with pytest.raises(Invalid, match="no changes of 'log' are pending"):
-        live(shelf, "v", None)  # type: ignore[arg-type]
+        calibrate_live(shelf, "v", None)  # type: ignore[arg-type]
 
 
 def test_a_statement_looks_at_limits_only_where_something_moved(
@@ -204,7 +211,7 @@ def test_a_statement_looks_at_limits_only_where_something_moved(
 
     monkeypatch.setattr(limits, "consistent_version", consistent)
     monkeypatch.setattr(limits, "show", lambda _, view, version=None: shown.append(version))
-    monkeypatch.setattr(limits, "SETTLED", 0)
+    monkeypatch.setattr(limits, "CLOCK_TICK", 0)
     ours = limits.Limits(shelf)  # type: ignore[arg-type]
     for _ in range(3):
         ours.show_consistent()
@@ -217,7 +224,7 @@ def test_a_statement_looks_at_limits_only_where_something_moved(
     ours.show_consistent()
     ours.show_consistent()
     assert (asked, shown) == (["v"] * 3, [0, 2])
-    save(shelf, Schedule("v", None))
+    save_schedule(shelf, Schedule("v", None))
     Stand(shelf).refresh("v")
     ours.show_consistent()
     assert asked == ["v"] * 3
@@ -227,17 +234,17 @@ def test_what_it_does_not_keep_is_named(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
     with pytest.raises(Invalid, match="does not keep 'w'"):
         service(Stand(shelf)).request("w")
-    save(shelf, Schedule("v", 5.0))
+    save_schedule(shelf, Schedule("v", 5.0))
     with pytest.raises(Invalid, match="no view has a response limit"):
         service(Stand(shelf))
-    with pytest.raises(Invalid, match="was not measured"):
+    with pytest.raises(Invalid, match="were not measured"):
         plan(shelf, "v", "observed")
 
 
 def test_it_goes_on_after_an_error_and_tells(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
     stand = Stand(shelf)
-    kept = service(stand, told=(told := list[str]()).append)
+    kept = service(stand, log=(log := list[str]()).append)
     fails = iter([OSError("no space"), None])
     real = stand.refresh
 
@@ -250,7 +257,7 @@ def test_it_goes_on_after_an_error_and_tells(tmp_path: Path) -> None:
     add(tmp_path, "video", 1)
     (first,) = answered(kept, "v")
     assert "no space" in first.error
-    assert any("no space" in line for line in told)
+    assert any("no space" in line for line in log)
     (second,) = answered(kept, "v")
     assert second.error == ""
     assert second.vector["video"] == 1
@@ -260,37 +267,37 @@ def test_limits_that_are_set_or_taken_away_meanwhile_are_noticed(tmp_path: Path)
     shelf = make(tmp_path, "v", "w")
     kept = service(Stand(shelf))
     calibration = the_schedule(shelf, "v").calibration
-    save(shelf, Schedule("v", 3.0, calibration))
-    save(shelf, Schedule("w", None, calibration))
+    save_schedule(shelf, Schedule("v", 3.0, calibration))
+    save_schedule(shelf, Schedule("w", None, calibration))
     kept.reload()
-    assert {name: k.keeper.terms.limit for name, k in kept.kept.items()} == {"v": 3.0}
-    save(shelf, Schedule("w", 7.0, calibration))
+    assert {name: k.scheduler.terms.limit for name, k in kept.views.items()} == {"v": 3.0}
+    save_schedule(shelf, Schedule("w", 7.0, calibration))
     kept.reload()
-    assert {name: k.keeper.terms.limit for name, k in kept.kept.items()} == {"v": 3.0, "w": 7.0}
+    assert {name: k.scheduler.terms.limit for name, k in kept.views.items()} == {"v": 3.0, "w": 7.0}
 
 
 def test_auto_replays_what_was_recorded_and_changes_its_policy(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
     stand = Stand(shelf)
-    kept = Service(stand, shelf, clock=stand.clock, every=1.0)
-    view = kept.kept["v"]
+    kept = SchedulingService(stand, shelf, clock=stand.clock, every=1.0)
+    view = kept.views["v"]
     for _ in range(60):
-        view.keeper.see((30, 1))
+        view.scheduler.observe((30, 1))
         view.recorded.append((30, 1))
-    view.choose_at, view.keeper.policy = 0, fresh("NAIVE", view.keeper.terms)
+    view.choose_at, view.scheduler.policy = 0, new_policy("NAIVE", view.scheduler.terms)
     view.chosen = "NAIVE"
-    kept._choose(view)
+    view.choose_policy(kept.policy)
     assert view.choosing is not None
     view.choosing.join(60)
-    kept._choose(view)
-    assert view.keeper.policy.name == view.chosen
-    best = auto(view.keeper.terms, list(view.recorded))
+    view.choose_policy(kept.policy)
+    assert view.scheduler.policy.name == view.chosen
+    best = choose_policy(view.scheduler.terms, list(view.recorded))
     assert view.chosen == best.name != "NAIVE"
 
 
 def test_it_stops_after_what_runs_and_answers_what_waits(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
-    kept = Service(Stand(shelf), shelf, every=60.0)
+    kept = SchedulingService(Stand(shelf), shelf, every=60.0)
     thread = threading.Thread(target=kept.run)
     thread.start()
     kept.stop()
@@ -364,7 +371,7 @@ def test_pictures_are_the_same_from_the_same_numbers(tmp_path: Path) -> None:
     found = plan(shelf, "v", [*_some_arrivals()])
     for name in ("a", "b"):
         draw_curves(calibration, tmp_path / f"curves-{name}.svg")
-        draw_paths(found.policies, ("video", "log"), tmp_path / f"paths-{name}.png")
+        draw_pending(found.policies, ("video", "log"), tmp_path / f"paths-{name}.png")
         draw_bars({"NAIVE": 2.0, "OPT": 1.0}, tmp_path / f"bars-{name}.svg")
     for kind in ("curves-%s.svg", "paths-%s.png", "bars-%s.svg"):
         assert (tmp_path / (kind % "a")).read_bytes() == (tmp_path / (kind % "b")).read_bytes()
@@ -386,18 +393,18 @@ def test_a_damaged_limit_is_told_and_the_other_limits_are_kept(
     path = tmp_path / ".belvedere" / "schedule" / "v.state"
     damage(path)
     kept = service(Stand(shelf))
-    assert list(kept.kept) == ["w"]
+    assert list(kept.views) == ["w"]
     assert the_schedule(shelf, "v") == Schedule("v")
-    told = "ALTER MATERIALIZED VIEW v SET RESPONSE LIMIT"
+    hint = "ALTER MATERIALIZED VIEW v SET RESPONSE LIMIT"
     statuses = [s for s in everything(shelf, []) if s.policy == "RESPONSE LIMIT"]
-    assert damage is gone or [(s.name, told in s.error) for s in statuses] == [("v", True)]
+    assert damage is gone or [(s.name, hint in s.error) for s in statuses] == [("v", True)]
     assert main(["status", "--json", "--lake", str(tmp_path)]) == 0
     damage(tmp_path / ".belvedere" / "schedule" / "w.state")
     with pytest.raises(Invalid) as refused:
         service(Stand(shelf))
     assert refused.value.reason == "NOTHING_TO_KEEP"
-    assert damage is gone or told in refused.value.detail
-    save(shelf, Schedule("v", 7.0))
+    assert damage is gone or hint in refused.value.detail
+    save_schedule(shelf, Schedule("v", 7.0))
     assert the_schedule(shelf, "v").limit == 7.0
 
 
@@ -407,5 +414,5 @@ def test_a_limit_that_is_damaged_while_it_is_served_is_saved_again(tmp_path: Pat
     emptied(tmp_path / ".belvedere" / "schedule" / "v.state")
     gone(tmp_path / ".belvedere" / "schedule" / "w.state")
     running.reload()
-    assert list(running.kept) == ["v"]
+    assert list(running.views) == ["v"]
     assert the_schedule(shelf, "v").limit == 5.0

@@ -17,7 +17,7 @@ import belvedere as bv
 from belvedere.errors import Invalid, Unsupported
 from belvedere.scheduling.calibrate.calibration import calibrate
 from belvedere.scheduling.notify.subscriptions import Subscription, subscribe, subscriptions
-from belvedere.scheduling.schedules import calibrated, the_schedule
+from belvedere.scheduling.schedules import save_calibration, the_schedule
 from belvedere.scheduling.serve.endpoint import serve_http
 from tests.scheduling.min_view import change_partsupp, change_supplier, make, recomputed, shown
 
@@ -33,7 +33,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bv.Lake]:
         found = calibrate(
             door, "min_cost", tables=["partsupp", "supplier"], sizes=(1, 20), rounds=1
         )
-        calibrated(door, "min_cost", found)
+        save_calibration(door, "min_cost", found)
         yield lake
 
 
@@ -82,7 +82,7 @@ def test_the_view_shows_its_last_state_at_one_point(lake: bv.Lake) -> None:
 
 
 def test_the_service_acts_answers_and_tells(lake: bv.Lake, tmp_path: Path) -> None:
-    told: list[str] = []
+    log: list[str] = []
     target = tmp_path / "told.jsonl"
     made = Subscription(
         "prices",
@@ -93,7 +93,7 @@ def test_the_service_acts_answers_and_tells(lake: bv.Lake, tmp_path: Path) -> No
     )
     subscribe(lake._door, made)
     assert subscriptions(lake._door) == [made]
-    service = lake.serve(every=0.2, told=told.append)
+    service = lake.serve(every=0.2, log=log.append)
     thread = threading.Thread(target=service.run)
     thread.start()
     server = serve_http(service, "127.0.0.1", 0)
@@ -126,7 +126,7 @@ def test_the_service_acts_answers_and_tells(lake: bv.Lake, tmp_path: Path) -> No
     notification = json.loads(line)
     assert notification["id"] == "prices-1"
     assert [float(row["cost"]) for row in notification["content"]] == [1.5]
-    assert told == [message for message in told if "not delivered" not in message]
+    assert log == [message for message in log if "not delivered" not in message]
     assert the_schedule(lake._door, "min_cost").calibration is not None
 
 
@@ -160,7 +160,7 @@ def test_a_dropped_view_has_no_limit_any_more(lake: bv.Lake) -> None:
     )
     lake.sql("ALTER MATERIALIZED VIEW n SET RESPONSE LIMIT 5 SECONDS")
     assert the_schedule(lake._door, "n").limit == 5
-    with pytest.raises(Invalid, match="was not measured"):
+    with pytest.raises(Invalid, match="were not measured"):
         lake.plan("n")
     lake.sql("ALTER MATERIALIZED VIEW n SET RESPONSE LIMIT NONE")
     with pytest.raises(Invalid, match="no response limit"):

@@ -67,9 +67,9 @@ class Question:
     @property
     def sampling(self) -> Sampling:
         """How the view is sampled."""
-        found = self.sample.definition.sampling
-        assert found is not None
-        return found
+        sampling = self.sample.definition.sampling
+        assert sampling is not None
+        return sampling
 
     def rows(self, of: Rel) -> Rel:
         """The plan below the aggregate over other rows of the view, which have a column UNIT."""

@@ -241,7 +241,7 @@ def _sampled_states(
 
 
 @dataclass(frozen=True)
-class GroupNumbers:
+class NumberedGroups:
     """The distinct groups of several tables, and each row's number among them."""
 
     keys: pa.Table
@@ -249,12 +249,12 @@ class GroupNumbers:
     numbers: list[Ids]
 
 
-def number_groups(tables: list[pa.Table], names: list[str]) -> GroupNumbers:
+def number_groups(tables: list[pa.Table], names: list[str]) -> NumberedGroups:
     """The distinct groups of several tables, and each row's number among them."""
     lengths = [t.num_rows for t in tables]
     if not names:
         none = [np.zeros(n, np.int64) for n in lengths]
-        return GroupNumbers(pa.table({}), 1, none)
+        return NumberedGroups(pa.table({}), 1, none)
     columns = {
         n: pa.chunked_array([c for t in tables for c in t[n].chunks], tables[0][n].type)
         for n in names
@@ -268,7 +268,7 @@ def number_groups(tables: list[pa.Table], names: list[str]) -> GroupNumbers:
     _, first = np.unique(code, return_index=True)
     keys = pa.table({n: c.take(pa.array(first)) for n, c in columns.items()})
     ends = np.cumsum(lengths)[:-1]
-    return GroupNumbers(keys, len(first), np.split(code, ends))
+    return NumberedGroups(keys, len(first), np.split(code, ends))
 
 
 def _encode_digests(columns: list[pa.ChunkedArray]) -> list[Ids]:

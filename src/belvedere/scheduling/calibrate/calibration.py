@@ -1,13 +1,13 @@
-"""Calibration: what k changes of each table cost a view, by kinds of change, on scratch copies.
+"""Calibration: measure the cost of k changes of each table, by kind of change, on scratch copies.
 
-Rows of a copy are deleted, inserted again and updated, a few and many, those of the smallest
-hash; each time the view's copy advances by them and is timed. Every table has a copy of its own:
-the files that so many changes leave would slow down the look-ups of the others. Then, on another
-copy, all tables change at once, for what a joint refresh shares. Sizes that look cheaper than
-smaller ones are measured again; what stays uneven is smoothed, and told. Which kinds count for the
-total is told by the tables' logs.
+Rows of a copy are deleted, inserted again and updated, in small and large batches; each time the
+copy of the view advances and is timed. Every table is measured on a copy of its own, since the files
+that many changes leave would slow down look-ups in the others. Then all tables of another copy change
+at once, which shows what a joint refresh shares. Sizes that seem cheaper than smaller ones are
+measured again; what stays uneven is smoothed, with a note. The tables' logs show how often each kind
+of change arrives.
 
-Where it is asked for, the view itself is timed instead as it goes on: see `live`.
+`calibrate_live` measures the view itself instead, on the changes that are pending.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.table import Table
 from belvedere.scheduling.calibrate.fitting import (
     KINDS,
-    Fit,
-    Joint,
-    Measured,
-    fit,
-    to_measure_again,
+    FittedCost,
+    JointBatch,
+    MeasuredBatch,
+    fit_cost,
+    sizes_to_measure_again,
 )
-from belvedere.scheduling.model.problem import only
+from belvedere.scheduling.model.problem import restrict_to
 from belvedere.scheduling.schedules import Calibration, now, refuse_without_plan
-from belvedere.scheduling.serve.watcher import Watch, arriving
+from belvedere.scheduling.serve.watcher import TableWatch, shares_of_kinds
 from belvedere.sql.names import literal, quote
 from belvedere.views.catalog import canonical_name, shown_name, the_view
 from belvedere.views.definition import View
@@ -45,12 +45,12 @@ from belvedere.views.state import Bag
 
 SIZES = (1, 10, 100, 1000, 10_000)
 JOINT = (10, 1000)
-SINGLES = 3
-"""How many times as often single changes are timed: one may join many rows, the next none."""
-MANY = 100
-"""Rows from which on about so many will do: those that were changed are counted."""
-VALUES = 200
-"""Of how many rows the values are taken that others get."""
+SINGLE_REPEATS = 3
+"""The repetitions of single changes: one may join many rows, the next none."""
+COUNTED_FROM = 100
+"""The batch size from which on an approximate number of rows changes; the changed rows are counted."""
+SAMPLED_VALUES = 200
+"""The number of rows whose values updates write into other rows."""
 
 
 def calibrate(
@@ -62,56 +62,62 @@ def calibrate(
     rounds: int = 2,
     kinds: Collection[str] = KINDS,
 ) -> Calibration:
-    """Measure what batches of changes take: of each table or some, of every kind or some."""
+    """Measure the cost of batches of changes, of all tables and kinds or of some."""
     view = the_view(door, name)
     refuse_without_plan(door, view)
-    names = _chosen(door, view, tables)
+    names = _tables_to_measure(door, view, tables)
     chosen = [canonical_name(door, t) for t in names]
-    times, joint, known = list[list[Measured]](), list[Joint](), _Known()
+    times, joint, facts = list[list[MeasuredBatch]](), list[JointBatch](), _TableFacts()
     for table in chosen:
-        with _bench(door, view, kinds, known) as bench:
+        with _new_bench(door, view, kinds, facts) as bench:
             bench.warm_up([table])
             times.append(bench.alone(table, sizes, rounds))
     if len(chosen) > 1:
-        with _bench(door, view, kinds, known) as bench:
+        with _new_bench(door, view, kinds, facts) as bench:
             bench.warm_up(chosen)
             joint = bench.together(chosen, [k for k in JOINT if k <= max(sizes)], rounds)
-    weights = tuple(arriving(door, view.name, t) for t in names)
-    fits = tuple(fit(found, often) for found, often in zip(times, weights, strict=True))
+    weights = tuple(shares_of_kinds(door, view.name, t) for t in names)
+    fits = tuple(
+        fit_cost(measured, shares) for measured, shares in zip(times, weights, strict=True)
+    )
     return Calibration(names, fits, tuple(joint), now(), weights)
 
 
-def live(
-    door: SparkLake, name: str, known: Calibration | None, tables: Collection[str] | None = None
+def calibrate_live(
+    door: SparkLake, name: str, earlier: Calibration | None, tables: Collection[str] | None = None
 ) -> Calibration:
-    """Measure the view itself: what is pending of each table is applied, one after another."""
+    """Measure the view itself: apply the pending changes of each table, one after another."""
     view = the_view(door, name)
     refuse_without_plan(door, view)
-    chosen = known.tables if known else _chosen(door, view, tables)
-    pending = Watch(door, view.name, chosen).pending()
+    chosen = earlier.tables if earlier else _tables_to_measure(door, view, tables)
+    pending = TableWatch(door, view.name, chosen).pending()
     for table, count in zip(chosen, pending, strict=True):
-        if not count and known is None:
+        if not count and earlier is None:
             raise Invalid(
                 f"no changes of {table!r} are pending for {name!r}, so there is nothing to time",
-                hint="calibrate on a copy, or when every table has changed",
+                hint="calibrate without --live, or when every table has changes",
                 reason="NOTHING_PENDING",
             )
-    found, timed = known, list[Fit]()
+    calibration, fits = earlier, list[FittedCost]()
     for i, (table, count) in enumerate(zip(chosen, pending, strict=True)):
         if count:
             began = time.monotonic()
             refresh(door, view.name, only=[canonical_name(door, table)])
             seconds = time.monotonic() - began
-            timed.append(fit([Measured(count, seconds)]))
-            found = found and found.with_measured(only(pending, i), seconds)
-    if found is not None:
-        return replace(found, at=now())
-    weights = tuple(arriving(door, view.name, t) for t in chosen)
-    return Calibration(chosen, tuple(timed), (), now(), weights)
+            fits.append(fit_cost([MeasuredBatch(count, seconds)]))
+            calibration = calibration and calibration.with_measured(
+                restrict_to(pending, i), seconds
+            )
+    if calibration is not None:
+        return replace(calibration, at=now())
+    weights = tuple(shares_of_kinds(door, view.name, t) for t in chosen)
+    return Calibration(chosen, tuple(fits), (), now(), weights)
 
 
-def _chosen(door: SparkLake, view: View, tables: Collection[str] | None) -> tuple[str, ...]:
-    """The tables of a view to measure, by the names that people use."""
+def _tables_to_measure(
+    door: SparkLake, view: View, tables: Collection[str] | None
+) -> tuple[str, ...]:
+    """The tables of a view to measure, by the users' names."""
     every = [shown_name(door, t) for t in view.inputs]
     chosen = tuple(t for t in every if tables is None or t in tables)
     if not chosen:
@@ -125,17 +131,19 @@ def _chosen(door: SparkLake, view: View, tables: Collection[str] | None) -> tupl
 
 
 @dataclass
-class _Known:
-    """What was asked of a table once: its rows, and how to give them other values."""
+class _TableFacts:
+    """Facts about tables that are read once: the number of rows, and an UPDATE assignment."""
 
     sizes: dict[str, int] = field(default_factory=dict)
     updates: dict[str, str] = field(default_factory=dict)
 
 
 @contextmanager
-def _bench(door: SparkLake, view: View, kinds: Collection[str], known: _Known) -> Iterator[_Bench]:
-    with scratch(door, needed(view)) as copy:
-        yield _Bench(copy, the_view(copy, view.name), kinds, known)
+def _new_bench(
+    door: SparkLake, view: View, kinds: Collection[str], facts: _TableFacts
+) -> Iterator[_Bench]:
+    with scratch(door, tables_of(view)) as copy:
+        yield _Bench(copy, the_view(copy, view.name), kinds, facts)
 
 
 @dataclass
@@ -143,42 +151,46 @@ class _Bench:
     door: SparkLake
     view: View
     kinds: Collection[str]
-    known: _Known
+    facts: _TableFacts
     turn: int = 0
 
     def warm_up(self, tables: Sequence[str]) -> None:
-        """First times pay for what later ones find ready."""
+        """Refresh once without timing, since first refreshes are slower."""
         refresh(self.door, self.view.name)
         for table in tables:
             for _ in self._changed({table: 1}):
                 continue
 
-    def alone(self, table: str, sizes: Sequence[int], rounds: int) -> list[Measured]:
+    def alone(self, table: str, sizes: Sequence[int], rounds: int) -> list[MeasuredBatch]:
         """The times of batches of one table."""
-        found: list[Measured] = []
+        measured: list[MeasuredBatch] = []
         for _ in range(rounds):
             for size in self._possible(table, sizes):
-                for _ in range(SINGLES if size == 1 else 1):
-                    found += self._measure(table, size)
-        for size in sorted({self._nearest(table, k) for k in to_measure_again(found)}):
-            found += self._measure(table, size)
-        return found
+                for _ in range(SINGLE_REPEATS if size == 1 else 1):
+                    measured += self._measure(table, size)
+        for size in sorted({self._nearest(table, k) for k in sizes_to_measure_again(measured)}):
+            measured += self._measure(table, size)
+        return measured
 
-    def together(self, tables: Sequence[str], sizes: Sequence[int], rounds: int) -> list[Joint]:
+    def together(
+        self, tables: Sequence[str], sizes: Sequence[int], rounds: int
+    ) -> list[JointBatch]:
         """The times of batches of all tables at once."""
-        found = []
+        joint = []
         for size in [*sizes] * rounds:
             wanted = {t: max(self._possible(t, [1, size])) for t in tables}
             for kind, amounts, seconds in self._changed(wanted):
-                found.append(Joint(tuple(amounts[t] for t in tables), seconds, kind))
-        return found
+                joint.append(JointBatch(tuple(amounts[t] for t in tables), seconds, kind))
+        return joint
 
-    def _measure(self, table: str, size: int) -> list[Measured]:
+    def _measure(self, table: str, size: int) -> list[MeasuredBatch]:
         timed = self._changed({table: size})
-        return [Measured(amounts[table], s, kind) for kind, amounts, s in timed if amounts[table]]
+        return [
+            MeasuredBatch(amounts[table], s, kind) for kind, amounts, s in timed if amounts[table]
+        ]
 
     def _changed(self, wanted: dict[str, int]) -> Iterator[tuple[str, dict[str, int], float]]:
-        """Take rows away, put them back, give others another value; advance after each."""
+        """Delete rows, insert them again, update others; advance and time after each."""
         if {"delete", "insert"} & set(self.kinds):
             self.turn += 1
             before = {t: self.door.table(t) for t in wanted}
@@ -197,7 +209,7 @@ class _Bench:
             yield from self._others(wanted)
 
     def _others(self, wanted: dict[str, int]) -> Iterator[tuple[str, dict[str, int], float]]:
-        """Give rows another value, and advance."""
+        """Update rows, and advance."""
         self.turn += 1
         before = {t: self.door.table(t) for t in wanted}
         values = {t: value for t in wanted if (value := self._other(before[t]))}
@@ -215,20 +227,24 @@ class _Bench:
         return amounts, time.monotonic() - began
 
     def _other(self, table: Table) -> str:
-        """An assignment of other rows' values, by a hash; empty if the view reads none to change."""
-        if table.name not in self.known.updates:
+        """An assignment of other rows' values, by a hash; empty if there is no column to update."""
+        if table.name not in self.facts.updates:
             column = self._updated(table)
             listed = quote(column) if column else "NULL"
-            some = f"SELECT {listed} AS v FROM {table.reference} TABLESAMPLE ({VALUES} ROWS)"
+            some = (
+                f"SELECT {listed} AS v FROM {table.reference} TABLESAMPLE ({SAMPLED_VALUES} ROWS)"
+            )
             (row,) = self.door.sql(f"SELECT collect_set(v) FROM ({some})").collect()
-            found = ", ".join(literal(str(v)).replace("{", "{{").replace("}", "}}") for v in row[0])
-            one = f"element_at(array({found}), CAST(1 + pmod({{mixed}}, {len(row[0])}) AS INT))"
+            values = ", ".join(
+                literal(str(v)).replace("{", "{{").replace("}", "}}") for v in row[0]
+            )
+            value = f"element_at(array({values}), CAST(1 + pmod({{mixed}}, {len(row[0])}) AS INT))"
             kind = dict(table.columns).get(column, "")
-            self.known.updates[table.name] = f"{listed} = CAST({one} AS {kind})" if row[0] else ""
-        return self.known.updates[table.name]
+            self.facts.updates[table.name] = f"{listed} = CAST({value} AS {kind})" if row[0] else ""
+        return self.facts.updates[table.name]
 
     def _updated(self, table: Table) -> str:
-        """The column to update: one that the view reads, rather not joins by, of few values."""
+        """The column to update: one that the view reads, preferably no join column, with few values."""
         used, joined = self.view.used(table.name), _joined_by(self.view, table.name)
         plain = [c for c, kind in table.columns if c in used and _is_updated(kind)]
         counts = dict.fromkeys(plain, 0)
@@ -239,9 +255,9 @@ class _Bench:
         return min(plain, key=lambda c: (c in joined, counts[c]), default="")
 
     def _some(self, table: Table, size: int) -> str:
-        """A condition that so many rows of a table meet, others at every turn; of many, about so many."""
+        """A condition that `size` rows of a table meet, others each time; for large sizes about `size`."""
         mixed = self._mixed(table)
-        if size >= MANY:
+        if size >= COUNTED_FROM:
             part = int(size / max(self._rows(table.name), size) * (1 << 30))
             return f"pmod({mixed}, {1 << 30}) < {part}"
         least = f"SELECT {mixed} AS mixed FROM {table.reference} ORDER BY mixed LIMIT {size}"
@@ -255,17 +271,17 @@ class _Bench:
         return [c for c, kind in table.columns if _is_hashed(kind)]
 
     def _rows(self, table: str) -> int:
-        if table not in self.known.sizes:
-            known = size_of(self.door.table(table))
-            counted = None if known is None else int(known.rows)
+        if table not in self.facts.sizes:
+            size = size_of(self.door.table(table))
+            counted = None if size is None else int(size.rows)
             if counted is None:
                 reference = self.door.table(table).reference
                 counted = int(self.door.sql(f"SELECT count(*) FROM {reference}").collect()[0][0])
-            self.known.sizes[table] = counted
-        return self.known.sizes[table]
+            self.facts.sizes[table] = counted
+        return self.facts.sizes[table]
 
     def _possible(self, table: str, sizes: Sequence[int]) -> list[int]:
-        """Batches of at most half a table."""
+        """The sizes, limited to half of the table."""
         most = max(self._rows(table) // 2, 1)
         return sorted({min(size, most) for size in sizes})
 
@@ -274,7 +290,7 @@ class _Bench:
 
 
 def _joined_by(view: View, table: str) -> set[str]:
-    """The columns of a table by which a view joins it."""
+    """The columns by which a view joins a table."""
     state = view.state
     every = list(nodes(state.plan if isinstance(state, Bag) else state.child))
     joins = {c for q in every if isinstance(q, Join) for c in q.on.columns}
@@ -282,8 +298,8 @@ def _joined_by(view: View, table: str) -> set[str]:
     return {f.source for q in scans for f in q.fields if f.name in joins}
 
 
-def needed(view: View) -> list[str]:
-    """All that a view is made of: its state, its parts, its tables."""
+def tables_of(view: View) -> list[str]:
+    """The tables of a view: its stored table, those of its parts, its base tables."""
     return [view.stored, *(part.stored for part in view.every_part), *view.inputs]
 
 

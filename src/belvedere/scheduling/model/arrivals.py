@@ -1,6 +1,6 @@
-"""Streams of arrivals: generated as in ABIVM, §5, or read from a file.
+"""Streams of arrivals: random as in ABIVM §5, or read from a file.
 
-A file has a header and a line for every batch of changes: `seconds,table,changes`, in the order
+A file has a header and one line for every batch of changes, `seconds,table,changes`, in the order
 of time.
 """
 
@@ -19,7 +19,7 @@ from belvedere.scheduling.model.problem import State
 
 HEADER = ("seconds", "table", "changes")
 STREAMS = {"SS": (0.5, 1.0), "SU": (0.5, 5.0), "FS": (0.9, 1.0), "FU": (0.9, 5.0)}
-"""Slow or fast, stable or unstable: the probability of arrivals, and their deviation."""
+"""Slow or fast, stable or unstable: the probability of arrivals, and their standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -31,29 +31,29 @@ class Arrival:
     changes: int
 
 
-def uniform(each: State, steps: int) -> tuple[State, ...]:
+def uniform_arrivals(each: State, steps: int) -> tuple[State, ...]:
     """The same arrivals at steps 0 … `steps`."""
     return (each,) * (steps + 1)
 
 
-def stream(
+def random_arrivals(
     tables: int, steps: int, probability: float, deviation: float, seed: int, mean: float = 1.0
 ) -> tuple[State, ...]:
     """At each step and for each table, with a probability, ⌈X⌉ changes, X normal and positive."""
     random = np.random.default_rng(seed)
     counts = np.zeros((steps + 1, tables), np.int64)
-    comes = random.random(counts.shape) < probability
-    missing = comes.copy()
+    arrives = random.random(counts.shape) < probability
+    missing = arrives.copy()
     while missing.any():
         drawn = random.normal(mean, deviation, counts.shape)
-        takes = missing & (drawn > 0)
-        counts[takes] = np.ceil(drawn[takes]).astype(np.int64)
-        missing &= ~takes
+        drawn_now = missing & (drawn > 0)
+        counts[drawn_now] = np.ceil(drawn[drawn_now]).astype(np.int64)
+        missing &= ~drawn_now
     return tuple(tuple(map(int, row)) for row in counts)
 
 
 def read_arrivals(path: Path | str, tables: Sequence[str] | None = None) -> list[Arrival]:
-    """The arrivals of a file; Invalid names the line of the first that is not right."""
+    """The arrivals of a file; Invalid names the first wrong line."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -61,19 +61,19 @@ def read_arrivals(path: Path | str, tables: Sequence[str] | None = None) -> list
     lines = csv.reader(text.splitlines())
     header = next(lines, [])
     if tuple(name.strip().lower() for name in header) != HEADER:
-        raise _bad(path, 1, f"the header is {','.join(header)!r}", f"write {','.join(HEADER)}")
-    found: list[Arrival] = []
+        raise _bad_line(path, 1, f"the header is {','.join(header)!r}", f"write {','.join(HEADER)}")
+    arrivals: list[Arrival] = []
     for row in lines:
         if row:
-            before = found[-1].seconds if found else 0.0
-            found.append(_arrival(path, lines.line_num, row, before, tables))
-    if not found:
+            before = arrivals[-1].seconds if arrivals else 0.0
+            arrivals.append(_parse_arrival(path, lines.line_num, row, before, tables))
+    if not arrivals:
         raise Invalid(
             f"{path} has no arrivals",
-            hint="one line for every batch of changes",
+            hint="write one line for every batch of changes",
             reason="BAD_ARRIVALS",
         )
-    return found
+    return arrivals
 
 
 def write_arrivals(path: Path, arrivals: Sequence[Arrival]) -> None:
@@ -90,36 +90,38 @@ def in_steps(arrivals: Sequence[Arrival], tables: Sequence[str], every: float) -
     >>> in_steps([Arrival(0.5, "a", 2), Arrival(2.5, "b", 1)], ["a", "b"], 1.0)
     ((2, 0), (0, 0), (0, 1))
     """
-    place = {name: i for i, name in enumerate(tables)}
+    position = {name: i for i, name in enumerate(tables)}
     count = max((int(a.seconds // every) for a in arrivals), default=0) + 1
-    found = np.zeros((count, len(tables)), np.int64)
+    counts = np.zeros((count, len(tables)), np.int64)
     for arrival in arrivals:
-        if arrival.table in place:
-            found[int(arrival.seconds // every), place[arrival.table]] += arrival.changes
-    return tuple(tuple(map(int, row)) for row in found)
+        if arrival.table in position:
+            counts[int(arrival.seconds // every), position[arrival.table]] += arrival.changes
+    return tuple(tuple(map(int, row)) for row in counts)
 
 
-def _arrival(
+def _parse_arrival(
     path: Path | str, line: int, row: list[str], before: float, tables: Sequence[str] | None
 ) -> Arrival:
     if len(row) != len(HEADER):
-        raise _bad(path, line, f"{len(row)} values", f"write {','.join(HEADER)}")
+        raise _bad_line(path, line, f"{len(row)} values", f"write {','.join(HEADER)}")
     seconds, table, changes = (value.strip() for value in row)
     try:
         at = float(seconds)
     except ValueError:
-        raise _bad(path, line, f"{seconds!r} is not a number of seconds") from None
+        raise _bad_line(path, line, f"{seconds!r} is not a number of seconds") from None
     if not isfinite(at) or at < 0:
-        raise _bad(path, line, f"{seconds} seconds", "times begin at 0")
+        raise _bad_line(path, line, f"{seconds} seconds", "write a time of at least 0")
     if at < before:
-        raise _bad(path, line, f"{seconds} seconds, after {before:g}", "lines in order of time")
+        raise _bad_line(
+            path, line, f"{seconds} seconds, after {before:g}", "order the lines by time"
+        )
     if not table or (tables is not None and table not in tables):
-        known = f"the tables are {', '.join(tables)}" if tables else "name a table"
-        raise _bad(path, line, f"{table!r} is not a table", known)
+        hint = f"the tables are {', '.join(tables)}" if tables else "name a table"
+        raise _bad_line(path, line, f"{table!r} is not a table", hint)
     if not changes.isdecimal():
-        raise _bad(path, line, f"{changes!r} is not a number of changes")
+        raise _bad_line(path, line, f"{changes!r} is not a number of changes")
     return Arrival(at, table, int(changes))
 
 
-def _bad(path: Path | str, line: int, what: str, hint: str = "") -> Invalid:
+def _bad_line(path: Path | str, line: int, what: str, hint: str = "") -> Invalid:
     return Invalid(f"{path}, line {line}: {what}", hint=hint, reason="BAD_ARRIVALS")

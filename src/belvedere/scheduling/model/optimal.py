@@ -1,12 +1,12 @@
 """OPT^LGM: the cheapest lazy, greedy and minimal plan for known arrivals, by A* (ABIVM, §4.1).
 
-The heuristic is not the paper's, whose Lemma 7 does not hold as printed, but
-h = Σ gᵢ(sᵢ + Kᵢ) with gᵢ(M) the least that M changes cost in batches of at most Bᵢ, the most that
-can be pending of a table. It is consistent: an action on k ≤ Bᵢ changes costs fᵢ(k), and
-gᵢ(M) ≤ fᵢ(k) + gᵢ(M − k). `docs/scheduling.md` has the proof.
+The heuristic is h = Σ gᵢ(sᵢ + Kᵢ), where gᵢ(M) is the least cost of M changes in batches of at most
+Bᵢ, the most changes of the table that can be pending. It is consistent: an action on k ≤ Bᵢ changes
+costs fᵢ(k), and gᵢ(M) ≤ fᵢ(k) + gᵢ(M − k). `docs/scheduling.md` has the proof. The paper's heuristic
+is not used, since its Lemma 7 does not hold as printed.
 
-Where tables share a part of their costs an action that is not minimal can save one, so all greedy
-actions are searched: NAIVE is then among the plans.
+If tables share a part of their costs, an action that is not minimal can save a later action. All
+greedy actions are searched then, so that NAIVE is among the plans.
 """
 
 from __future__ import annotations
@@ -19,74 +19,78 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from belvedere.errors import Invalid
-from belvedere.scheduling.model.cost_functions import Cost, Linear, listed
-from belvedere.scheduling.model.problem import SLACK, Action, Plan, Problem
+from belvedere.scheduling.model.cost_functions import CostFunction, LinearCost, tabulate
+from belvedere.scheduling.model.problem import SLACK, Action, ActionPlan, Problem
 
 if TYPE_CHECKING:
     from belvedere.kernels.astar import Floats, Found, Ints
 
     Floors: TypeAlias = Callable[[Floats, int, int], Floats]
 
-MOST_NODES = 300_000
+MAX_NODES = 300_000
 WEIGHTS = (1.0, 1.1, 1.25, 1.5, 2.0)
-"""By how much the heuristic is raised when too many states are met: so much dearer at most."""
-MOST_WORK = 30_000_000
-"""Steps for the exact lower bound of one table; beyond, a straight line below it does."""
-FINENESS = 38
+"""The factors of the heuristic, tried in order while there are too many states; the plan then costs
+at most so many times the optimum."""
+MAX_EXACT_WORK = 30_000_000
+"""The most steps for the exact lower bound of one table; otherwise a straight line below it is used."""
+COST_BITS = 38
 """Costs are multiples of 2⁻³⁸ of the largest, so that sums are exact."""
 
 
 @dataclass(frozen=True)
-class Optimal:
-    """The best plan, its cost, and what finding it took; it costs at most `within` times the best."""
+class OptimalPlan:
+    """A plan that costs at most `within` times the optimum, its cost, and counts of the search."""
 
-    plan: Plan
+    plan: ActionPlan
     cost: float
     expanded: int
     inconsistent: int
     within: float = 1.0
 
 
-def optimal(problem: Problem, *, most: int = MOST_NODES) -> Optimal:
-    """The cheapest plan, or one that is proven to be near it where there are too many states.
+def find_optimal_plan(problem: Problem, *, most: int = MAX_NODES) -> OptimalPlan:
+    """The cheapest plan; with too many states, a plan within a proven factor of it.
 
-    With a consistent heuristic raised by a factor, A* finds a plan that costs at most so much more.
+    With a consistent heuristic times a factor, A* finds a plan within that factor of the optimum.
     """
     from belvedere.kernels.astar import TooLarge, search
 
     for weight in WEIGHTS:
         try:
-            return searched(problem, search, least_in_batches, most, weight)
+            return search_with_bounds(problem, search, least_cost_in_batches, most, weight)
         except TooLarge:
             continue
     raise Invalid(
         f"no plan found among {most} states",
-        hint="plan for fewer steps, or for tables that cost about the same as one",
+        hint="plan for fewer steps, or combine tables with similar costs into one",
         reason="PLAN_TOO_LARGE",
     )
 
 
-def searched(
+def search_with_bounds(
     problem: Problem,
     search: Callable[..., Found],
     floors: Floors,
-    most: int = MOST_NODES,
+    most: int = MAX_NODES,
     weight: float = 1.0,
-) -> Optimal:
-    """The plan that a search finds with a heuristic made of one lower bound for each table."""
+) -> OptimalPlan:
+    """The plan that a search finds with a heuristic of one lower bound for each table."""
     arrived = np.zeros((problem.last + 2, problem.tables), np.int64)
     np.cumsum(np.asarray(problem.arrivals, np.int64), axis=0, out=arrived[1:])
-    bounds = np.array([_bound(problem, i) for i in range(problem.tables)], np.int64)
+    bounds = np.array([_max_pending(problem, i) for i in range(problem.tables)], np.int64)
     prices = problem.prices
-    costs, worst = _costs(prices.each, prices.shared, bounds), _costs(*prices.worst, bounds)
-    below = np.zeros((problem.tables, max(problem.totals) + 1))
+    costs, worst = (
+        _cost_table(prices.each, prices.shared, bounds),
+        _cost_table(*prices.worst, bounds),
+    )
+    lower = np.zeros((problem.tables, max(problem.totals) + 1))
     for i, (bound, total) in enumerate(zip(bounds, problem.totals, strict=True)):
-        below[i, : total + 1] = floors(costs[i], int(bound), total)
-    least = sum(float(below[i, total]) for i, total in enumerate(problem.totals))
-    found = search(
+        lower[i, : total + 1] = floors(costs[i], int(bound), total)
+    lower_bound = sum(float(lower[i, total]) for i, total in enumerate(problem.totals))
+    result = search(
         arrived,
         costs,
-        weight * below,
+        weight * lower,
         bounds,
         prices.shared,
         worst,
@@ -96,26 +100,26 @@ def searched(
         prices.shared > 0,
         most,
     )
-    plan = _plan(problem, arrived, found)
+    plan = _plan(problem, arrived, result)
     cost = plan.cost(problem)
-    within = min(weight, cost / least if least else inf)
-    return Optimal(plan, cost, found.expanded, found.inconsistent, max(within, 1.0))
+    within = min(weight, cost / lower_bound if lower_bound else inf)
+    return OptimalPlan(plan, cost, result.expanded, result.inconsistent, max(within, 1.0))
 
 
-def least_in_batches(costs: Floats, bound: int, total: int) -> Floats:
-    """gᵢ: the least that 0 … `total` changes cost in batches of at most `bound`."""
+def least_cost_in_batches(costs: Floats, bound: int, total: int) -> Floats:
+    """gᵢ: the least costs of 0 … `total` changes in batches of at most `bound`."""
     from belvedere.kernels.astar import batches
 
-    some = costs[: bound + 1]
-    if bool(np.all(np.diff(some, 2) <= 0)):
-        # Of a concave function, whole batches and one rest cost the least.
+    within_bound = costs[: bound + 1]
+    if bool(np.all(np.diff(within_bound, 2) <= 0)):
+        # For a concave function, full batches and one rest cost the least.
         whole, rest = np.divmod(np.arange(total + 1), bound)
-        found: Floats = whole * float(some[bound]) + some[rest]
-        return found
-    if bound * total <= MOST_WORK:
+        costs_in_batches: Floats = whole * float(within_bound[bound]) + within_bound[rest]
+        return costs_in_batches
+    if bound * total <= MAX_EXACT_WORK:
         return batches(costs, bound, total)
-    # So few digits that its multiples are exact.
-    digits, power = frexp(float(np.min(some[1:] / np.arange(1, len(some)))))
+    # Keep few digits, so that multiples are exact.
+    digits, power = frexp(float(np.min(within_bound[1:] / np.arange(1, len(within_bound)))))
     line: Floats = np.arange(total + 1, dtype=np.float64) * float(
         ldexp(floor(ldexp(digits, 20)), power - 20)
     )
@@ -123,13 +127,13 @@ def least_in_batches(costs: Floats, bound: int, total: int) -> Floats:
 
 
 def paper_floors(costs: Floats, bound: int, total: int) -> Floats:
-    """The lower bound that the paper prints: whole batches of `bound`, and nothing for the rest."""
-    found: Floats = np.arange(total + 1, dtype=np.float64) // bound * float(costs[bound])
-    return found
+    """The lower bound as printed in the paper: full batches of `bound`, nothing for the rest."""
+    floor_costs: Floats = np.arange(total + 1, dtype=np.float64) // bound * float(costs[bound])
+    return floor_costs
 
 
-def _bound(problem: Problem, table: int) -> int:
-    """Bᵢ: the most of a table that can be pending, what a limit admits and one step's arrivals."""
+def _max_pending(problem: Problem, table: int) -> int:
+    """Bᵢ: the most changes of a table that can be pending: what the limit admits, plus one step."""
     cost, total = problem.prices.worst[0][table], problem.totals[table]
     low, high = 0, total
     while low < high:
@@ -138,42 +142,42 @@ def _bound(problem: Problem, table: int) -> int:
     return max(1, min(total, low + max(arrived[table] for arrived in problem.arrivals)))
 
 
-def _costs(functions: tuple[Cost, ...], shared: float, bounds: Ints) -> Floats:
-    """What 0, 1, … changes cost, less the shared part, as multiples of one small number.
+def _cost_table(functions: tuple[CostFunction, ...], shared: float, bounds: Ints) -> Floats:
+    """The costs of 0, 1, … changes, less the shared part, as multiples of one small number.
 
-    More changes than that are never pending; in the row of a table they stand for a full state.
+    More changes are never pending; in the row of a table an infinite cost marks a full state.
     """
-    each = [listed(cost, int(bound)) for cost, bound in zip(functions, bounds, strict=True)]
+    each = [tabulate(cost, int(bound)) for cost, bound in zip(functions, bounds, strict=True)]
     top = max(float(costs.max()) for costs in each)
-    unit = ldexp(1.0, frexp(top)[1] - FINENESS) if top else 1.0
-    found = np.full((len(functions), int(bounds.max()) + 2), np.inf)
-    for i, (cost, known) in enumerate(zip(functions, each, strict=True)):
-        if isinstance(cost, Linear):
-            # Rounded by its slope a line stays one, and concave.
-            known = (
+    unit = ldexp(1.0, frexp(top)[1] - COST_BITS) if top else 1.0
+    table = np.full((len(functions), int(bounds.max()) + 2), np.inf)
+    for i, (cost, values) in enumerate(zip(functions, each, strict=True)):
+        if isinstance(cost, LinearCost):
+            # Round the slope, so that a line stays a line.
+            values = (
                 round((cost.fixed - shared) / unit)
-                + round(cost.slope / unit) * np.arange(len(known), dtype=np.float64)
+                + round(cost.slope / unit) * np.arange(len(values), dtype=np.float64)
             ) * unit
         else:
-            known = np.round((known - shared) / unit) * unit
-        found[i, : len(known)] = known
-        found[i, 0] = 0.0
-    return found
+            values = np.round((values - shared) / unit) * unit
+        table[i, : len(values)] = values
+        table[i, 0] = 0.0
+    return table
 
 
 def _slopes(problem: Problem) -> Floats:
-    """The slopes of linear costs; where they are not, or tables share, negative."""
-    linear = [cost.slope for cost in problem.prices.each if isinstance(cost, Linear)]
+    """The slopes if all costs are linear and tables share nothing; otherwise −1."""
+    linear = [cost.slope for cost in problem.prices.each if isinstance(cost, LinearCost)]
     plain = len(linear) == problem.tables and not problem.prices.shared
     return np.array(linear if plain else [-1.0] * problem.tables)
 
 
-def _plan(problem: Problem, arrived: Ints, found: Found) -> Plan:
+def _plan(problem: Problem, arrived: Ints, result: Found) -> ActionPlan:
     actions: list[Action] = [problem.nothing] * (problem.last + 1)
     emptied = np.zeros(problem.tables, np.int64)
-    for step, mask in zip(found.steps, found.masks, strict=True):
-        taken = [bool(mask >> i & 1) for i in range(problem.tables)]
-        there = arrived[step + 1] - emptied
-        actions[step] = tuple(int(k) if t else 0 for k, t in zip(there, taken, strict=True))
-        emptied[taken] = arrived[step + 1][taken]
-    return Plan(tuple(actions))
+    for step, mask in zip(result.steps, result.masks, strict=True):
+        emptied_now = [bool(mask >> i & 1) for i in range(problem.tables)]
+        pending = arrived[step + 1] - emptied
+        actions[step] = tuple(int(k) if t else 0 for k, t in zip(pending, emptied_now, strict=True))
+        emptied[emptied_now] = arrived[step + 1][emptied_now]
+    return ActionPlan(tuple(actions))

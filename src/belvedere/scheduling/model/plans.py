@@ -1,7 +1,7 @@
-"""Plans by construction: NAIVE, and any valid plan made lazy, or lazy, greedy and minimal.
+"""Constructed plans: NAIVE; any valid plan made lazy, or made lazy, greedy and minimal (LGM).
 
-Lemma 1: MAKELAZYPLAN never costs more. Theorem 1: MAKELGMPLAN costs at most twice as much, and
-for linear costs no more at all (Theorem 2), both where tables share nothing.
+Lemma 1: MAKELAZYPLAN never costs more. Theorem 1: MAKELGMPLAN costs at most twice as much.
+Theorem 2: for linear costs it costs no more. All three hold if tables share nothing.
 """
 
 from __future__ import annotations
@@ -11,68 +11,68 @@ from itertools import combinations
 
 from belvedere.scheduling.model.problem import (
     Action,
-    Plan,
+    ActionPlan,
     Problem,
     State,
     Terms,
     minus,
-    only,
     plus,
+    restrict_to,
     steps,
 )
 
 
-def naive(problem: Problem) -> Plan:
-    """NAIVE: everything that is pending, whenever the state is full."""
-    state, actions = problem.nothing, list[Action]()
+def naive_plan(problem: Problem) -> ActionPlan:
+    """NAIVE: apply everything that is pending whenever the state is full."""
+    state, possible_actions = problem.nothing, list[Action]()
     for at, arrived in enumerate(problem.arrivals):
         state = plus(state, arrived)
         acts = at == problem.last or problem.full(state)
-        actions.append(state if acts else problem.nothing)
+        possible_actions.append(state if acts else problem.nothing)
         state = problem.nothing if acts else state
-    return Plan(tuple(actions))
+    return ActionPlan(tuple(possible_actions))
 
 
-def make_lazy(problem: Problem, plan: Plan) -> Plan:
-    """MAKELAZYPLAN: what a plan did, put off until an action is forced."""
+def make_lazy(problem: Problem, plan: ActionPlan) -> ActionPlan:
+    """MAKELAZYPLAN: the actions of a plan, delayed until the state is full."""
     state = owed = problem.nothing
-    actions = list[Action]()
+    possible_actions = list[Action]()
     for at, (arrived, action) in enumerate(zip(problem.arrivals, plan.actions, strict=True)):
         state, owed = plus(state, arrived), plus(owed, action)
         forced = at == problem.last or problem.full(state)
-        actions.append(owed if forced else problem.nothing)
+        possible_actions.append(owed if forced else problem.nothing)
         if forced:
             state, owed = minus(state, owed), problem.nothing
-    return Plan(tuple(actions))
+    return ActionPlan(tuple(possible_actions))
 
 
-def make_lgm(problem: Problem, plan: Plan) -> Plan:
-    """MAKELGMPLAN: where forced, empty the tables of which more is pending than the plan leaves."""
-    state, actions = problem.nothing, list[Action]()
+def make_lgm(problem: Problem, plan: ActionPlan) -> ActionPlan:
+    """MAKELGMPLAN: in a full state, empty the tables with more pending changes than the plan leaves."""
+    state, possible_actions = problem.nothing, list[Action]()
     for step, arrived in zip(steps(problem, plan), problem.arrivals, strict=True):
         state = plus(state, arrived)
         action = problem.nothing
         if step.at == problem.last:
             action = state
         elif problem.full(state):
-            more = zip(state, step.after, strict=True)
-            action = minimize(problem, tuple(s if s > p else 0 for s, p in more), state)
-        actions.append(action)
+            pairs = zip(state, step.after, strict=True)
+            action = minimize(problem, tuple(s if s > p else 0 for s, p in pairs), state)
+        possible_actions.append(action)
         state = minus(state, action)
-    return Plan(tuple(actions))
+    return ActionPlan(tuple(possible_actions))
 
 
 def minimize(terms: Terms, action: Action, state: State) -> Action:
-    """MINIMIZEACTION: leave out tables, the dearest first, as long as what is left is not full."""
-    for table in sorted(range(len(action)), key=lambda i: -terms.cost(only(action, i))):
-        without = minus(action, only(action, table))
+    """MINIMIZEACTION: leave out tables, the most expensive first, while the state stays not full."""
+    for table in sorted(range(len(action)), key=lambda i: -terms.cost(restrict_to(action, i))):
+        without = minus(action, restrict_to(action, table))
         if not terms.full(minus(state, without)):
             action = without
     return action
 
 
 def greedy_actions(terms: Terms, state: State) -> Iterator[Action]:
-    """Every way to empty some tables such that what is left is not full, fewest tables first."""
+    """All actions that empty some tables and leave a state that is not full, fewest tables first."""
     pending = [i for i, k in enumerate(state) if k]
     for many in range(1, len(pending) + 1):
         for chosen in combinations(pending, many):
@@ -81,21 +81,21 @@ def greedy_actions(terms: Terms, state: State) -> Iterator[Action]:
                 yield action
 
 
-def actions(terms: Terms, state: State) -> list[Action]:
-    """What a plan may do in a full state: minimal actions, or all greedy ones if tables share."""
+def possible_actions(terms: Terms, state: State) -> list[Action]:
+    """The actions of a plan in a full state: minimal ones, or all greedy ones if tables share costs."""
     return (
         list(greedy_actions(terms, state)) if terms.prices.shared else minimal_actions(terms, state)
     )
 
 
 def minimal_actions(terms: Terms, state: State) -> list[Action]:
-    """The greedy actions of which no table can be left out."""
-    found: list[Action] = []
+    """The greedy actions that cannot leave out a table."""
+    minimal: list[Action] = []
     for action in greedy_actions(terms, state):
-        if not any(_within(smaller, action) for smaller in found):
-            found.append(action)
-    return found
+        if not any(_is_part_of(smaller, action) for smaller in minimal):
+            minimal.append(action)
+    return minimal
 
 
-def _within(smaller: Action, action: Action) -> bool:
+def _is_part_of(smaller: Action, action: Action) -> bool:
     return all(not a or b for a, b in zip(smaller, action, strict=True))

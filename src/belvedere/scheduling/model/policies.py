@@ -1,8 +1,8 @@
-"""Policies: what to do at a step, knowing only what has arrived so far.
+"""Policies: the action at a step, from the arrivals so far.
 
-A policy is asked at every step, after it has seen what arrived; it may act only on what is
-pending, and what it leaves must not be full. ADAPT follows a plan for another horizon, ONLINE
-takes the action of the least cost per time, RECEDING plans ahead with the arrivals it expects.
+At every step a policy observes the arrivals, then chooses an action on pending changes, after which
+the state must not be full. ADAPT follows a plan for another horizon. ONLINE takes the action with
+the least cost per time. RECEDING plans ahead for the arrivals that it expects.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from math import floor
 from typing import Protocol
 
 from belvedere.errors import Invalid
-from belvedere.scheduling.model.optimal import optimal
-from belvedere.scheduling.model.plans import actions, minimize
+from belvedere.scheduling.model.optimal import find_optimal_plan
+from belvedere.scheduling.model.plans import minimize, possible_actions
 from belvedere.scheduling.model.problem import (
     Action,
-    Plan,
+    ActionPlan,
     Problem,
     State,
     Terms,
@@ -28,32 +28,32 @@ from belvedere.scheduling.model.problem import (
 )
 
 HALF_LIFE = 100.0
-"""Steps after which an observed arrival counts half."""
-FAR = 1 << 20
-"""Steps that stand for never."""
-FINEST = 150
-"""Into how many steps the time that a table can be left alone is divided at most."""
+"""The steps after which an observed arrival counts half."""
+NEVER = 1 << 20
+"""A number of steps that stands for never."""
+MAX_PLANNED_STEPS = 150
+"""The most steps into which RECEDING divides the longest time until a table must be emptied."""
 
 
-class Policy(Protocol):
-    """What decides."""
+class SchedulingPolicy(Protocol):
+    """Chooses the action at each step."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the policy."""
 
     def observe(self, arrived: State) -> None:
-        """See what arrived in a step."""
+        """Observe the arrivals of a step."""
 
     def act(self, terms: Terms, at: int, state: State) -> Action:
-        """What to apply at a step."""
+        """The action at a step."""
 
 
 @dataclass
-class Rates:
-    """The changes of each table that a step brings, by exponential smoothing.
+class ArrivalRates:
+    """The mean number of arrivals per step of each table, by exponential smoothing.
 
-    The first arrivals are averaged plainly, so that none of them counts for all.
+    The first arrivals are averaged with equal weights, so that the very first does not dominate.
     """
 
     tables: int
@@ -63,7 +63,7 @@ class Rates:
     seen: int = 0
 
     def observe(self, arrived: Sequence[float]) -> None:
-        """See what a step brought."""
+        """Observe the arrivals of a step."""
         if not self.means:
             self.means, self.squares = [0.0] * self.tables, [0.0] * self.tables
         self.seen += 1
@@ -73,14 +73,14 @@ class Rates:
             self.squares[i] += weight * (count * count - self.squares[i])
 
     def deviations(self) -> list[float]:
-        """By how much the arrivals of one step scatter."""
+        """The standard deviations of the arrivals of one step."""
         pairs = zip(self.means, self.squares, strict=True)
         return [max(square - mean * mean, 0.0) ** 0.5 for mean, square in pairs]
 
     def expected(self, steps: int, stride: int = 1) -> tuple[State, ...]:
-        """Whole arrivals of the coming steps, or strides of them, that keep to the means.
+        """Expected arrivals of the next steps, or strides of steps, in whole numbers that follow the means.
 
-        >>> Rates(1, means=[0.5]).expected(4)
+        >>> ArrivalRates(1, means=[0.5]).expected(4)
         ((0,), (1,), (0,), (1,))
         """
         until = [tuple(floor(m * t * stride + 1e-9) for m in self.means) for t in range(steps + 1)]
@@ -88,15 +88,15 @@ class Rates:
 
 
 def time_to_full(terms: Terms, state: State, means: Sequence[float]) -> int:
-    """TIMETOFULL: steps until a state is full if every step brings the means."""
+    """TIMETOFULL: the steps until a state is full if the mean arrives at every step."""
     if not any(means):
-        return FAR
+        return NEVER
 
     def is_full(steps: int) -> bool:
         return terms.full([k + m * steps for k, m in zip(state, means, strict=True)])
 
     high = 1
-    while high < FAR and not is_full(high):
+    while high < NEVER and not is_full(high):
         high *= 2
     low = high // 2
     while high - low > 1:
@@ -107,7 +107,7 @@ def time_to_full(terms: Terms, state: State, means: Sequence[float]) -> int:
 
 @dataclass
 class Naive:
-    """NAIVE: everything, whenever the state is full."""
+    """NAIVE: apply everything whenever the state is full."""
 
     name: str = "NAIVE"
 
@@ -120,9 +120,9 @@ class Naive:
 
 @dataclass
 class Adapt:
-    """ADAPT: the plan for one horizon, again and again; where it would leave too much, more."""
+    """ADAPT: repeat the plan for one horizon; apply more where the state would stay full."""
 
-    plan: Plan
+    plan: ActionPlan
     name: str = "ADAPT"
 
     def observe(self, arrived: State) -> None:
@@ -130,17 +130,17 @@ class Adapt:
 
     def act(self, terms: Terms, at: int, state: State) -> Action:
         planned = self.plan.actions[at % len(self.plan.actions)]
-        # Arrivals that do not repeat leave another amount pending: all of it is taken.
-        action = tuple(there if k else 0 for k, there in zip(planned, state, strict=True))
-        left = minus(state, action)
-        return plus(action, minimize(terms, left, left)) if terms.full(left) else action
+        # If arrivals differ, other amounts are pending than planned: apply all of these tables.
+        action = tuple(pending if k else 0 for k, pending in zip(planned, state, strict=True))
+        rest = minus(state, action)
+        return plus(action, minimize(terms, rest, rest)) if terms.full(rest) else action
 
 
 @dataclass
 class Online:
-    """ONLINE: of the actions that are possible, the one of the least cost per time so far."""
+    """ONLINE: of the possible actions the one with the least cost per time so far."""
 
-    rates: Rates
+    rates: ArrivalRates
     spent: float = 0.0
     name: str = "ONLINE"
 
@@ -156,7 +156,7 @@ class Online:
             lasts = time_to_full(terms, minus(state, action), self.rates.means)
             return (self.spent + cost) / (at + lasts), cost
 
-        action = min(actions(terms, state) or [state], key=amortized)
+        action = min(possible_actions(terms, state) or [state], key=amortized)
         self.spent += terms.cost(action)
         return action
 
@@ -165,10 +165,10 @@ class Online:
 class Receding:
     """RECEDING: the first action of the best plan for the arrivals that are expected next.
 
-    As long as what is pending is what the plan expected, the plan is followed.
+    The plan is followed as long as the state is the expected one.
     """
 
-    rates: Rates
+    rates: ArrivalRates
     cycles: float = 2.0
     name: str = "RECEDING"
     planned: dict[int, tuple[State, Action]] = field(default_factory=dict)
@@ -184,40 +184,40 @@ class Receding:
             action = self._replanned(terms, at, state)
         if terms.allows(action, state):
             return action
-        return min(actions(terms, state), key=terms.cost, default=state)
+        return min(possible_actions(terms, state), key=terms.cost, default=state)
 
     def _replanned(self, terms: Terms, at: int, state: State) -> Action:
         longest = self._longest(terms)
-        stride = max(1, longest // FINEST)
+        stride = max(1, longest // MAX_PLANNED_STEPS)
         coming = self.rates.expected(max(2, round(self.cycles * longest / stride)), stride)
-        problem = Problem(terms.prices, terms.left(state), (state, *coming))
+        problem = Problem(terms.prices, terms.remaining_limit(state), (state, *coming))
         try:
-            best = optimal(problem).plan
-        except Invalid:  # too many states: what must be done is done, and no more
+            best = find_optimal_plan(problem).plan
+        except Invalid:  # too many states to plan: do the least that is necessary
             return minimize(terms, state, state)
-        # Towards its end a plan knows that nothing follows.
+        # The second half of a plan assumes that nothing arrives after its end, so it is not followed.
         half = (step for step in steps(problem, best) if step.at <= len(coming) // 2)
-        known = half if stride == 1 else ()
-        self.planned = {at + s.at: (s.before, s.action) for s in known if any(s.action)}
+        followed = half if stride == 1 else ()
+        self.planned = {at + s.at: (s.before, s.action) for s in followed if any(s.action)}
         return best.actions[0]
 
     def _longest(self, terms: Terms) -> int:
-        """For how many steps the most patient table can be left alone."""
+        """The longest time, in steps, until a table alone makes the state full."""
         means = self.rates.means
         alone = (
             time_to_full(terms, terms.nothing, [m if i == j else 0.0 for j, m in enumerate(means)])
             for i in range(terms.tables)
         )
-        return max((count for count in alone if count < FAR), default=1)
+        return max((count for count in alone if count < NEVER), default=1)
 
 
-def fresh(name: str, terms: Terms, half_life: float = HALF_LIFE) -> Policy:
-    """A policy that has seen nothing yet."""
+def new_policy(name: str, terms: Terms, half_life: float = HALF_LIFE) -> SchedulingPolicy:
+    """A policy of this name that has observed nothing yet."""
     match name:
         case "NAIVE":
             return Naive()
         case "ONLINE":
-            return Online(Rates(terms.tables, half_life))
+            return Online(ArrivalRates(terms.tables, half_life))
         case "RECEDING":
-            return Receding(Rates(terms.tables, half_life))
+            return Receding(ArrivalRates(terms.tables, half_life))
     raise ValueError(name)

@@ -17,13 +17,13 @@ from belvedere.errors import Invalid
 from belvedere.scheduling.model.cost_functions import Prices
 
 SLACK = 1e-9
-"""By how much sums may be off that are equal but for their rounding."""
+"""The relative difference that rounding may cause between equal sums."""
 
 State: TypeAlias = tuple[int, ...]
-"""How many changes of each table are pending."""
+"""The number of pending changes of each table."""
 
 Action: TypeAlias = tuple[int, ...]
-"""How many changes of each table are applied."""
+"""The number of changes of each table that are applied."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,11 @@ class Terms:
 
     def __post_init__(self) -> None:
         if not self.limit >= 0:
-            raise Invalid(f"the limit must not be negative: {self.limit:g}", reason="BAD_VALUE")
+            raise Invalid(
+                f"a limit of {self.limit:g} seconds",
+                hint="give a limit of at least 0 seconds",
+                reason="BAD_VALUE",
+            )
 
     @property
     def tables(self) -> int:
@@ -44,19 +48,19 @@ class Terms:
 
     @property
     def nothing(self) -> State:
-        """The state in which the view is up to date, and the action that does nothing."""
+        """The state of a view without pending changes, and the action that applies none."""
         return (0,) * self.tables
 
     def cost(self, amounts: Sequence[float]) -> float:
-        """f(v)."""
+        """f(v): the expected cost of applying v."""
         return self.prices.of(amounts)
 
     def at_most(self, amounts: Sequence[float]) -> float:
-        """What v may take; the same in the paper's model."""
+        """The highest cost of applying v; in the paper's model the expected cost."""
         return self.prices.at_most(amounts)
 
-    def left(self, state: Sequence[float]) -> float:  # noqa: ARG002
-        """The limit that a plan from a state has to keep."""
+    def remaining_limit(self, state: Sequence[float]) -> float:  # noqa: ARG002
+        """The limit that a plan must keep from a state on."""
         return self.limit
 
     def full(self, state: Sequence[float]) -> bool:
@@ -64,7 +68,7 @@ class Terms:
         return self.at_most(state) > self.limit * (1 + SLACK)
 
     def allows(self, action: Action, state: State) -> bool:
-        """Whether a state is not full any more after an action."""
+        """Whether the state after an action is not full."""
         return not self.full(minus(state, action))
 
 
@@ -77,7 +81,9 @@ class Problem(Terms):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.arrivals:
-            raise Invalid("no arrivals", hint="a plan has at least one step", reason="BAD_ARRIVALS")
+            raise Invalid(
+                "no arrivals", hint="give the arrivals of at least one step", reason="BAD_ARRIVALS"
+            )
         for step, arrived in enumerate(self.arrivals):
             if len(arrived) != self.tables or min(arrived) < 0:
                 raise Invalid(
@@ -93,29 +99,29 @@ class Problem(Terms):
 
     @cached_property
     def totals(self) -> State:
-        """How many changes of each table arrive in all."""
+        """The number of changes of each table that arrive over all steps."""
         return tuple(map(sum, zip(*self.arrivals, strict=True)))
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The actions p_0 … p_T."""
+class ActionPlan:
+    """A plan: the actions p_0 … p_T."""
 
     actions: tuple[Action, ...]
 
     def cost(self, problem: Problem) -> float:
-        """f(P)."""
+        """f(P): the cost of all actions."""
         return sum(problem.cost(action) for action in self.actions if any(action))
 
     @property
     def count(self) -> int:
-        """How many of its actions do something."""
+        """The number of actions that apply changes."""
         return sum(map(any, self.actions))
 
 
 @dataclass(frozen=True)
-class Step:
-    """What a plan does at one step, from the state before to the state after."""
+class PlanStep:
+    """One step of a plan: the state before, the action, the state after."""
 
     at: int
     before: State
@@ -123,8 +129,8 @@ class Step:
     after: State
 
 
-def steps(problem: Problem, plan: Plan) -> Iterator[Step]:
-    """The states that a plan passes."""
+def steps(problem: Problem, plan: ActionPlan) -> Iterator[PlanStep]:
+    """The steps of a plan on a problem."""
     if len(plan.actions) != len(problem.arrivals):
         raise Invalid(
             f"a plan of {len(plan.actions)} steps for {len(problem.arrivals)} steps of arrivals",
@@ -134,24 +140,24 @@ def steps(problem: Problem, plan: Plan) -> Iterator[Step]:
     for at, (arrived, action) in enumerate(zip(problem.arrivals, plan.actions, strict=True)):
         before = plus(state, arrived)
         state = minus(before, action)
-        yield Step(at, before, action, state)
+        yield PlanStep(at, before, action, state)
 
 
-def breaches(problem: Problem, plan: Plan) -> list[str]:
-    """What makes a plan invalid (Definition 1), in words; nothing if it is valid."""
-    found = []
+def breaches(problem: Problem, plan: ActionPlan) -> list[str]:
+    """The reasons why a plan is invalid (Definition 1); none if it is valid."""
+    messages = []
     for step in steps(problem, plan):
         if min(step.action) < 0 or min(step.after) < 0:
-            found.append(f"step {step.at} applies {step.action} of {step.before}")
+            messages.append(f"step {step.at} applies {step.action} of {step.before}")
         elif step.at < problem.last and problem.full(step.after):
-            found.append(f"step {step.at} leaves {step.after}, which is full")
+            messages.append(f"step {step.at} leaves {step.after}, which is full")
         elif step.at == problem.last and any(step.after):
-            found.append(f"the refresh at step {step.at} leaves {step.after}")
-    return found
+            messages.append(f"the refresh at step {step.at} leaves {step.after}")
+    return messages
 
 
-def is_lazy(problem: Problem, plan: Plan) -> bool:
-    """Whether every action before the refresh was forced (Definition 2)."""
+def is_lazy(problem: Problem, plan: ActionPlan) -> bool:
+    """Whether every action before the refresh is in a full state (Definition 2)."""
     return all(
         not any(step.action) or problem.full(step.before)
         for step in steps(problem, plan)
@@ -159,29 +165,29 @@ def is_lazy(problem: Problem, plan: Plan) -> bool:
     )
 
 
-def is_greedy(problem: Problem, plan: Plan) -> bool:
-    """Whether every action takes all or nothing of a table (Definition 3)."""
+def is_greedy(problem: Problem, plan: ActionPlan) -> bool:
+    """Whether every action applies all or none of a table's pending changes (Definition 3)."""
     return all(
-        taken in (0, there)
+        applied in (0, pending)
         for step in steps(problem, plan)
-        for taken, there in zip(step.action, step.before, strict=True)
+        for applied, pending in zip(step.action, step.before, strict=True)
     )
 
 
-def is_minimal(problem: Problem, plan: Plan) -> bool:
-    """Whether no action before the refresh could leave out a table (Definition 3)."""
+def is_minimal(problem: Problem, plan: ActionPlan) -> bool:
+    """Whether no action before the refresh can leave out a table (Definition 3)."""
     return not any(
-        taken and not problem.full(plus(step.after, only(step.action, i)))
+        applied and not problem.full(plus(step.after, restrict_to(step.action, i)))
         for step in steps(problem, plan)
         if step.at < problem.last
-        for i, taken in enumerate(step.action)
+        for i, applied in enumerate(step.action)
     )
 
 
-def only(action: Action, table: int) -> Action:
-    """What an action does to one table.
+def restrict_to(action: Action, table: int) -> Action:
+    """The part of an action on one table.
 
-    >>> only((4, 5, 6), 1)
+    >>> restrict_to((4, 5, 6), 1)
     (0, 5, 0)
     """
     return tuple(k if i == table else 0 for i, k in enumerate(action))

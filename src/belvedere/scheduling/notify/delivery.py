@@ -1,9 +1,8 @@
-"""Delivery: a notification to a webhook, a command or a file.
+"""Deliver a notification to a webhook, a command or a file.
 
-Webhooks go only where the service was told they may, and follow no redirection. A command is a
-list of arguments, never a line for a shell. A line of a file is written whole or, after a kill,
-cut off and written again: but only of a file that begins with our own header, others are only
-appended to.
+Webhooks are sent to allowed addresses only, and follow no redirection. A command is a list of
+arguments, never a line for a shell. A line of a file that a kill left unfinished is cut off and
+written again, but only in a file that begins with Belvedere's header; other files are only appended to.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ if TYPE_CHECKING:
 
 TIMEOUT = 30.0
 HEADER = b'{"belvedere": "notifications", "format": 1}\n'
-"""The first line of a file that was made here: of no other is anything ever cut off."""
+"""The first line of files that Belvedere created; nothing is ever cut off from others."""
 IDENTIFIER = "BELVEDERE_NOTIFICATION"
 
 
-class Undelivered(Exception):
-    """To be tried again."""
+class DeliveryFailed(Exception):
+    """A delivery failed and should be tried again."""
 
 
 def deliver(
@@ -44,25 +43,25 @@ def deliver(
     allowed: Sequence[str] = (),
     again: bool = False,
 ) -> None:
-    """Send a notification; `again` is whether an earlier try may have arrived."""
+    """Send a notification; `again` says that an earlier try may have arrived."""
     text = json.dumps(message, ensure_ascii=False)
     refuse_unless_allowed(subscription, allowed)
     if subscription.webhook:
         _post(subscription.webhook, text, str(message["id"]))
     elif subscription.command:
-        _run(subscription.command, text, str(message["id"]))
+        _run_command(subscription.command, text, str(message["id"]))
     else:
         _append(Path(subscription.jsonl), text, str(message["id"]), again=again)
 
 
 def refuse_unless_allowed(subscription: Subscription, allowed: Sequence[str]) -> None:
-    """Invalid if a webhook goes where none may."""
+    """Invalid if the webhook's address is not allowed."""
     if subscription.webhook:
         refuse_address(subscription.webhook, allowed)
 
 
 def refuse_address(url: str, allowed: Sequence[str]) -> None:
-    """Invalid unless an address is, or is below, one that is allowed."""
+    """Invalid unless an address is an allowed one, or below it."""
     wanted = urlsplit(url)
     for prefix in allowed:
         may = urlsplit(prefix)
@@ -94,13 +93,13 @@ def _post(url: str, text: str, identifier: str) -> None:
         with opener.open(request, timeout=TIMEOUT) as response:
             response.read()
     except (urllib.error.URLError, OSError) as error:
-        raise Undelivered(str(error)) from error
+        raise DeliveryFailed(str(error)) from error
 
 
-def _run(command: Sequence[str], text: str, identifier: str) -> None:
+def _run_command(command: Sequence[str], text: str, identifier: str) -> None:
     environment = {**os.environ, IDENTIFIER: identifier}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             list(command),
             input=text,
             text=True,
@@ -110,29 +109,31 @@ def _run(command: Sequence[str], text: str, identifier: str) -> None:
             capture_output=True,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Undelivered(str(error)) from error
-    if done.returncode:
-        raise Undelivered(f"{command[0]} ended with {done.returncode}: {done.stderr[-200:]}")
+        raise DeliveryFailed(str(error)) from error
+    if process.returncode:
+        raise DeliveryFailed(
+            f"{command[0]} ended with {process.returncode}: {process.stderr[-200:]}"
+        )
 
 
 def _append(path: Path, text: str, identifier: str, *, again: bool) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _opened(path) as file:
+        with _open(path) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             ended = _end_last_line(file)
-            if again and _has(file, identifier):
+            if again and _contains(file, identifier):
                 return
             file.seek(0, os.SEEK_END)
             file.write((b"" if ended else b"\n") + text.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise Undelivered(str(error)) from error
+        raise DeliveryFailed(str(error)) from error
 
 
-def _opened(path: Path) -> BinaryIO:
-    """The file, made if it is not there; OSError for a link or what is no file."""
+def _open(path: Path) -> BinaryIO:
+    """Open the file, or create it; OSError for a link or anything that is no file."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags, ONLY_OWNER)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -142,9 +143,9 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _end_last_line(file: BinaryIO) -> bool:
-    """Take away a line that a kill left unfinished, of a file of ours; whether the last has its end.
+    """Cut off an unfinished last line, in files with our header; whether the last line is complete.
 
-    A new file gets its header.
+    A new file gets the header.
     """
     size = file.seek(0, os.SEEK_END)
     if not size:
@@ -159,7 +160,7 @@ def _end_last_line(file: BinaryIO) -> bool:
 
 
 def _end_of_lines(file: BinaryIO, size: int) -> int:
-    """Where the last line that has its end ends."""
+    """The end of the last complete line."""
     end = size
     while end:
         start = max(end - 65536, 0)
@@ -171,8 +172,8 @@ def _end_of_lines(file: BinaryIO, size: int) -> int:
     return 0
 
 
-def _has(file: BinaryIO, identifier: str) -> bool:
-    """Whether a notification is in the file."""
+def _contains(file: BinaryIO, identifier: str) -> bool:
+    """Whether the file has a notification."""
     file.seek(0)
     mark = json.dumps({"id": identifier})[1:-1].encode()
     return any(mark in line and _id(line) == identifier for line in file)

@@ -1,14 +1,14 @@
-"""Keeping limits in time that passes: when to act, so that a request is answered within its limit.
+"""When to act, so that a request is answered within its limit although actions take time.
 
-The paper's actions take no time; on a lake an advance runs while changes arrive, and a request
-that comes just then waits for it, and then for what has arrived. So an action q in a state s is
+In the paper actions take no time. On a lake changes arrive while an advance runs, and a request that
+comes then waits for the advance and for the refresh of what has arrived. An action q in a state s is
 *safe* if
 
     f(q) + f(s − q + arrivals expected while q runs) + others ≤ C
 
-with f what batches take at most, where `others` is what other views of the process may put first: all that is due no later, and
-one running action of those that are due later (earliest deadline first, one at a time). A view is
-looked at every few seconds, and acts if at the next look no action would be safe any more.
+where f is the upper bound of the cost, and `others` is the work on other views that may go first: all
+views with a deadline no later, and one running action of the others (earliest deadline first, one at
+a time). A view acts if at the next look no action would be safe.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from itertools import combinations
 from math import ceil, sqrt
 
 from belvedere.errors import Invalid
-from belvedere.scheduling.model.policies import Policy, Rates
+from belvedere.scheduling.model.policies import ArrivalRates, SchedulingPolicy
 from belvedere.scheduling.model.problem import SLACK, Action, State, Terms, plus
 
-BURSTS = 4.0
-"""Standard deviations of arrivals that are kept in reserve."""
+RESERVE_DEVIATIONS = 4.0
+"""The standard deviations of arrivals that are kept in reserve."""
 
 
 @dataclass(frozen=True)
-class Tight(Terms):
-    """Terms under which actions take time; a state is full if at the next look none is safe."""
+class TimedTerms(Terms):
+    """Terms with actions that take time: a state is full if at the next look no action is safe."""
 
     means: tuple[float, ...] = ()
     scatter: tuple[float, ...] = ()
     every: float = 1.0
     others: float = 0.0
     joint: bool = False
-    """Whether only actions on everything are taken."""
+    """Whether every action empties all tables."""
 
-    def left(self, state: Sequence[float]) -> float:
-        """The limit, less what the time of actions takes of it."""
+    def remaining_limit(self, state: Sequence[float]) -> float:
+        """The limit, less the time that actions need of it."""
         return max(self.limit - (self._answer(state) - self.at_most(state)), 0.0)
 
     def full(self, state: Sequence[float]) -> bool:
@@ -47,18 +47,18 @@ class Tight(Terms):
         return self._answer(soon) > self.limit * (1 + SLACK)
 
     def allows(self, action: Action, state: State) -> bool:
-        """Whether an action is safe, and there will be one that is after it."""
+        """Whether an action is safe, and another will be safe after it."""
         safe = self._after(action, state) <= self.limit * (1 + SLACK)
         return safe and super().allows(action, state)
 
     def coming(self, seconds: float) -> list[int]:
-        """What may arrive in some time."""
+        """The most changes that may arrive in a time."""
         looks = seconds / self.every
         pairs = zip(self.means, self.scatter, strict=True)
-        return [ceil(m * looks + BURSTS * d * sqrt(looks)) for m, d in pairs]
+        return [ceil(m * looks + RESERVE_DEVIATIONS * d * sqrt(looks)) for m, d in pairs]
 
     def _answer(self, state: Sequence[float]) -> float:
-        """When a request that comes as an action begins is answered, by the safest action."""
+        """The time to answer a request that comes when the safest action begins."""
         pending = [i for i, k in enumerate(state) if k]
         fewest = max(len(pending), 1) if self.joint else 1
         return min(
@@ -78,39 +78,39 @@ class Tight(Terms):
 
 
 @dataclass
-class Keeper:
-    """Keeps the limit of one view."""
+class ViewScheduler:
+    """Decides when and how to advance one view, so that its limit is kept."""
 
     name: str
     tables: tuple[str, ...]
     terms: Terms
-    policy: Policy
+    policy: SchedulingPolicy
     every: float
-    rates: Rates = field(init=False)
+    rates: ArrivalRates = field(init=False)
     pending: State = field(init=False)
     looks: int = 0
 
     def __post_init__(self) -> None:
-        refuse_too_tight(self.name, self.tables, self.terms)
-        self.rates = Rates(self.terms.tables)
+        refuse_short_limit(self.name, self.tables, self.terms)
+        self.rates = ArrivalRates(self.terms.tables)
         self.pending = self.terms.nothing
 
-    def see(self, arrived: State, looks: int = 1) -> None:
-        """Take note of what arrived since the last look, which may be several looks ago."""
-        for part in _spread(arrived, looks):
+    def observe(self, arrived: State, looks: int = 1) -> None:
+        """Observe the arrivals since the last look, which may be several looks ago."""
+        for part in _split_evenly(arrived, looks):
             self.rates.observe(part)
             self.policy.observe(part)
         self.looks += looks
         self.pending = plus(self.pending, arrived)
 
-    def due(self) -> float:
-        """How long a refresh would take now, at most."""
+    def refresh_seconds(self) -> float:
+        """The longest time that a refresh would take now."""
         return self.terms.at_most(self.pending)
 
-    def tight(self, others: float = 0.0) -> Tight:
-        """The terms of now, with what is expected to arrive."""
+    def timed_terms(self, others: float = 0.0) -> TimedTerms:
+        """The present terms, with the expected arrivals."""
         none = (0.0,) * self.terms.tables
-        return Tight(
+        return TimedTerms(
             self.terms.prices,
             self.terms.limit,
             tuple(self.rates.means) or none,
@@ -121,40 +121,42 @@ class Keeper:
         )
 
     def must_act(self, others: float = 0.0) -> bool:
-        """Whether to wait for the next look would be to risk the limit."""
-        return any(self.pending) and self.tight(others).full(self.pending)
+        """Whether waiting for the next look would risk the limit."""
+        return any(self.pending) and self.timed_terms(others).full(self.pending)
 
     def action(self, others: float = 0.0) -> Action:
-        """What the policy does about it."""
-        action = self.policy.act(self.tight(others), self.looks, self.pending)
+        """The action that the policy chooses."""
+        action = self.policy.act(self.timed_terms(others), self.looks, self.pending)
         return action if any(action) else self.pending
 
-    def done(self, action: Action) -> None:
-        """An action has been taken off what is pending."""
+    def applied(self, action: Action) -> None:
+        """Subtract an action from the pending changes."""
         self.pending = tuple(a - b for a, b in zip(self.pending, action, strict=True))
 
 
-def before(keepers: Sequence[Keeper], keeper: Keeper) -> float:
-    """The longest that other views may keep the process busy before one that is asked for."""
-    others = [k for k in keepers if k is not keeper]
-    sooner = sum(k.due() for k in others if k.terms.limit <= keeper.terms.limit)
+def longest_wait(schedulers: Sequence[ViewScheduler], scheduler: ViewScheduler) -> float:
+    """The longest time that work on other views may delay a request for this one."""
+    others = [k for k in schedulers if k is not scheduler]
+    sooner = sum(k.refresh_seconds() for k in others if k.terms.limit <= scheduler.terms.limit)
     return sooner + max(
-        (k.due() for k in others if k.terms.limit > keeper.terms.limit), default=0.0
+        (k.refresh_seconds() for k in others if k.terms.limit > scheduler.terms.limit), default=0.0
     )
 
 
-def next_to_act(keepers: Sequence[Keeper]) -> Keeper | None:
-    """Whose action is due: of the view at risk that is due first, or whoever holds it up most."""
-    for keeper in sorted(keepers, key=lambda k: k.terms.limit):
-        if keeper.must_act():
-            return keeper
-    for keeper in sorted(keepers, key=lambda k: k.terms.limit):
-        if any(keeper.pending) and keeper.tight(before(keepers, keeper)).full(keeper.pending):
-            return max(keepers, key=Keeper.due)
+def next_to_act(schedulers: Sequence[ViewScheduler]) -> ViewScheduler | None:
+    """The view to act on: the one at risk with the shortest limit, or the one that delays it most."""
+    for scheduler in sorted(schedulers, key=lambda k: k.terms.limit):
+        if scheduler.must_act():
+            return scheduler
+    for scheduler in sorted(schedulers, key=lambda k: k.terms.limit):
+        if any(scheduler.pending) and scheduler.timed_terms(
+            longest_wait(schedulers, scheduler)
+        ).full(scheduler.pending):
+            return max(schedulers, key=ViewScheduler.refresh_seconds)
     return None
 
 
-def refuse_too_tight(name: str, tables: Sequence[str], terms: Terms) -> None:
+def refuse_short_limit(name: str, tables: Sequence[str], terms: Terms) -> None:
     """Invalid if a single change of some table takes longer than the limit."""
     costs, shared = terms.prices.worst
     for table, cost in zip(tables, costs, strict=True):
@@ -168,10 +170,10 @@ def refuse_too_tight(name: str, tables: Sequence[str], terms: Terms) -> None:
             )
 
 
-def _spread(arrived: State, looks: int) -> list[State]:
-    """Arrivals of several looks, evenly: which look brought them is not known.
+def _split_evenly(arrived: State, looks: int) -> list[State]:
+    """Divide arrivals evenly over several looks.
 
-    >>> _spread((3,), 2)
+    >>> _split_evenly((3,), 2)
     [(1,), (2,)]
     """
     parts = [tuple(k * i // looks for k in arrived) for i in range(looks + 1)]

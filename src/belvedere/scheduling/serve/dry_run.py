@@ -1,8 +1,8 @@
-"""Rehearsal: the service's decisions on a stream of arrivals, with a clock that is only counted.
+"""Dry runs: the decisions of the service on a stream of arrivals, with a simulated clock.
 
-One action runs at a time and takes as long as the costs predict. Whenever changes arrive or an
-action begins, the answer to a request that comes at that moment is timed: what is left of the
-running action, then the refresh of what is pending. It is a violation if that exceeds the limit.
+One action runs at a time and takes the predicted time. Whenever changes arrive or an action begins,
+the response to a request at that moment is computed: the rest of the running action, then the refresh
+of what is pending. It is a violation if that exceeds the limit.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from belvedere.listing import Listing
 from belvedere.scheduling.model.arrivals import Arrival
 from belvedere.scheduling.model.problem import Action, State, Terms
-from belvedere.scheduling.serve.deadlines import Keeper, before, next_to_act
+from belvedere.scheduling.serve.deadlines import ViewScheduler, longest_wait, next_to_act
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A request at this moment would have been answered after so many seconds."""
+    """A moment at which a request would have been answered after the limit."""
 
     seconds: float
     view: str
@@ -28,8 +28,8 @@ class Violation:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """An action: when, of which view, what, and how long it took."""
+class TimedAction:
+    """An action on a view: when it began, the action, its time."""
 
     seconds: float
     view: str
@@ -38,20 +38,20 @@ class Taken:
 
 
 @dataclass
-class Rehearsal:
-    """What happened."""
+class DryRun:
+    """The outcome of a dry run of one policy."""
 
     policy: str
     cost: float = 0.0
-    actions: list[Taken] = field(default_factory=list)
+    actions: list[TimedAction] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     worst: float = 0.0
-    """The longest answer, as a part of its limit."""
+    """The longest response as a share of its limit."""
     pending: list[tuple[float, str, State]] = field(default_factory=list)
 
 
-class Comparison(Listing[Rehearsal]):
-    """Policies on one stream, side by side."""
+class PolicyComparison(Listing[DryRun]):
+    """The dry runs of several policies on one stream."""
 
     headers = ("policy", "seconds spent", "actions", "worst answer", "violations")
 
@@ -62,14 +62,14 @@ class Comparison(Listing[Rehearsal]):
         ]
 
 
-def rehearse(
-    keepers: Sequence[Keeper],
+def dry_run(
+    schedulers: Sequence[ViewScheduler],
     arrivals: Sequence[Arrival],
     every: float,
     time: Callable[[Terms, Action], float] = lambda terms, action: terms.cost(action),
-) -> Rehearsal:
-    """Run keepers over a stream; `time` is how long an action really takes."""
-    clock = _Clock(keepers, every, time, Rehearsal(keepers[0].policy.name))
+) -> DryRun:
+    """Run the schedulers of views on a stream; `time` gives the actual time of an action."""
+    clock = _Clock(schedulers, every, time, DryRun(schedulers[0].policy.name))
     last = arrivals[-1].seconds if arrivals else 0.0
     at, look = 0, 0
     while look * every <= last + every:
@@ -85,72 +85,78 @@ def rehearse(
 
 @dataclass
 class _Clock:
-    keepers: Sequence[Keeper]
+    keepers: Sequence[ViewScheduler]
     every: float
     time: Callable[[Terms, Action], float]
-    seen: Rehearsal
+    seen: DryRun
     busy: float = 0.0
     looked: int = 0
     waiting: dict[str, State] = field(default_factory=dict)
 
     def arrive(self, arrival: Arrival) -> None:
-        for keeper in self.keepers:
-            if arrival.table in keeper.tables:
-                found = self.waiting.get(keeper.name, keeper.terms.nothing)
-                more = tuple(
+        for scheduler in self.keepers:
+            if arrival.table in scheduler.tables:
+                waiting = self.waiting.get(scheduler.name, scheduler.terms.nothing)
+                arrived = tuple(
                     k + (arrival.changes if t == arrival.table else 0)
-                    for k, t in zip(found, keeper.tables, strict=True)
+                    for k, t in zip(waiting, scheduler.tables, strict=True)
                 )
-                self.waiting[keeper.name] = more
-                self._check(keeper, arrival.seconds, more)
+                self.waiting[scheduler.name] = arrived
+                self._check(scheduler, arrival.seconds, arrived)
 
     def look(self, now: float) -> None:
-        """What the service does at one look: while an action runs it only waits."""
+        """One look of the service; while an action runs nothing happens."""
         self.looked += 1
         if now < self.busy:
             return
-        for keeper in self.keepers:
-            arrived = self.waiting.pop(keeper.name, keeper.terms.nothing)
-            keeper.see(arrived, self.looked)
-            self.seen.pending.append((now, keeper.name, keeper.pending))
+        for scheduler in self.keepers:
+            arrived = self.waiting.pop(scheduler.name, scheduler.terms.nothing)
+            scheduler.observe(arrived, self.looked)
+            self.seen.pending.append((now, scheduler.name, scheduler.pending))
         self.looked = 0
         self.busy = max(self.busy, now)
         while self.busy <= now and (due := next_to_act(self.keepers)) is not None:
-            self._act(due, due.action(before(self.keepers, due)), now)
+            self._act(due, due.action(longest_wait(self.keepers, due)), now)
 
     def finish(self, now: float) -> None:
-        """At the end every view is refreshed."""
-        for keeper in self.keepers:
-            keeper.see(self.waiting.pop(keeper.name, keeper.terms.nothing))
-            if any(keeper.pending):
-                self._act(keeper, keeper.pending, now)
+        """Refresh every view at the end."""
+        for scheduler in self.keepers:
+            scheduler.observe(self.waiting.pop(scheduler.name, scheduler.terms.nothing))
+            if any(scheduler.pending):
+                self._act(scheduler, scheduler.pending, now)
 
-    def _act(self, keeper: Keeper, action: Action, now: float) -> None:
-        cost = self.time(keeper.terms, action)
-        self.seen.actions.append(Taken(now, keeper.name, action, cost))
+    def _act(self, scheduler: ViewScheduler, action: Action, now: float) -> None:
+        cost = self.time(scheduler.terms, action)
+        self.seen.actions.append(TimedAction(now, scheduler.name, action, cost))
         self.seen.cost += cost
         self.busy = max(self.busy, now) + cost
-        keeper.done(action)
-        self._check(keeper, now, keeper.terms.nothing)
-        self.seen.pending.append((now, keeper.name, keeper.pending))
+        scheduler.applied(action)
+        self._check(scheduler, now, scheduler.terms.nothing)
+        self.seen.pending.append((now, scheduler.name, scheduler.pending))
 
-    def _check(self, keeper: Keeper, now: float, more: State) -> None:
-        """How long a request of now would take: what is left of the running action, then the refresh."""
-        state = tuple(a + b for a, b in zip(keeper.pending, more, strict=True))
+    def _check(self, scheduler: ViewScheduler, now: float, more: State) -> None:
+        """Check the response time of a request now: the rest of the running action, then a refresh."""
+        state = tuple(a + b for a, b in zip(scheduler.pending, more, strict=True))
         running = max(self.busy - now, 0.0)
-        response = running + keeper.terms.cost(state)
-        self.seen.worst = max(self.seen.worst, response / keeper.terms.limit)
-        if response > keeper.terms.limit * (1 + 1e-6):
+        response = running + scheduler.terms.cost(state)
+        self.seen.worst = max(self.seen.worst, response / scheduler.terms.limit)
+        if response > scheduler.terms.limit * (1 + 1e-6):
             self.seen.violations.append(
-                Violation(now, keeper.name, response, keeper.terms.limit, self._cause(keeper, more))
+                Violation(
+                    now,
+                    scheduler.name,
+                    response,
+                    scheduler.terms.limit,
+                    self._cause(scheduler, more),
+                )
             )
 
-    def _cause(self, keeper: Keeper, more: State) -> str:
-        if keeper.terms.full(more):
+    def _cause(self, scheduler: ViewScheduler, more: State) -> str:
+        if scheduler.terms.full(more):
             return "more arrived between two looks than one limit can hold"
         running = self.seen.actions[-1] if self.seen.actions else None
-        if running is not None and running.view != keeper.name:
+        if running is not None and running.view != scheduler.name:
             return f"{running.view} was being advanced"
-        if running is not None and running.cost > 1.2 * keeper.terms.cost(running.action):
+        if running is not None and running.cost > 1.2 * scheduler.terms.cost(running.action):
             return "an action took longer than the calibration says"
         return "more arrived than the rates of before made likely"

@@ -1,11 +1,11 @@
-"""The service's door for others: health, metrics and refresh requests over HTTP.
+"""The HTTP interface of the service: health, metrics and refresh requests.
 
-    GET  /health            whether it works, and since when
+    GET  /health            whether the service works
     GET  /metrics           for Prometheus
-    GET  /views             every view that is kept: pending, limit, costs
-    POST /refresh/NAME      refresh a view and wait; 200 with the answer, also if it was late
+    GET  /views             the views that the service keeps: pending changes, limit, costs
+    POST /refresh/NAME      refresh a view and wait; 200 with the answer, also if it is late
 
-It listens on this machine alone, unless a token is given that every request must carry.
+It listens on this machine only, unless a token is given, which every request must carry.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ from typing import Any
 from urllib.parse import unquote
 
 from belvedere.errors import BelvedereError, Invalid
-from belvedere.scheduling.serve.service import Kept, Service
+from belvedere.scheduling.serve.served_view import ServedView
+from belvedere.scheduling.serve.service import SchedulingService
 
 LOOPBACK = "127.0.0.1"
 
 
-def serve_http(service: Service, host: str, port: int, token: str = "") -> ThreadingHTTPServer:
-    """Listen, in a thread of its own; port 0 takes any that is free."""
+def serve_http(
+    service: SchedulingService, host: str, port: int, token: str = ""
+) -> ThreadingHTTPServer:
+    """Listen in a thread of its own; port 0 takes any free port."""
     if not _is_loopback(host) and not token:
         raise Invalid(
             f"listening on {host} needs a token",
-            hint="--token-file FILE, or leave out --host to listen on this machine alone",
+            hint="give --token-file FILE, or leave out --host to listen on this machine only",
             reason="TOKEN_NEEDED",
         )
 
@@ -50,50 +53,52 @@ def serve_http(service: Service, host: str, port: int, token: str = "") -> Threa
 
 
 class _Handler(BaseHTTPRequestHandler):
-    service: Service
+    service: SchedulingService
     token: str
     server_version = "belvedere"
 
     def do_GET(self) -> None:
-        if not self._admitted():
+        if not self._is_admitted():
             return
         match self.path:
             case "/health":
                 trouble = self.service.trouble
                 status = {"status": "trouble" if trouble else "ok", "trouble": trouble}
-                self._say(503 if trouble else 200, {**status, "views": list(self.service.kept)})
+                self._send_json(
+                    503 if trouble else 200, {**status, "views": list(self.service.views)}
+                )
             case "/metrics":
                 self._send(200, metrics(self.service), "text/plain; version=0.0.4")
             case "/views":
-                self._say(200, [_view(kept) for kept in self.service.kept.values()])
+                self._send_json(200, [_view(view) for view in self.service.views.values()])
             case _:
-                self._say(404, {"error": f"no such place: {self.path}"})
+                self._send_json(404, {"error": f"no such place: {self.path}"})
 
     def do_POST(self) -> None:
-        if not self._admitted():
+        if not self._is_admitted():
             return
         if not self.path.startswith("/refresh/"):
-            self._say(404, {"error": f"no such place: {self.path}"})
+            self._send_json(404, {"error": f"no such place: {self.path}"})
             return
         try:
             answer = self.service.request(unquote(self.path.removeprefix("/refresh/")))
         except BelvedereError as error:
-            self._say(404 if error.reason == "NOT_KEPT" else 503, {"error": str(error)})
+            self._send_json(404 if error.reason == "NOT_KEPT" else 503, {"error": str(error)})
             return
-        self._say(500 if answer.error else 200, asdict(answer))
+        self._send_json(500 if answer.error else 200, asdict(answer))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are counted, not printed."""
+        """Print nothing: requests are counted."""
 
-    def _admitted(self) -> bool:
+    def _is_admitted(self) -> bool:
         given = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.token and not hmac.compare_digest(given.encode(), self.token.encode()):
-            self._say(401, {"error": "a token is needed"})
+            self._send_json(401, {"error": "a token is needed"})
             return False
         return True
 
-    def _say(self, status: int, found: object) -> None:
-        self._send(status, json.dumps(found), "application/json")
+    def _send_json(self, status: int, content: object) -> None:
+        self._send(status, json.dumps(content), "application/json")
 
     def _send(self, status: int, text: str, kind: str) -> None:
         body = text.encode()
@@ -104,28 +109,28 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def metrics(service: Service) -> str:
-    """What the service counts, as Prometheus reads it."""
+def metrics(service: SchedulingService) -> str:
+    """The counters of the service in the format of Prometheus."""
     lines: list[str] = []
 
     def gauge(name: str, text: str, kind: str = "gauge") -> None:
         lines.extend((f"# HELP belvedere_{name} {text}", f"# TYPE belvedere_{name} {kind}"))
 
     def value(name: str, number: float, **labels: str) -> None:
-        told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-        lines.append(f"belvedere_{name}{{{told}}} {number:g}")
+        label_text = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        lines.append(f"belvedere_{name}{{{label_text}}} {number:g}")
 
-    every = [(kept.keeper.name, kept) for kept in service.kept.values()]
+    every = [(view.scheduler.name, view) for view in service.views.values()]
     gauge("pending_changes", "Changes of a table that a view has not applied.")
-    for name, kept in every:
-        for table, count in zip(kept.keeper.tables, kept.keeper.pending, strict=True):
+    for name, view in every:
+        for table, count in zip(view.scheduler.tables, view.scheduler.pending, strict=True):
             value("pending_changes", count, view=name, table=table)
-    single: dict[str, tuple[str, str, Callable[[Kept], float]]] = {
-        "response_limit_seconds": ("The limit.", "gauge", lambda k: k.keeper.terms.limit),
+    single: dict[str, tuple[str, str, Callable[[ServedView], float]]] = {
+        "response_limit_seconds": ("The limit.", "gauge", lambda k: k.scheduler.terms.limit),
         "refresh_due_seconds": (
             "How long a refresh would take.",
             "gauge",
-            lambda k: k.keeper.due(),
+            lambda k: k.scheduler.refresh_seconds(),
         ),
         "actions_total": ("Advances and refreshes.", "counter", lambda k: k.actions),
         "requests_total": ("Requests that were answered.", "counter", lambda k: k.requests),
@@ -139,28 +144,28 @@ def metrics(service: Service) -> str:
     }
     for metric, (text, kind, of) in single.items():
         gauge(metric, text, kind)
-        for name, kept in every:
-            value(metric, of(kept), view=name)
+        for name, view in every:
+            value(metric, of(view), view=name)
     gauge("violations_total", "Answers after the limit, by cause.", "counter")
-    for name, kept in every:
-        value("violations_total", kept.violations.total(), view=name, cause="any")
-        for cause, number in sorted(kept.violations.items()):
+    for name, view in every:
+        value("violations_total", view.violations.total(), view=name, cause="any")
+        for cause, number in sorted(view.violations.items()):
             value("violations_total", number, view=name, cause=cause)
     return "\n".join(lines) + "\n"
 
 
-def _view(kept: Kept) -> dict[str, Any]:
-    keeper = kept.keeper
+def _view(view: ServedView) -> dict[str, Any]:
+    scheduler = view.scheduler
     return {
-        "view": keeper.name,
-        "limit": keeper.terms.limit,
-        "due": keeper.due(),
-        "policy": keeper.policy.name,
-        "pending": dict(zip(keeper.tables, keeper.pending, strict=True)),
-        "actions": kept.actions,
-        "predicted": kept.predicted,
-        "spent": kept.spent,
-        "violations": dict(kept.violations),
+        "view": scheduler.name,
+        "limit": scheduler.terms.limit,
+        "due": scheduler.refresh_seconds(),
+        "policy": scheduler.policy.name,
+        "pending": dict(zip(scheduler.tables, scheduler.pending, strict=True)),
+        "actions": view.actions,
+        "predicted": view.predicted,
+        "spent": view.spent,
+        "violations": dict(view.violations),
     }
 
 

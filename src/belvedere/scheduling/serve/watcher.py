@@ -1,4 +1,4 @@
-"""Watching: what the tables of a view have done since it looked, from their logs alone."""
+"""Watch the tables of a view: pending and arriving changes, from their logs; starts no Spark."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from belvedere.views.definition import View
 
 
 @dataclass
-class Watch:
-    """The tables of one view, and up to where each was seen."""
+class TableWatch:
+    """The tables of one view, and the versions at the last look."""
 
     lake: ReadableLake
     name: str
@@ -28,7 +28,7 @@ class Watch:
     seen: dict[str, int] = field(default_factory=dict)
 
     def look(self) -> tuple[State, State]:
-        """The changes that came since the last look, and all that are pending."""
+        """The changes that arrived since the last look, and all pending changes."""
         arrived, pending = list[int](), list[int]()
         for name, start, newest, events in self._events():
             news = [e for e in events if e.version > self.seen.get(name, start)]
@@ -38,56 +38,56 @@ class Watch:
         return tuple(arrived), tuple(pending)
 
     def pending(self) -> State:
-        """All changes that are pending."""
+        """The pending changes of each table."""
         return tuple(_rows(events) for *_, events in self._events())
 
     def _events(self) -> Iterator[tuple[str, int, int, list[Event]]]:
-        """Each table with where the view has it, where it is, and the commits between."""
+        """Each table with the view's version of it, its newest version, and the commits between."""
         view = the_view(self.lake, self.name)
-        found = self.lake.stamp(self.lake.table(view.stored))
-        vector = found.stamp.vector if found.stamp else {}
+        stamp = self.lake.stamp(self.lake.table(view.stored)).stamp
+        vector = stamp.vector if stamp else {}
         for name in self.tables:
             table = self.lake.table(canonical_name(self.lake, name))
             old = vector.get(table.name)
-            known = old is not None and old.id == table.id and old.version <= table.version
-            # Whatever happened to a table that is not the one of before, it takes a refresh.
-            start = old.version if known and old is not None else table.version - 1
+            is_same_table = old is not None and old.id == table.id and old.version <= table.version
+            # A replaced table counts as one commit: it needs a refresh.
+            start = old.version if is_same_table and old is not None else table.version - 1
             events = list(self.lake.events(table, after=start)) if start < table.version else []
             yield name, start, table.version, events
 
 
-def observed(
+def observed_arrivals(
     lake: ReadableLake, view: str, tables: Iterable[str]
 ) -> tuple[list[Arrival], datetime]:
-    """What arrived since a view began, in seconds from the first, and when that was."""
-    found = [(e, name) for name in tables for e in _commits(lake, view, name) if e.rows]
-    found.sort(key=lambda pair: pair[0].time)
-    if not found:
+    """The arrivals since a view was created, in seconds from the first, and the time of the first."""
+    commits = [(e, name) for name in tables for e in _commits_of(lake, view, name) if e.rows]
+    commits.sort(key=lambda pair: pair[0].time)
+    if not commits:
         return [], datetime.now().astimezone()
-    start = found[0][0].time
+    start = commits[0][0].time
     return [
         Arrival((event.time - start).total_seconds(), name, event.rows or 0)
-        for event, name in found
+        for event, name in commits
     ], start
 
 
-def arriving(lake: ReadableLake, view: str, name: str) -> dict[str, float]:
-    """How often changes of a table were of each kind since a view began; empty if there were none."""
+def shares_of_kinds(lake: ReadableLake, view: str, name: str) -> dict[str, float]:
+    """The share of each kind in a table's changes since a view was created; empty without changes."""
     counts = Counter[str]()
-    for event in _commits(lake, view, name):
+    for event in _commits_of(lake, view, name):
         counts.update(event.kinds)
     return {kind: count / counts.total() for kind, count in counts.items()}
 
 
-def _commits(lake: ReadableLake, view: str, name: str) -> Iterator[Event]:
+def _commits_of(lake: ReadableLake, view: str, name: str) -> Iterator[Event]:
     """The commits of a table that a user named, since a view was created."""
     return commits_since_creation(lake, the_view(lake, view), canonical_name(lake, name))
 
 
 def consistent_version(lake: ReadableLake, view: View) -> int | None:
-    """The newest version of the stored table whose tables were all at one point.
+    """The newest version of the stored table that is consistent: all tables at one point in time.
 
-    None where none is found: then there is nothing better to show than the newest.
+    None if there is none; then the newest version is shown.
     """
     for event in lake.events(lake.table(view.stored)):
         stamp = Stamp.from_json(event.user_metadata)
@@ -97,5 +97,5 @@ def consistent_version(lake: ReadableLake, view: View) -> int | None:
 
 
 def _rows(events: Iterable[Event]) -> int:
-    """The rows that commits touched; where the log does not say, one for each."""
+    """The rows that commits changed; a commit whose log does not say counts as one."""
     return sum(1 if event.rows is None else event.rows for event in events)

@@ -1,4 +1,4 @@
-"""Context: what one binding shares, and the half-finished query its parts hand to each other."""
+"""Context: the state of one binding, and the unfinished query that its parts pass to each other."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Context:
     notes: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
-        """Remember something the user should know, once."""
+        """Add a note for the user, once."""
         if text not in self.notes:
             self.notes.append(text)
 

@@ -79,7 +79,7 @@ def bare(node: exp.Expr) -> exp.Expr:
 
 
 def rewrite(node: exp.Expr, f: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
-    """A copy in which every topmost node that `f` answers for is replaced by its answer."""
+    """A copy in which `f` replaces the topmost nodes for which it returns an expression."""
     answer = f(node)
     if answer is None and isinstance(node, exp.DataType | exp.Identifier | exp.Literal):
         answer = node.copy()
@@ -102,7 +102,7 @@ def over_children(node: exp.Expr, f: Callable[[exp.Expr], exp.Expr | None]) -> e
 
 
 def _fit(new: exp.Expr, old: exp.Expr) -> exp.Expr:
-    """Parentheses where a value took the place of an atom."""
+    """The value in parentheses, where it replaces an atom."""
     loose = isinstance(new, exp.Binary | exp.Not | exp.Neg | exp.Between | exp.In)
     atom = isinstance(old, exp.Column | exp.Dot | exp.Subquery | exp.Exists)
     return exp.paren(new, copy=False) if loose and atom else new
@@ -276,7 +276,7 @@ def _is_some_constant(node: exp.Expr) -> bool:
 
 
 def refuse_time_windows(ctx: Context, select: exp.Select) -> None:
-    """Refuse a query block that groups by windows over time before the names they bring are met."""
+    """Refuse a query block that groups by windows over time, before their names are resolved."""
     for node in select.walk(prune=lambda n: n is not select and isinstance(n, exp.Query)):
         if isinstance(node, exp.Func) and function_name(node) in TIME_WINDOWS and node.expressions:
             raise _window_over_time(ctx, node, function_name(node))
@@ -292,7 +292,7 @@ def _window_over_time(ctx: Context, node: exp.Expr, name: str) -> Unsupported:
 
 
 def not_repeatable(ctx: Context, node: exp.Expr, name: str) -> Unsupported:
-    """The error for a value that would not be the same the next time."""
+    """The error for a value that would differ when computed again."""
     shown = {"currentdate": "current_date", "currenttimestamp": "current_timestamp"}.get(name, name)
     why = NOT_REPEATABLE.get(name, "it depends on when it is evaluated")
     return Unsupported(
@@ -304,7 +304,7 @@ def not_repeatable(ctx: Context, node: exp.Expr, name: str) -> Unsupported:
 
 
 def refuse_hidden(name: str, where: str) -> None:
-    """Refuse a user's column in the namespace of our own."""
+    """Refuse a user's column whose name is reserved for hidden columns."""
     if name.startswith("__"):
         raise Unsupported(
             f"column {name!r} starts with '__' ({where})",

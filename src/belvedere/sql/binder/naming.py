@@ -22,7 +22,7 @@ class Namer:
         self._wanted: dict[str, str] = {}
 
     def fresh(self, wanted: str) -> str:
-        """The wanted name, or it with the next free number; never one of our hidden `__` names."""
+        """The name, with the next free number if it is taken; never one of our hidden `__` names."""
         base = wanted.lstrip("_") or "c" if wanted.startswith("__") else wanted or "c"
         name, n = base, self._last.get(base.lower(), 1)
         while name.lower() in self._taken:

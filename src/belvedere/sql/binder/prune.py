@@ -1,4 +1,4 @@
-"""Prune: columns nobody reads are not carried, and not scanned.
+"""Prune: columns that are not read are not carried, and not scanned.
 
 The pruned plan has the needed columns and perhaps more, in the old order. What compares whole
 rows (Distinct, INTERSECT, EXCEPT, TopK with its ties, Support) needs every column.
@@ -51,7 +51,7 @@ _NARROW = (BOOLEAN, TINYINT, SMALLINT, INT, DATE, BIGINT, FLOAT, DOUBLE)
 
 
 def pruned(q: Rel) -> Rel:
-    """The plan without the columns nothing in it reads; its own columns all stay."""
+    """The plan without the columns that it does not read; its output columns all stay."""
     return _keep(q, frozenset(q.columns))
 
 

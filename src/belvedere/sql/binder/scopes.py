@@ -57,7 +57,7 @@ class Scope:
         return tuple(v for v in self.columns if v.shown)
 
     def unknown(self, parts: tuple[str, ...], where: str) -> Invalid:
-        """The error for a name that means nothing here."""
+        """The error for an unknown name."""
         name = ".".join(parts)
         if len(parts) > 1:
             relation = self.star(parts[:-1])

@@ -160,7 +160,7 @@ class Cursor:
 
     @property
     def done(self) -> bool:
-        """Whether every token was taken."""
+        """Whether every token was read."""
         return self._at == len(self._tokens)
 
     @property

@@ -20,8 +20,8 @@ from belvedere.sql.binder.naming import Namer
 
 
 def reduced(q: Rel, names: Namer) -> Rel:
-    """The plan with its groups reduced to the keys that are asked for."""
-    # First all semi joins go where they are asked of, each then reduces a group once.
+    """The plan with its groups reduced to the requested keys."""
+    # First each semi join moves next to its column's rows; then each reduces a group once.
     return bottom_up(bottom_up(q, _sink), lambda node: _ask(node, names))
 
 
@@ -36,8 +36,8 @@ def _ask(q: Rel, names: Namer) -> Rel:
         return q
     left, right = q.left, q.right
     for a, b in equalities(q):
-        right = _asked(right, b, _semi(q.left, a), names)
-        left = _asked(left, a, _semi(q.right, b), names)
+        right = _grouped_rows_of(right, b, _semi(q.left, a), names)
+        left = _grouped_rows_of(left, a, _semi(q.right, b), names)
     return replace(q, left=left, right=right)
 
 
@@ -76,13 +76,13 @@ def _semi(q: Rel, column: str) -> Join | None:
 
 
 def _chosen(q: Rel) -> bool:
-    """Whether a relation is some of a table's rows."""
+    """Whether a relation consists of some rows of a table."""
     found = list(nodes(q))
     plain = all(isinstance(n, Scan | Filter | Project) for n in found)
     return plain and any(isinstance(n, Filter) for n in found)
 
 
-def _asked(q: Rel, column: str, by: Join | None, names: Namer) -> Rel:
+def _grouped_rows_of(q: Rel, column: str, by: Join | None, names: Namer) -> Rel:
     """The relation with the semi join below its lowest group by the column; as it is without one."""
     if by is None or not _grouped(q, column):
         return q

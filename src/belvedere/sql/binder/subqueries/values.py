@@ -1,4 +1,4 @@
-"""Values: the few expressions that subqueries turn into."""
+"""Values: the expressions that replace subqueries."""
 
 from __future__ import annotations
 

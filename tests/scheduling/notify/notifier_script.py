@@ -1,4 +1,4 @@
-"""A desk that tells a subscription as fast as it can until it is killed: arguments are the lake."""
+"""A notifier that sends as fast as it can until it is killed. The argument is the lake."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import count
 from typing import Any
 
 from belvedere.lake.offline import OfflineLake
-from belvedere.scheduling.notify.subscriptions import Desk
-from belvedere.scheduling.serve.service import Answer
+from belvedere.scheduling.notify.notifier import Notifier
+from belvedere.scheduling.serve.requests import RefreshAnswer
 
 
 class Counting:
@@ -19,8 +19,8 @@ class Counting:
     def __init__(self) -> None:
         self.numbers = count()
 
-    def ask(self, view: str) -> Answer:
-        return Answer(view, 0.0, 5.0, 0.0)
+    def refresh_now(self, view: str) -> RefreshAnswer:
+        return RefreshAnswer(view, 0.0, 5.0, 0.0)
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         return [{"n": next(self.numbers), "text": "x" * 5000}]
@@ -31,8 +31,8 @@ class Counting:
 
 start = time.time()
 steps = count()
-desk = Desk(OfflineLake(sys.argv[1]), Counting(), wall=lambda: start + 10.0 * next(steps))
+notifier = Notifier(OfflineLake(sys.argv[1]), Counting(), wall=lambda: start + 10.0 * next(steps))
 sys.stdout.write("ready\n")
 sys.stdout.flush()
 while True:
-    desk.turn()
+    notifier.turn()
