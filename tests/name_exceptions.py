@@ -7,7 +7,6 @@ from __future__ import annotations
 
 SHARED_CLASS_NAMES: dict[str, int] = {
     "Definition": 3,
-    "Plainly": 2,
 }
 REFUSED_NAMES: dict[str, set[str]] = {
     "delta/data_files.py": {"_Foremost", "foremost", "found"},
@@ -20,10 +19,8 @@ REFUSED_NAMES: dict[str, set[str]] = {
     "sketches/kind.py": {"found"},
     "sketches/live.py": {"kept"},
     "sketches/service.py": {"bring", "brought", "found"},
-    "sketches/upkeep.py": {"bring"},
     "synopses/handle.py": {"handle"},
     "synopses/kind.py": {"handle"},
-    "synopses/sample/results.py": {"keeper"},
     "synopses/state.py": {"Keeper"},
     "updating/side_effects/neighbours.py": {"found"},
     "views/describe.py": {"Shown"},

@@ -25,7 +25,7 @@ from belvedere.analyses.types import types
 from belvedere.joins.partitions import Partition, equi_width
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
-from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.blocks import sketch_block
 from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sql.binder.bind import Relation, bind
 from belvedere.sql.render import SIGN
@@ -88,7 +88,7 @@ class Kept:
         self, text: str, partition: Partition, room: int = 16, *, loose: bool = False
     ) -> None:
         self.plan: Rel = bind(text, Catalog()).plan
-        found = block(self.plan, [partition])
+        found = sketch_block(self.plan, [partition])
         self.feed = found.feeds[0]
         self.engine = SketchEngine(
             found, [partition], types(self.feed.plan, ask), room, loose=loose

@@ -109,7 +109,9 @@ def _told(spent: list[tuple[float, Any]]) -> dict[str, Any]:
     """The refreshes after the first, which compiles."""
     return {
         "ms": round(1000 * statistics.median(seconds for seconds, _ in spent[1:]), 1),
-        "engine_ms": round(1000 * statistics.median(d.engine_seconds for _, d in spent[1:]), 2),
+        "engine_ms": round(
+            1000 * statistics.median(d.details["engine_seconds"] for _, d in spent[1:]), 2
+        ),
         "strategy": spent[-1][1].strategy,
     }
 
@@ -124,13 +126,13 @@ def _pushed(figures: LakeFigures) -> dict[str, Any]:
         )
         lake.sql(f"CREATE SKETCH pushed ON {text} {BY_A.format('r')}")
         service = lake._sketches.service
-        usual = service._selections
+        usual = service.selections
         for kind, selections in (("pushed", usual), ("not_pushed", None)):
-            service._selections = selections
+            service.selections = selections
             count = int(figures.rows * 0.025)
             spent = [figures.refreshed("pushed", "r", count)[0] for _ in range(3)]
             out[f"{share:g} {kind}"] = round(1000 * statistics.median(spent[1:]), 1)
-        service._selections = usual
+        service.selections = usual
         lake.sql("DROP SKETCH pushed")
     print(f"q_selpd: {json.dumps(out)}", flush=True)
     return out

@@ -85,7 +85,7 @@ class Clock:
     def read(self) -> None:
         """A request for the synopsis: its results and the size of the join."""
         self.made.results.slots().copy()
-        self.reads += float(self.made.results.keeper.size > 0)
+        self.reads += float(self.made.results.maintained.size > 0)
         self.read_at = self.changes
 
     def _window(self) -> None:
@@ -191,7 +191,7 @@ def against_symmetric(name: str, scale: int) -> dict[str, Any]:
     warmed(workload, scale)
     made = synopsis(workload, scale)
     plain = synopsis(workload, scale, collapse=False)
-    other = SymmetricJoin(plain.results.keeper.plan, SAMPLE)
+    other = SymmetricJoin(plain.results.maintained.plan, SAMPLE)
     del plain
     for table, source in workload.preloaded.items():
         other.load(table, workload.shown(whole(source, scale)))
@@ -209,7 +209,7 @@ def against_symmetric(name: str, scale: int) -> dict[str, Any]:
             loaded += rows.num_rows
         rest = list(islice(events, 40))
         loaded += sum(rows.num_rows for _, rows, _ in rest)
-        other.results = made.results.keeper.size
+        other.results = made.results.maintained.size
         clock = Clock(made, 10**12).run(_together(rest))
         done, spent = _slow(other, rest)
         found[f"{share:.0%}"] = {
@@ -279,7 +279,7 @@ def kinds(scale: int) -> dict[str, Any]:
         for kind in sizes:
             clock = Clock(synopsis(QY, scale, **kind), total).run(interleaved(QY, scale))
             size = kind.get("rows", kind.get("rate"))
-            held = clock.made.results.keeper.sample.filled
+            held = clock.made.results.maintained.sample.filled
             found.setdefault(name, []).append([size, round(clock.rate), held, clock.curve])
     return found
 
@@ -293,7 +293,7 @@ def loading(scale: int) -> dict[str, Any]:
     made = synopsis(QY, scale)
     for table, rows, _ in interleaved(QY, scale):
         made.insert(table, rows)
-    keeper = made.results.keeper
+    keeper = made.results.maintained
     with tempfile.TemporaryDirectory() as home:
         saves = Saves(Path(home))
         started = time.perf_counter()

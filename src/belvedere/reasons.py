@@ -109,7 +109,6 @@ SKETCH_TOO_LOOSE | the rows that a loosely kept sketch ignored are half as many 
 SKETCH_NEGATIVE_COUNT | more rows were deleted than inserted, so the state does not fit the change feed |
 SKETCH_BOUND_BROKEN | a change left the range of values that the safety of the sketch relies on |
 SKETCH_STATE_LOST | the state of the sketch is no longer in memory |
-TABLE_PUT_BACK | a table is at an earlier version than the sketch |
 """
 
 _NOT_MAINTAINED = """

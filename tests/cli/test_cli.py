@@ -53,9 +53,7 @@ def test_status_shows_vector_pending_and_last_refresh(
     assert "2 versions, 3 rows" in out
 
 
-def test_status_tells_a_table_that_was_replaced(
-    lake: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_shows_a_replaced_table(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(lake / "video")
     small_lake.write(lake / "video", {"video_id": [1], "owner": ["a"]})
     (owners,) = run_json(capsys, "status", "--lake", str(lake))
@@ -118,7 +116,7 @@ def test_show_describe_and_explain(lake: Path, capsys: pytest.CaptureFixture[str
         (["sql", "-e", "SELECT 1", "missing.sql"], "both -e and a file"),
     ],
 )
-def test_a_mistake_is_told_without_a_stack_trace_or_spark(
+def test_an_error_has_no_stack_trace_and_starts_no_spark(
     lake: Path, capsys: pytest.CaptureFixture[str], command: list[str], said: str
 ) -> None:
     code, out, err = run(capsys, *command, "--lake", str(lake))
@@ -129,7 +127,7 @@ def test_a_mistake_is_told_without_a_stack_trace_or_spark(
 
 @pytest.mark.parametrize("table", ["__bv_owners", "video"])
 @pytest.mark.parametrize("damage", DAMAGES[:-1], ids=lambda d: d.__name__)
-def test_a_damaged_log_is_told_in_a_line(
+def test_a_damaged_log_is_reported_in_one_line(
     lake: Path, capsys: pytest.CaptureFixture[str], table: str, damage: Callable[[Path], None]
 ) -> None:
     damage(newest_commit(lake / table))
@@ -149,7 +147,7 @@ def newest_commit(root: Path) -> Path:
     return max((root / "_delta_log").glob("*.json"))
 
 
-def test_a_lake_that_does_not_exist_is_not_made(
+def test_a_missing_lake_is_an_error_and_is_not_created(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BELVEDERE_LAKE", str(tmp_path / "nowhere"))
@@ -305,7 +303,7 @@ def test_views_that_read_each_other_are_both_broken(
     assert all("reads itself" in s["error"] for s in found)
 
 
-def test_looking_does_not_even_load_spark(lake: Path) -> None:
+def test_commands_that_read_logs_do_not_load_spark(lake: Path) -> None:
     script = (
         "import sys; from belvedere.cli.main import main\n"
         "for command in (['status'], ['show'], ['describe', 'owners'], ['history', 'owners'],"
@@ -316,7 +314,7 @@ def test_looking_does_not_even_load_spark(lake: Path) -> None:
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)
 
 
-def test_output_that_nobody_reads_is_no_error(lake: Path) -> None:
+def test_closed_output_is_no_error(lake: Path) -> None:
     command = (
         f"{sys.executable} -m belvedere status --lake '{lake}' | true; exit ${{PIPESTATUS[0]}}"
     )

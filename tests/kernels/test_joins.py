@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belvedere.kernels.hashes.hashing import hash_bytes
-from belvedere.kernels.hashes.interning import Interner, interned
+from belvedere.kernels.hashes.interning import Interner
 from belvedere.kernels.join_graph.chains import Chains, RowIndex, first_clash
 from belvedere.kernels.join_graph.groups import Groups
 from belvedere.kernels.join_graph.segments import Segments
@@ -21,6 +21,7 @@ from belvedere.kernels.sampling import skips
 from belvedere.kernels.sampling.random_numbers import below, many_below, seeded, some_of
 from belvedere.synopses.sample import plain_skips
 from tests.chances import by_chance
+from tests.kernels.plain_kernels import interned
 
 CODES = st.lists(
     st.one_of(st.integers(0, 9), st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=40

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belvedere.kernels.lists import Lists, PlainLists
-from belvedere.kernels.postings import Postings, rows_with
+from belvedere.kernels.lists import Lists
+from belvedere.kernels.postings import Postings
+from tests.kernels.plain_kernels import PlainLists, rows_with
 
 often = settings(max_examples=40)
 WIDTH, MEMBERS = 4, 6

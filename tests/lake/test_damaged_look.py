@@ -24,7 +24,7 @@ from belvedere.scheduling.schedules import Schedule, save_schedule, schedules
 from belvedere.updating.apply.base_changes import Intent, TableCommit
 from belvedere.views.catalog import all_views
 from tests.lake.damages import DAMAGES, a_directory, a_link, auxiliary_files, copied, cut_off, gone
-from tests.scheduling import kept_lake
+from tests.scheduling import scheduled_lake
 from tests.scheduling.notify.test_subscriptions import Fake
 from tests.updating import offline_lake
 
@@ -35,7 +35,7 @@ QUERY = "SELECT n FROM owners"
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Limits, subscriptions, a history, updatable views, an update that was killed, locks."""
     lake: Path = tmp_path_factory.mktemp("look") / "lake"
-    shelf = kept_lake.make(lake, "v", "w")
+    shelf = scheduled_lake.make(lake, "v", "w")
     for name in ("a", "b"):
         out = str(lake.parent / f"{name}.jsonl")
         subscribe(shelf, Subscription(name, "owners", QUERY, every=60.0, jsonl=out))

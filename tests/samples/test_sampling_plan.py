@@ -126,7 +126,7 @@ def test_cleanings_as_slow_as_refreshes_do_not_pay(lake: Path) -> None:
     assert "do not pay" in str(plan)
 
 
-def test_batches_of_one_size_are_told(lake: Path) -> None:
+def test_batches_of_one_size_are_noted(lake: Path) -> None:
     made = small_lake.make(lake.parent / "other")
     sample(made, 0.1)
     record(made, "owners", [("merge", 1000, 11.0), ("merge", 1200, 12.0)])
@@ -156,7 +156,7 @@ def test_values_that_mean_nothing_are_refused(
     assert refused.value.hint
 
 
-def test_what_is_neither_recorded_nor_given_is_named(tmp_path: Path) -> None:
+def test_a_cost_that_is_neither_recorded_nor_given_is_an_error(tmp_path: Path) -> None:
     made = small_lake.make(tmp_path / "lake")
     shelf = OfflineLake(made)
     with pytest.raises(Invalid, match="'owners' has no sample") as refused:

@@ -14,7 +14,7 @@ from belvedere.joins.partitions import Partition
 from belvedere.memory.plans import Memory
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.rules.delta import delta
-from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.blocks import sketch_block
 from belvedere.sketches.capture.queries import capture_state
 from belvedere.sketches.engine.bloom_filters import (
     Bloom,
@@ -32,7 +32,7 @@ def engine_of(
     q: Rel, partitions: Sequence[Partition], room: int = ROOM, *, loose: bool = False
 ) -> SketchEngine:
     """An engine without rows."""
-    found = block(q, partitions)
+    found = sketch_block(q, partitions)
     kinds: dict[str, str] = {}
     for feed in found.feeds:
         kinds |= types(feed.plan, ask)

@@ -65,7 +65,7 @@ def test_a_query_is_answered_through_its_sketch_before_and_after_changes(lake: L
     lake.sql("DELETE FROM sales WHERE brand = 'b39' AND id < 2000")
     lake.sql("UPDATE sales SET sold = sold + 1 WHERE brand IN ('b38', 'b20')")
     after = same(lake, HOT.format(60000), "hot")
-    assert "maintain" in after.upkeep
+    assert "merge" in after.upkeep
     assert lake.explain_query(HOT.format(60000)).upkeep == ""
 
 
@@ -80,8 +80,8 @@ def test_a_change_that_only_spark_reads_is_maintained_and_weighed(
     monkeypatch.setattr(upkeep, "_TIMES", 0)
     lake.sql("UPDATE sales SET sold = sold + 1 WHERE brand = 'b37'")
     done = lake.refresh("hot")
-    assert done.strategy == "maintain"
-    assert weights() == pytest.approx(0.9 * before + BY_SPARK * done.rows)
+    assert done.strategy == "merge"
+    assert weights() == pytest.approx(0.9 * before + BY_SPARK * (done.rows_changed or 0))
     same(lake, HOT.format(60000), "hot")
 
 
@@ -106,7 +106,7 @@ def test_no_job_runs_where_no_changed_row_can_join(
         lake.sql(f"INSERT INTO fact VALUES ({key}, 7, 1000)")
         before = jobs()
         done = lake.refresh("met")
-        assert (done.strategy, done.rows) == ("maintain", 1)
+        assert (done.strategy, done.rows_changed) == ("merge", 1)
         assert jobs() == before or meets
         same(lake, text, "met")
     lake.sql("DROP SKETCH met")
@@ -124,9 +124,9 @@ def test_a_refresh_says_what_it_did_and_a_second_one_finds_nothing(lake: Lake) -
     lake.refresh("hot")
     lake.sql("INSERT INTO sales VALUES (9002, 'b7', 70.00, 1, NULL, NULL)")
     done = lake.refresh("hot")
-    assert (done.strategy, done.rows) == ("maintain", 1)
+    assert (done.strategy, done.rows_changed) == ("merge", 1)
     assert lake.refresh("hot").strategy == "nothing"
-    assert lake.refresh("hot", full=True).strategy == "capture"
+    assert lake.refresh("hot", full=True).strategy == "rebuild"
     assert [s.name for s in lake.status() if s.policy == "SKETCH"] == ["hot"]
     assert "fragments" in str(lake.explain("hot"))
     assert lake.sql("SHOW SKETCHES").count() == 1
@@ -169,7 +169,7 @@ def test_a_join_is_kept_under_changes_of_both_tables(lake: Lake) -> None:
     lake.sql("INSERT INTO sales VALUES (9100, 'b77', 999.00, 1, 1.0, NULL)")
     lake.sql("UPDATE brands SET country = 1 WHERE brand = 'b38'")
     answer = same(lake, JOINED, "joined")
-    assert "maintain" in answer.upkeep
+    assert "merge" in answer.upkeep
     kept = lake._sketches.service.live("joined").bitmaps[0].tolist()
     lake.refresh("joined", full=True)
     assert lake._sketches.service.live("joined").bitmaps[0].tolist() == kept
@@ -188,9 +188,9 @@ def test_the_first_by_a_sum_of_many_digits_are_kept(lake: Lake) -> None:
         "INSERT INTO sales SELECT id + 9900, 'b1', 99999.00, 1, 1.0, DATE '2026-03-01' "
         "FROM range(3)"
     )
-    assert "maintain" in same(lake, first, "most").upkeep
+    assert "merge" in same(lake, first, "most").upkeep
     lake.sql("DELETE FROM sales WHERE id >= 9900")
-    assert "maintain" in same(lake, first, "most").upkeep
+    assert "merge" in same(lake, first, "most").upkeep
     lake.sql("DROP SKETCH most")
 
 
@@ -210,7 +210,7 @@ def test_floating_point_and_nested_queries_are_answered_too(lake: Lake) -> None:
     assert Counter(map(tuple, lake.query(nested).collect())) == rows(lake, nested)
     assert Counter(map(tuple, lake.query(FLOATS).collect())) == rows(lake, FLOATS)
     assert answer.sketch == "nested"
-    assert "capture" in answer.upkeep
+    assert "rebuild" in answer.upkeep
     for name in ("floats", "nested"):
         lake.sql(f"DROP SKETCH {name}")
 
@@ -314,4 +314,4 @@ def test_kept_loosely_and_with_constraints_answers_are_the_same(lake: Lake) -> N
     same(lake, text, "loose")
     lake.sql("DELETE FROM paid WHERE g = 49 AND v > 50")
     lake.sql("UPDATE paid SET v = v + 40 WHERE g = 3")
-    assert "maintain" in same(lake, text, "loose").upkeep
+    assert "merge" in same(lake, text, "loose").upkeep

@@ -19,7 +19,7 @@ from belvedere.lake import lookup_cache
 from belvedere.lake.pins import Pins
 from belvedere.lake.tables import change_feed
 from belvedere.sketches import service as services
-from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.blocks import sketch_block
 from belvedere.sketches.engine.bloom_filters import Bloom
 from belvedere.sketches.live import load
 from belvedere.sketches.safety.planning import SketchPlanner
@@ -48,7 +48,7 @@ def test_a_small_refresh_asks_nothing_of_spark(home: Path) -> None:
     service = service_with(door, hot=(HOT, CUT))
     write(home, "r", g=[3, 3, 50], v=[30, 1, 99])
     done = service.brought("hot")
-    assert (done.strategy, done.rows) == ("maintain", 3)
+    assert (done.strategy, done.rows_changed) == ("merge", 3)
     assert service.live("hot").bitmaps[0].tolist() == sketch_now(door, HOT, CUT).tolist()
     assert service.brought("hot").strategy == "nothing"
 
@@ -61,7 +61,7 @@ def test_changes_too_large_for_a_view_are_not_for_a_sketch(
     service = service_with(door, hot=(HOT, CUT))
     write(home, "r", g=[3] * 50, v=list(range(50)))
     done = service.brought("hot")
-    assert (done.strategy, done.rows) == ("maintain", 50)
+    assert (done.strategy, done.rows_changed) == ("merge", 50)
     assert service.live("hot").bitmaps[0].tolist() == sketch_now(door, HOT, CUT).tolist()
 
 
@@ -75,7 +75,7 @@ def test_one_change_is_read_once_for_all_sketches(
     real = change_feed.signed_arrow
     monkeypatch.setattr(change_feed, "signed_arrow", lambda *a: read.append(a) or real(*a))
     done = service.all_brought()
-    assert [d.sketch for d in done] == ["hot", "many"]
+    assert [d.name for d in done] == ["hot", "many"]
     assert len(read) == 1
     for name, text in (("hot", HOT), ("many", MANY)):
         assert service.live(name).bitmaps[0].tolist() == sketch_now(door, text, CUT).tolist()
@@ -97,7 +97,7 @@ def test_rows_that_no_sketch_can_use_are_gone_before_changes_are_netted(
     for together in (False, True):
         write(home, "r", g=[7, 7, 7, 8, 9], v=[9, 11, 12, 10, 3])
         done = service.all_brought() if together else [service.brought(n) for n in ("some", "many")]
-        assert {d.strategy for d in done} == {"maintain"}
+        assert {d.strategy for d in done} == {"merge"}
         for name, text in (("some", WHERE), ("many", MANY)):
             assert service.live(name).bitmaps[0].tolist() == sketch_now(door, text, CUT).tolist()
     assert netted == [3, 5, 5]
@@ -117,7 +117,7 @@ def test_rows_that_no_sketch_can_use_are_gone_before_changes_are_netted(
 )  # fmt: skip
 def test_what_is_pushed_into_the_read_of_changes(text: str, wanted: str | None) -> None:
     q = bind(text, Shop({"r": "a int, b int", "s": "x int, y int"})).plan
-    feeds = block(q, [Partition("r", "a", "int", (5,))]).feeds
+    feeds = sketch_block(q, [Partition("r", "a", "int", (5,))]).feeds
     found = any_of([selection(f.plan, "r") for f in feeds])
     assert (None if found is None else str(found)) == wanted
 
@@ -133,7 +133,7 @@ def test_a_small_table_that_is_joined_with_stays_in_memory(
     monkeypatch.setattr(lookups, "_whole", lambda *a: read.append(a[0].name) or real(*a))
     for value in (1, 2, 3):
         write(home, "r", g=[33, 33], v=[value, value])
-        assert service.brought("joined").strategy == "maintain"
+        assert service.brought("joined").strategy == "merge"
     assert read == ["s"]
     write(home, "s", x=[7])
     write(home, "r", g=[34], v=[7])
@@ -165,11 +165,11 @@ def test_changes_that_meet_no_key_are_gone_before_anything_is_looked_up(
     monkeypatch.setattr(lookup_cache, "look_up", None)
     write(home, "r", g=[1, 2], v=[400_001, 400_003])
     done = service.brought("joined")
-    assert (done.strategy, done.engine_seconds < 1) == ("maintain", True)
+    assert (done.strategy, done.details["engine_seconds"] < 1) == ("merge", True)
     assert service.live("joined").bitmaps[0].tolist() == before.bitmaps[0].tolist()
     monkeypatch.undo()
     write(home, "r", g=[33, 33], v=[4, 4])
-    assert service.brought("joined").strategy == "maintain"
+    assert service.brought("joined").strategy == "merge"
     assert service.live("joined").bitmaps[0].tolist() == sketch_now(door, JOINED, CUT).tolist()
 
 
@@ -200,7 +200,7 @@ def test_what_was_not_saved_is_read_again_from_the_changes(home: Path) -> None:
     service.brought("hot")
     write(home, "r", g=[6, 6], v=[50, -60])
     again = Service(door)  # as after a kill: nothing was let go of
-    assert again.brought("hot").strategy == "maintain"
+    assert again.brought("hot").strategy == "merge"
     assert again.live("hot").bitmaps[0].tolist() == sketch_now(door, HOT, CUT).tolist()
 
 
@@ -208,7 +208,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from belvedere.sketches import service as services
-from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.blocks import sketch_block
 from tests.sql.shop import Shop
 from tests.sketches.without_spark import door_to, write
 services.LATER = 0.0

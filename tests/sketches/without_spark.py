@@ -19,7 +19,7 @@ from belvedere.lake.sessions.workspace import PRECISION
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
-from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.blocks import sketch_block
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.live import Live, plan_of
@@ -64,7 +64,7 @@ def door_to(home: Path) -> SparkLake:
 def engine_at(door: SparkLake, text: str, cut: Partition) -> SketchEngine:
     """The engine of a query with all rows that its tables hold now."""
     q = plan_of(door, text)
-    found = block(q, [cut])
+    found = sketch_block(q, [cut])
     kinds: dict[str, str] = {}
     for feed in found.feeds:
         kinds |= types(feed.plan, ask)

@@ -38,7 +38,7 @@ def lake(tmp_path: Path) -> Path:
         results.change(name, None, rows)
     vector = {name: shelf.table(name).position for name in tables}
     saves = Saves(tmp_path / ".belvedere")
-    saves.save(SAVED_AS, "pairs", definition.record(), vector, to_arrays(results.keeper))
+    saves.save(SAVED_AS, "pairs", definition.record(), vector, to_arrays(results.maintained))
     return tmp_path
 
 

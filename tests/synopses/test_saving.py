@@ -15,7 +15,7 @@ from tests.synopses.streams import CASES, EQUALITY, Case, Changes, applied, ids,
 
 def frozen(results: SampleResults) -> dict[str, object]:
     """Arrays as a file gives them: not to be written to."""
-    arrays = {name: array.copy() for name, array in to_arrays(results.keeper).items()}
+    arrays = {name: array.copy() for name, array in to_arrays(results.maintained).items()}
     for array in arrays.values():
         array.setflags(write=False)
     return arrays
@@ -33,13 +33,13 @@ def test_it_goes_on_as_if_never_saved(case: Case, kind: SampleKind) -> None:
     for _ in range(15):
         applied(one, case, changes.batch())
     other = SampleResults(from_arrays(Keeper(case.plan(), kind, seed=0), frozen(one)), seed=7)
-    assert ids(one) == ids(other) or one.keeper.plan.sample_filters
+    assert ids(one) == ids(other) or one.maintained.plan.sample_filters
     for _ in range(10):
         batch = changes.batch()
         applied(one, case, batch)
         applied(other, case, batch)
-        assert one.keeper.size == other.keeper.size
-        assert one.keeper.plan.sample_filters or ids(one) == ids(other)
+        assert one.maintained.size == other.maintained.size
+        assert one.maintained.plan.sample_filters or ids(one) == ids(other)
 
 
 def test_weights_beyond_64_bits_are_counted_again() -> None:
@@ -47,10 +47,10 @@ def test_weights_beyond_64_bits_are_counted_again() -> None:
     one = keeper(EQUALITY.plan(), SampleKind(rows=9), seed=7)
     for _ in range(10):
         applied(one, EQUALITY, changes.batch())
-    one.keeper.recount()
+    one.maintained.recount()
     other = from_arrays(Keeper(EQUALITY.plan(), SampleKind(rows=9), seed=0), frozen(one))
     assert isinstance(other.graph, PlainGraph)
-    assert other.size == one.keeper.size > 0
+    assert other.size == one.maintained.size > 0
 
 
 def test_vertices_without_rows_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_vertices_without_rows_are_swept(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_room_to_grow_is_not_saved_and_is_there_again() -> None:
     one = keeper(EQUALITY.plan(), SampleKind(rows=9), seed=7)
     applied(one, EQUALITY, Changes(EQUALITY, seed=2).batch(deleting=0))
-    held = one.keeper.graph.nodes[0].rows
+    held = one.maintained.graph.nodes[0].rows
     held.reserve(0, 1 << 20)
     arrays = frozen(one)
     assert len(arrays["graph/nodes/0/rows/vertex"]) <= 1 << 16

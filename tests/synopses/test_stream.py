@@ -118,7 +118,7 @@ def test_a_join_beyond_64_bits_is_counted_exactly_and_sampled() -> None:
     for table in tables:
         made.insert(table, ints(k=[1] * many, v=list(range(many))))
     assert made.join_size == many**6 > 2**64
-    assert isinstance(made.results.keeper.graph, PlainGraph)
+    assert isinstance(made.results.maintained.graph, PlainGraph)
     sample = made.sample()
     assert sample.num_rows == 40
     # Halves of the last table's rows are as likely as one another, whatever the numbers' low bits.
@@ -200,7 +200,7 @@ def test_intervals_cover_at_their_rate() -> None:
         "median(a)": sorted(x for x, _ in pairs)[len(pairs) // 2],
     }
     hits, halves = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
-    planned = Synopsis(QUERY, {"r": R, "s": S}, rows=150).results.keeper.plan
+    planned = Synopsis(QUERY, {"r": R, "s": S}, rows=150).results.maintained.plan
     for seed in range(120):
         made = SampleResults(Keeper(planned, SampleKind(rows=150), seed=seed), seed)
         made.change("r", None, one)

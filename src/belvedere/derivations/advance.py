@@ -109,6 +109,8 @@ class _Advancing:
     to: Vector | None = None
     """Of an inner derivation, where the outer one goes."""
     inner: list[Outcome] = field(default_factory=list)
+    created: set[str] = field(default_factory=set)
+    """The tables of inner states that this call has created."""
     waited: float = 0.0
     """Seconds that inner derivations took."""
     meter: Meter = field(default_factory=Meter)
@@ -146,8 +148,14 @@ class _Advancing:
         """The first state, committed and published, after those that it is made of."""
         target = self._target(loaded, everything=True)
         for part in self.kind.inner(loaded):
-            inner = _Advancing(part.kind, part.name, self.call, to=target)
-            self.inner.append(inner.create(Loaded(part.definition, None, {})))
+            # A part of several others is built once.
+            if part.stored not in self.created:
+                self.created.add(part.stored)
+                advancing = _Advancing(
+                    part.kind, part.name, self.call, to=target, created=self.created
+                )
+                outcome = advancing.create(Loaded(part.definition, None, {}))
+                self.inner += [*outcome.inner, outcome]
             target = {**target, part.stored: self.call.pins.table(part.stored).position}
         self.meter = Meter()
         step = self._step(loaded, target)

@@ -135,10 +135,16 @@ class Ledger:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        if not self._records:
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what was noted since the last time."""
+        with self._busy:
+            records, self._records = self._records, []
+        if not records:
             return
         try:
-            self._journal.append([record.to_row() for record in self._records], SCHEMA)
+            self._journal.append([record.to_row() for record in records], SCHEMA)
             self._journal.trouble = ""
         except Exception as problem:
             # The views are refreshed whatever happens here, and their stamps tell of it.

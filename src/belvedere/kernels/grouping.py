@@ -6,7 +6,6 @@ at the places that the hashes of their keys say, or behind; it is never more tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -104,29 +103,3 @@ def add_doubles(
     for i in range(len(groups)):
         totals[groups[i]] += amounts[i]
         spent[groups[i]] += sizes[i]
-
-
-def place_plainly(keys: list[tuple[int, ...]], batch: Sequence[tuple[int, ...]]) -> list[int]:
-    """The twin of `place`: keys are numbered in the order in which they are first seen."""
-    numbers = {key: number for number, key in enumerate(keys)}
-    out = []
-    for row in batch:
-        if row not in numbers:
-            numbers[row] = len(keys)
-            keys.append(row)
-        out.append(numbers[row])
-    return out
-
-
-def touch_plainly(groups: Sequence[int]) -> list[int]:
-    """The twin of `touch`."""
-    return list(dict.fromkeys(groups))
-
-
-def add_plainly(groups: Sequence[int], amounts: Sequence[int], totals: list[int]) -> bool:
-    """The twin of `add`, and without its check of `add_doubles`."""
-    for group, amount in zip(groups, amounts, strict=True):
-        if not -(2**63) <= totals[group] + amount < 2**63:
-            return False
-        totals[group] += amount
-    return True

@@ -67,32 +67,3 @@ def hold(
         values[group, at], counts[group, at] = word, amount
         sizes[group] = size + 1
     return True
-
-
-class Plainly:
-    """The twin: one group's buffer as a dictionary."""
-
-    def __init__(self, room: int) -> None:
-        self.room = room
-        self.counts: dict[int, int] = {}
-        self.complete = True
-        self.bound = 0
-
-    def hold(self, word: int, amount: int) -> bool:
-        """Take an amount of a value in or out; False if it must be there and is not."""
-        if not self.complete and word > self.bound:
-            return True
-        self.counts[word] = self.counts.get(word, 0) + amount
-        if self.counts[word] < 0:
-            return False
-        if self.counts[word] == 0:
-            del self.counts[word]
-        if len(self.counts) > self.room:
-            del self.counts[max(self.counts)]
-            self.complete, self.bound = False, max(self.counts)
-        return True
-
-    @property
-    def least(self) -> int | None:
-        """The least value; None where there is none or it is not known."""
-        return min(self.counts, default=None)

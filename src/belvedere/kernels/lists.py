@@ -1,12 +1,11 @@
 """Under every number a list of members with counts, sorted by member, in one arena.
 
 Adding to a count makes the member if it was not there; a count of zero takes it out. A list that
-outgrows its room moves to the end of the arena with room to spare. `PlainLists` is the definition.
+outgrows its room moves to the end of the arena with room to spare. Defined by `PlainLists` in tests/kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -197,31 +196,3 @@ class Lists:
         found = np.zeros(width)
         _down(values, self.starts, self.lengths, self.members, self.counts, found)
         return found
-
-
-class PlainLists:
-    """What `Lists` does, told plainly."""
-
-    def __init__(self, entries: Mapping[tuple[int, int], int]) -> None:
-        self.counts = dict(entries)
-
-    def add(self, key: int, member: int, delta: int) -> None:
-        """Add to a count."""
-        self.counts[key, member] = self.counts.get((key, member), 0) + delta
-        if not self.counts[key, member]:
-            del self.counts[key, member]
-
-    def at(self, key: int) -> list[tuple[int, int]]:
-        """The members under a key, with their counts, in order."""
-        return sorted((m, n) for (k, m), n in self.counts.items() if k == key)
-
-    def up(self, values: list[float], width: int) -> list[float]:
-        """As `Lists.up`."""
-        return [
-            sum(values[k] * n for (k, m), n in sorted(self.counts.items()) if m == at)
-            for at in range(width)
-        ]
-
-    def down(self, values: list[float], width: int) -> list[float]:
-        """As `Lists.down`."""
-        return [sum(values[m] * n for m, n in self.at(key)) for key in range(width)]

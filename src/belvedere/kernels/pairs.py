@@ -7,7 +7,6 @@ the first touch of an entry stamps it and keeps its count from before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -145,20 +144,3 @@ def flip(
                 if had > 0:
                     occurs[fragment] -= 1
             entry = nexts[entry]
-
-
-def occurs_plainly(
-    rows: Sequence[tuple[int, int, int]], shown: Sequence[bool], width: int
-) -> list[int]:
-    """The twin of all of them: from every (group, fragment, amount) there ever was, μ.
-
-    The number of shown groups in which a fragment occurs.
-    """
-    counts: dict[tuple[int, int], int] = {}
-    for group, fragment, amount in rows:
-        if fragment >= 0:
-            counts[group, fragment] = counts.get((group, fragment), 0) + amount
-    occurs = [0] * width
-    for (group, fragment), count in counts.items():
-        occurs[fragment] += int(count > 0 and shown[group])
-    return occurs

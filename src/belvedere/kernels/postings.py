@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -125,12 +124,3 @@ class Postings:
             found.append(row)
             row = int(self.after[row - self.first])
         return found
-
-
-def rows_with(keys: Sequence[int], key: int) -> list[int]:
-    """The definition: the numbers of rows that have a key.
-
-    >>> rows_with([4, -1, 4], 4), rows_with([4, -1, 4], -1)
-    ([0, 2], [])
-    """
-    return [row for row, has in enumerate(keys) if has == key and key >= 0]

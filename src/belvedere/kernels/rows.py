@@ -41,17 +41,6 @@ def follow(own, owner, rows):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def follow_keys(keys, owner):  # type: ignore[no-untyped-def]
-    """owner[keys], and how many of them are missing."""
-    found = np.empty(len(keys), dtype=np.int32)
-    missing = 0
-    for i in range(len(keys)):
-        found[i] = owner[keys[i]]
-        missing += found[i] < 0
-    return found, missing
-
-
-@njit(cache=True)
 def chosen(values, take):  # type: ignore[no-untyped-def]
     """values[take]"""
     found = np.empty(len(values), dtype=values.dtype)

@@ -19,8 +19,8 @@ from belvedere.views.catalog import canonical_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from belvedere.derivations.outcome import Outcome
     from belvedere.sketches.service import Service
-    from belvedere.sketches.upkeep import Maintained
     from belvedere.sketches.use.queries import RoutedQuery
     from belvedere.sketches.use.rewrite import SketchAnswer
 
@@ -59,15 +59,15 @@ class Sketches:
             # One that cannot be read must not keep tables from being dropped.
             return {}
 
-    def refresh(self, name: str, *, full: bool = False) -> Maintained:
+    def refresh(self, name: str, *, full: bool = False) -> Outcome:
         """Bring one to the newest versions."""
         return self.service.brought(name, full=full)
 
-    def refresh_all(self, *, full: bool = False) -> list[Maintained]:
+    def refresh_all(self, *, full: bool = False) -> list[Outcome]:
         """Bring all to the newest versions, reading each change once."""
         return self.service.all_brought(full=full) if self.names() else []
 
-    def advance(self, name: str, tables: Sequence[str]) -> Maintained:
+    def advance(self, name: str, tables: Sequence[str]) -> Outcome:
         """Apply only some tables' pending changes to one."""
         return self.service.brought(name, only=tables)
 
@@ -144,7 +144,8 @@ class Sketches:
     def _refresh(self, statement: Refresh) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
         done = self.service.brought(name, full=statement.full)
-        row = (done.sketch, done.strategy, done.reason, done.rows, done.seconds, done.kept)
+        kept = self.service.live(name).kept
+        row = (done.name, done.strategy, done.reason, done.rows_changed, done.seconds, kept)
         schema = (
             "sketch string, strategy string, reason string, rows bigint, seconds double, kept int"
         )

@@ -14,7 +14,7 @@ from belvedere.delta.stamps import Vector
 from belvedere.joins.partitions import Bitmap
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Saves
-from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.blocks import sketch_block
 from belvedere.sketches.definition import KIND, Definition, Version
 from belvedere.sketches.engine.bloom_filters import Bloom
 from belvedere.sketches.engine.engine import SketchEngine
@@ -59,7 +59,7 @@ def engine_of(lake: ReadableLake, definition: Definition) -> SketchEngine | None
     """An empty engine for a sketch; None for one that is captured anew each time."""
     if definition.kept or definition.retired:
         return None
-    found = block(plan_of(lake, definition.query), definition.partitions)
+    found = sketch_block(plan_of(lake, definition.query), definition.partitions)
     return SketchEngine(
         found, definition.partitions, definition.kinds, definition.room, loose=definition.loose
     )

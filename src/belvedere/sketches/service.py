@@ -11,16 +11,20 @@ from dataclasses import replace
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.walks import tables
 from belvedere.delta.stamps import Vector
+from belvedere.derivations.advance import Call, advance, create
+from belvedere.derivations.ledger import Ledger
+from belvedere.derivations.outcome import Outcome
+from belvedere.derivations.protocol import Loaded
 from belvedere.derivations.registry import the_saves
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.pins import Pins
 from belvedere.lake.records.saved_state import Corrupt
 from belvedere.lake.spark_lake import SparkLake
+from belvedere.sketches.advancing import AdvancedSketch, SketchesOfCall
 from belvedere.sketches.capture.clustering import Clustered, cluster
 from belvedere.sketches.definition import KIND, Definition
 from belvedere.sketches.live import Live, load, plan_of, save
 from belvedere.sketches.safety.planning import SketchPlanner
-from belvedere.sketches.upkeep import Maintained, Upkeep
 from belvedere.sketches.use.auto import Watcher
 from belvedere.sketches.use.explain import explain_sketch, sketch_facts
 from belvedere.sketches.use.queries import QueryRouter, RoutedQuery
@@ -49,14 +53,13 @@ class Service:
         self._held: dict[str, Live] = {}
         self._seen: dict[str, tuple[int, ...] | None] = {}
         """Which saved states are those that are held, or were."""
-        self._captured_again: set[str] = set()
-        """Those whose saved state was damaged, until a refresh has told so."""
         self._saving: dict[str, float] = {}
         """Seconds that saving each took."""
         self._shapes: dict[str, QueryShape] = {}
-        self._selections = Selections(door)
+        self.selections = Selections(door)
         self._defined: dict[str, tuple[tuple[int, ...] | None, Definition]] = {}
-        self._busy = threading.RLock()
+        self.busy = threading.RLock()
+        self._ledger = Ledger(door.journal)
         self._watcher: Watcher | None = None
 
     def names(self) -> Collection[str]:
@@ -79,7 +82,7 @@ class Service:
 
     def explain(self, name: str) -> object:
         """How one is kept, as text."""
-        with self._busy:
+        with self.busy:
             return explain_sketch(self.door, self.live(name))
 
     def watch(self, on: bool) -> None:
@@ -94,7 +97,7 @@ class Service:
 
     def describe(self, name: str) -> list[tuple[str, str]]:
         """The facts about one."""
-        with self._busy, Pins(self.door) as pins:
+        with self.busy, Pins(self.door) as pins:
             return sketch_facts(self.live(name), pins.table)
 
     def vector(self, name: str) -> Vector | None:
@@ -104,15 +107,16 @@ class Service:
 
     def close(self) -> None:
         """Save what was brought up to date since it was saved, and let go of it."""
-        with self._busy:
+        with self.busy:
             for name, live in self._held.items():
                 if (live.owed and name in self.names()) or self._saves.is_damaged(KIND, name):
                     save(self._saves, name, live)
             self._held.clear()
+            self._ledger.flush()
 
     def found(self, text: str, versions: Mapping[str, int] | None = None) -> RoutedQuery:
         """How a query is to be answered, and what it then reads."""
-        with self._busy:
+        with self.busy:
             found = QueryRouter(self).find(text, versions or {})
             if self._watcher is not None and not versions:
                 # What is made of a query must not get in its way.
@@ -138,40 +142,56 @@ class Service:
         name = canonical_name(self.door, statement.name)
         if statement.if_not_exists and name in self.names():
             return None
-        with self._busy, Pins(self.door) as pins:
+        with self.busy, Pins(self.door) as pins:
             definition = SketchPlanner(self.door, pins, statement).plan()
-            upkeep = Upkeep(self.door, pins)
             definition = replace(definition, automatic=automatic)
-            live = upkeep.capture(definition, upkeep.target(definition))
-            self.save(name, live)
+            call = Call(self.door, pins, self._ledger)
+            create(SketchesOfCall(self), name, AdvancedSketch(definition), call)
+            self.save(name, self._held[name])
             return self._held[name]
 
     def drop(self, name: str) -> None:
         """Take a sketch away."""
-        with self._busy:
+        with self.busy:
             self._saves.drop(KIND, name)
             self._held.pop(name, None)
 
     def live(self, name: str) -> Live:
-        """A sketch with its state; one that is damaged is captured anew."""
+        """A sketch with its state; one that is damaged is captured again."""
+        self.refuse_unknown(name)
+        state = self.load(name).state
+        if state is None:
+            with Pins(self.door) as pins:
+                state, _ = self.bring(name, pins)
+            self.save(name, state)
+        return state
+
+    def load(self, name: str) -> Loaded[AdvancedSketch, Live]:
+        """The state in memory or the saved one; a reason if changes cannot be applied to it."""
         self.refuse_unknown(name)
         held, now = self._held.get(name), self._saves.fingerprint(KIND, name)
-        if held is not None and (
+        same = held is not None and (
             self._seen.get(name) == now
             or self._saves.head(KIND, name).definition["id"] == held.definition.id
-        ):
-            return held
-        try:
-            self._held[name] = load(self.door, self._saves, name)
-            self._seen[name] = now
-        except Corrupt:
-            definition = Definition.from_json(self._saves.head(KIND, name).definition)
-            with Pins(self.door) as pins:
-                upkeep = Upkeep(self.door, pins)
-                lost = upkeep.capture(definition, upkeep.target(definition))
-            self.save(name, lost)
-            self._captured_again.add(name)
-        return self._held[name]
+        )
+        if held is None or not same:
+            try:
+                held = self._held[name] = load(self.door, self._saves, name)
+                self._seen[name] = now
+            except Corrupt as corrupt:
+                head = self._saves.head(KIND, name)
+                lost = AdvancedSketch(Definition.from_json(head.definition))
+                return Loaded(lost, None, head.vector, reason=corrupt.reason)
+        reason = held.definition.kept or ("" if held.engine is not None else "SKETCH_STATE_LOST")
+        return Loaded(AdvancedSketch(held.definition), held, held.vector, reason=reason)
+
+    def hold(self, name: str, live: Live) -> None:
+        """Hold a state from now on; it is saved later."""
+        self._held[name] = live
+
+    def forget(self, name: str) -> None:
+        """Let go of a state."""
+        self._held.pop(name, None)
 
     def bring(
         self,
@@ -181,23 +201,14 @@ class Service:
         full: bool = False,
         only: Collection[str] | None = None,
         others: Collection[Definition] = (),
-    ) -> tuple[Live, Maintained]:
+    ) -> tuple[Live, Outcome]:
         """A sketch brought up to date in memory; if that fails midway, its state is let go of.
 
         `others` are brought in the same call, by the same changes.
         """
-        live = self.live(name)
-        upkeep = Upkeep(self.door, pins, others, self._selections)
-        try:
-            after, done = upkeep.bring(live, full=full, only=only)
-        except BaseException:
-            self._held.pop(name, None)
-            raise
-        self._held[name] = after
-        if name in self._captured_again:
-            self._captured_again.discard(name)
-            done = replace(done, strategy="capture", reason=done.reason or "CORRUPT_STATE")
-        return after, done
+        call = Call(self.door, pins, self._ledger)
+        outcome = advance(SketchesOfCall(self, others), name, call, full=full, only=only)
+        return self._held[name], outcome
 
     def _definitions(self) -> list[Definition]:
         """All that can be read."""
@@ -216,6 +227,7 @@ class Service:
     def save(self, name: str, live: Live) -> None:
         """Hold a sketch from now on, and save it."""
         start = time.perf_counter()
+        self._ledger.flush()
         self._held[name] = save(self._saves, name, live)
         self._seen[name] = self._saves.fingerprint(KIND, name)
         self._saving[name] = time.perf_counter() - start
@@ -229,9 +241,9 @@ class Service:
 
     def brought(
         self, name: str, *, full: bool = False, only: Collection[str] | None = None
-    ) -> Maintained:
+    ) -> Outcome:
         """Bring one to the newest versions, or some of its tables."""
-        with self._busy, Pins(self.door) as pins:
+        with self.busy, Pins(self.door) as pins:
             _, done = self.bring(name, pins, full=full, only=only)
             self.keep(name)
             return done
@@ -239,7 +251,7 @@ class Service:
     def cluster(self, name: str) -> list[Clustered]:
         """Put the tables that a sketch cuts into the order of its columns."""
         self.refuse_unknown(name)
-        with self._busy, self.door.one_call(), Pins(self.door) as pins:
+        with self.busy, self.door.one_call(), Pins(self.door) as pins:
             live, _ = self.bring(name, pins)
             if live.definition.retired:
                 raise Invalid(
@@ -251,10 +263,10 @@ class Service:
             self.keep(name)
             return done
 
-    def all_brought(self, *, full: bool = False) -> list[Maintained]:
+    def all_brought(self, *, full: bool = False) -> list[Outcome]:
         """Bring all to the newest versions; a change is read once for those that need it (IMP §7)."""
         done = []
-        with self._busy, Pins(self.door) as pins:
+        with self.busy, Pins(self.door) as pins:
             others = self._definitions()
             for name in self.names():
                 done.append(self.bring(name, pins, full=full, others=others)[1])

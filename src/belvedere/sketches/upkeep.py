@@ -18,6 +18,7 @@ from belvedere.algebra.walks import nodes, tables
 from belvedere.delta.change_sizes import changed_at_most
 from belvedere.delta.small_changes import ROWS_AT_MOST
 from belvedere.delta.stamps import Vector
+from belvedere.derivations.protocol import AdvanceStep
 from belvedere.errors import Internal
 from belvedere.execution.change_plan import ChangePlan
 from belvedere.execution.context import ExecutionContext, new_context
@@ -26,7 +27,6 @@ from belvedere.execution.rows import rows_of
 from belvedere.execution.sources import Versions
 from belvedere.joins.partitions import Bitmap
 from belvedere.lake.pins import Pins
-from belvedere.lake.sessions.errors import Gone
 from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.change_feed import Changes
@@ -47,7 +47,7 @@ from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sketches.engine.measures import Recapture
 from belvedere.sketches.live import Live, engine_of, plan_of
 from belvedere.sketches.safety.evidence import end_of
-from belvedere.sketches.safety.planning import prove_again, types_read
+from belvedere.sketches.safety.planning import prove_again
 from belvedere.sketches.use.selections import Selections
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN, render
@@ -62,31 +62,6 @@ _MANY = 1e8
 """Rows of a change that was not counted."""
 
 
-@dataclass(frozen=True)
-class Maintained:
-    """What a refresh of a sketch did."""
-
-    sketch: str
-    strategy: str
-    reason: str
-    rows: int
-    seconds: float
-    engine_seconds: float
-    vector_before: Mapping[str, int]
-    vector_after: Mapping[str, int]
-    kept: int
-    fragments: int
-
-    def __str__(self) -> str:
-        why = f" ({self.reason})" if self.reason else ""
-        took = f"{self.seconds:.3f} s, {self.engine_seconds:.4f} s of it in the engine"
-        rows = f"{self.rows} changed rows, " if self.strategy == "maintain" else ""
-        return (
-            f"{self.sketch}: {self.strategy}{why}, {rows}{took}; "
-            f"{self.kept} of {self.fragments} fragments"
-        )
-
-
 @dataclass
 class Upkeep:
     """One call that brings sketches to a vector; each change is read once for all of them."""
@@ -97,10 +72,6 @@ class Upkeep:
     """Sketches of the same call: a change is read with the columns that any of them uses."""
     selections: Selections | None = None
     ran: list[RanStep] = field(default_factory=list)
-
-    def target(self, definition: Definition) -> Vector:
-        """Where the tables of a sketch are now."""
-        return {t: self.pins.table(t).position for t in definition.reads}
 
     def capture(self, definition: Definition, vector: Vector) -> Live:
         """The sketch at a vector, from the tables alone."""
@@ -129,13 +100,17 @@ class Upkeep:
             # What the engine cannot hold is captured anew each time.
             definition, engine = replace(definition, kept=why.reason), None
         bitmaps = self._bitmaps(definition, engine, run)
-        blooms = {} if engine is None else self._blooms(engine, work, {})
+        blooms = {} if engine is None else self._blooms(engine, work, {}, vector)
         costs = Costs.of(definition.costs).captured(time.perf_counter() - start)
         definition = replace(definition, costs=costs.to_json())
         return Live(definition, vector, bitmaps, engine, owed=inf, blooms=blooms)
 
     def _blooms(
-        self, engine: SketchEngine, work: Workspace, held: Mapping[tuple[str, str], Bloom]
+        self,
+        engine: SketchEngine,
+        work: Workspace,
+        held: Mapping[tuple[str, str], Bloom],
+        vector: Vector,
     ) -> dict[tuple[str, str], Bloom]:
         """A filter for each key of a large table that others are joined with; worn ones anew."""
         found: dict[tuple[str, str], Bloom] = {}
@@ -148,7 +123,9 @@ class Upkeep:
                 found[name] = held[name]
             elif name not in found:
                 table, key = self.pins.table(join.other), quote(join.key)
-                rows = work.all(f"SELECT DISTINCT {key} AS k FROM {table.at(table.version)}")
+                rows = work.all(
+                    f"SELECT DISTINCT {key} AS k FROM {table.at(vector[join.other].version)}"
+                )
                 if rows is not None:
                     found[name] = Bloom.of(rows.table["k"].combine_chunks())
         return found
@@ -161,54 +138,20 @@ class Upkeep:
         plan = plan_of(self.door, definition.query)
         return tuple(capture_bitmap(plan, p, run) for p in definition.partitions)
 
-    def bring(
-        self, live: Live, *, full: bool = False, only: Collection[str] | None = None
-    ) -> tuple[Live, Maintained]:
-        """A sketch at the newest versions, or of only some tables."""
-        start = time.perf_counter()
-        definition = live.definition
-        target = self.target(definition)
-        if only is not None:
-            target = {t: p if t in only else live.vector[t] for t, p in target.items()}
-        if not full and target == live.vector:
-            return live, _told(live, live, "nothing", "", 0, start, 0.0)
-        reason = "REQUESTED" if full else self._problem(live, target)
-        if not reason:
-            try:
-                return self._advanced(live, target, start)
-            except Recapture as why:
-                reason = why.reason
-            except Gone:
-                reason = "VERSION_GONE"
-        if only is not None:
-            target = self.target(definition)
-        after = self.capture(definition.remembering(live.version), target)
-        return after, _told(live, after, "capture", reason, 0, start, 0.0)
-
-    def _problem(self, live: Live, target: Vector) -> str:
-        """Why changes cannot bring the sketch to the target; "" if they can."""
-        if types_read(self.pins, live.definition.reads) != live.definition.types:
-            return "SCHEMA_CHANGED"
-        if live.definition.kept:
-            return live.definition.kept
-        if live.engine is None:
-            return "SKETCH_STATE_LOST"
+    def capture_pays(self, live: Live, step: AdvanceStep) -> bool:
+        """Whether capturing the sketch again is predicted to take less time than the changes."""
         rows = 0
-        for name, columns in live.definition.reads.items():
-            table, known = self.pins.table(name), live.vector[name]
-            if self.door.put_back(table, known):
-                return "TABLE_PUT_BACK"
-            kinds = {c: table.types[c.lower()] for c in columns if c.lower() in table.types}
-            problem = self.door.feed_problem(table, known, target[name].version, kinds)
-            if problem:
-                return problem
-            changed = changed_at_most(table, known.version, target[name].version) or 0
+        for name in step.moving:
+            changed = changed_at_most(self.pins.table(name), *step.versions(name)) or 0
             rows += weighed(changed, by_spark=changed > _TIMES * ROWS_AT_MOST)
-        if Costs.of(live.definition.costs).capture_pays(rows):
-            return "CHEAPER"
-        return ""
+        return Costs.of(live.definition.costs).capture_pays(rows)
 
-    def _advanced(self, live: Live, target: Vector, start: float) -> tuple[Live, Maintained]:
+    def apply(self, live: Live, step: AdvanceStep) -> tuple[Live, int, float]:
+        """The sketch with the changes of a step, how many rows these were, and the engine's seconds.
+
+        The engine's state changes in place.
+        """
+        start, target = time.perf_counter(), dict(step.target)
         definition, engine = live.definition, live.engine
         assert engine is not None
         work = self.pins.work({**definition.settings, "spark.sql.adaptive.enabled": "false"})
@@ -229,9 +172,9 @@ class Upkeep:
         costs = Costs.of(definition.costs).maintained(weight, took)
         bitmaps = tuple(engine.sketch(i) for i in range(len(definition.partitions)))
         noted = replace(definition, costs=costs.to_json()).remembering(live.version)
-        blooms = self._blooms(engine, work, live.blooms)
+        blooms = self._blooms(engine, work, live.blooms, target)
         after = Live(noted, target, bitmaps, engine, owed=live.owed + took, blooms=blooms)
-        return after, _told(live, after, "maintain", "", changed, start, spent)
+        return after, changed, spent
 
     def _count(self, live: Live, target: Vector, table: str, found: Changes) -> int:
         """How many rows changed; of a change that Spark reads, what the log says."""
@@ -349,20 +292,3 @@ def _ends(changes: Changes, each: Watched, work: Workspace) -> tuple[Any, Any]:
     if rows is None:
         raise Internal("one row is too many")
     return rows.table["a"][0].as_py(), rows.table["b"][0].as_py()
-
-
-def _told(
-    before: Live, after: Live, strategy: str, reason: str, rows: int, start: float, spent: float
-) -> Maintained:
-    return Maintained(
-        after.definition.name,
-        strategy,
-        reason,
-        rows,
-        time.perf_counter() - start,
-        spent,
-        {t: p.version for t, p in before.vector.items()},
-        {t: p.version for t, p in after.vector.items()},
-        after.kept,
-        after.fragments,
-    )

@@ -18,7 +18,7 @@ def describe(synopsis: Kept) -> str:
     """The query tree and the state, as text."""
     results = synopsis.state
     assert results is not None
-    plan = results.plan if isinstance(results, SparkSample) else results.keeper.plan
+    plan = results.plan if isinstance(results, SparkSample) else results.maintained.plan
     lines = [f"Synopsis {synopsis.definition.shown}: {synopsis.definition.kind}", "", "Query tree"]
     lines += [f"  {line}" for line in tree(plan)]
     lines += ["", "State"]
@@ -63,7 +63,7 @@ def facts(synopsis: Kept) -> list[tuple[str, str]]:
     rows += [(f"version of {t}", str(p.version)) for t, p in synopsis.vector.items()]
     if isinstance(results, SparkSample):
         return [*rows, ("kept", "the sample alone: it is drawn on Spark")]
-    keeper = results.keeper
+    keeper = results.maintained
     if isinstance(keeper.graph, WeightedGraph):
         vertices = ", ".join(str(held) for held, _ in keeper.graph.vertices)
         rows.append(("vertices", vertices))

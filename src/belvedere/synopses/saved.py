@@ -32,7 +32,7 @@ class SynopsisCodec:
         if isinstance(state, SparkSample):
             drawn = {"drawn": True, "size": str(state.size)}
             return record | drawn, {"rows": _as_stream(state.rows)}
-        return record, to_arrays(state.keeper)
+        return record, to_arrays(state.maintained)
 
     def decode(
         self, lake: ReadableLake, definition: SynopsisDefinition, saved: Saved

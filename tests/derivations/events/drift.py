@@ -12,26 +12,16 @@ from itertools import product
 import pytest
 
 from tests.derivations.events.expected_outcomes import ACTIONS
-from tests.derivations.events.table_events import EVENTS
 
 Case = tuple[str, str, str]
 """An event, a kind, an action."""
 
 
-def _where(reasons: Iterable[str]) -> list[str]:
-    """The events after which changes cannot be read for one of some reasons."""
-    return [name for name, event in EVENTS.items() if event.changes in reasons]
-
-
 def _cases() -> Iterator[tuple[Iterable[str], str, Iterable[str], str]]:
     """Events, kind, actions, and what happens instead."""
-    alone = ["advance log"]
-    put_back = [*_where(["VERSION_BEHIND"]), *(n for n in EVENTS if n.startswith("DROP and"))]
-    yield put_back, "sketch", ACTIONS, "TABLE_PUT_BACK, also for a new table"
     yield ["a used column retyped"], "sketch", ACTIONS, "is retired"
     other_case = ["CREATE OR REPLACE, names in other case"]
     yield other_case, "sketch", ACTIONS, "the refresh after it fails with a KeyError"
-    yield _where(["NO_CHANGE_FEED"]), "sketch", alone, "moves all tables"
 
 
 DRIFT: dict[Case, pytest.MarkDecorator] = {

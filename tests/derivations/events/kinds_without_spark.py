@@ -23,7 +23,7 @@ from belvedere.lake.offline import OfflineLake
 from belvedere.lake.pins import Pins
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
-from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.blocks import sketch_block
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.live import Live, plan_of
@@ -147,7 +147,7 @@ def captured(upkeep: Upkeep, definition: Definition, vector: Vector) -> Live:
     if definition.retired:
         everything = tuple(np.ones(p.count, dtype=np.bool_) for p in definition.partitions)
         return Live(definition, vector, everything, None, owed=inf)
-    blocks = block(plan, definition.partitions)
+    blocks = sketch_block(plan, definition.partitions)
     kinds: dict[str, str] = {}
     for feed in blocks.feeds:
         kinds |= types(feed.plan, ask)

@@ -78,6 +78,6 @@ def test_a_bad_row_is_named_by_its_line(tmp_path: Path, text: str, message: str)
         read_arrivals(path, ["a", "b"])
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="cannot read"):
         read_arrivals(tmp_path / "none.csv")

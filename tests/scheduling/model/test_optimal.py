@@ -8,9 +8,7 @@ import pytest
 from belvedere.errors import Invalid
 from belvedere.kernels.astar import (
     batches,
-    batches_plainly,
     search,
-    search_plainly,
 )
 from belvedere.scheduling.model import optimal as module
 from belvedere.scheduling.model.arrivals import STREAMS, random_arrivals
@@ -24,6 +22,7 @@ from belvedere.scheduling.model.optimal import (
 from belvedere.scheduling.model.plans import naive_plan
 from belvedere.scheduling.model.problem import Problem, breaches
 from tests.scheduling.model.instances import best_lazy_greedy, random_problem
+from tests.scheduling.model.plain_search import batches_plainly, search_plainly
 
 COUNTEREXAMPLE = Problem(
     Prices((LinearCost(3, 4), LinearCost(3, 5))), 8, ((1, 1), (1, 0), (1, 1), (0, 0))

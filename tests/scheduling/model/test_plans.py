@@ -120,7 +120,7 @@ def test_minimal_actions_are_the_greedy_ones_that_contain_no_other() -> None:
     assert not problem.full(minus(state, minimize(problem, state, state)))
 
 
-def test_a_plan_that_applies_more_than_there_is_or_leaves_too_much_is_told() -> None:
+def test_a_plan_that_applies_too_much_or_leaves_too_much_is_refused_with_the_step() -> None:
     problem = Problem(Prices((LinearCost(1, 4),)), 5, ((1,), (1,), (0,)))
     assert breaches(problem, ActionPlan(((0,), (0,), (2,)))) == [
         "step 1 leaves (2,), which is full"

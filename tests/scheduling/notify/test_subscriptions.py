@@ -337,7 +337,7 @@ def test_what_is_no_subscription_is_refused(lake: OfflineLake, tmp_path: Path) -
             percent(text)
 
 
-def test_a_condition_that_gives_no_number_is_told(lake: OfflineLake, tmp_path: Path) -> None:
+def test_a_condition_without_a_number_is_logged(lake: OfflineLake, tmp_path: Path) -> None:
     log: list[str] = []
     subscribe(lake, made(tmp_path, when=CONDITION))
     assert Notifier(lake, Fake(value="many", version=1), log=log.append).turn() == 0

@@ -33,7 +33,7 @@ from belvedere.scheduling.serve.watcher import (
 )
 from belvedere.views.catalog import the_view
 from tests.lake.damages import DAMAGES, emptied, gone
-from tests.scheduling.kept_lake import COSTS, Stand, add, make
+from tests.scheduling.scheduled_lake import COSTS, Stand, add, make
 
 WHEN = "SELECT count(*) FROM video"
 
@@ -44,7 +44,7 @@ def service(stand: Stand, **options: Any) -> SchedulingService:
     )
 
 
-def test_a_watch_counts_what_came_and_what_is_pending(tmp_path: Path) -> None:
+def test_a_watch_counts_arrived_and_pending_changes(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
     watch, stand = TableWatch(shelf, "v", ("video", "log")), Stand(shelf)
     assert watch.look() == ((0, 0), (0, 0))
@@ -94,34 +94,34 @@ def test_the_state_to_show_is_the_last_at_one_point(tmp_path: Path) -> None:
 def test_it_acts_on_the_table_that_makes_room_and_leaves_the_other(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v", limit=4.0)
     stand = Stand(shelf)
-    kept = service(stand)
-    kept.turn()
+    running = service(stand)
+    running.turn()
     for _ in range(30):
         add(tmp_path, "video", 12)
         add(tmp_path, "log", 1)
         stand.now += 1.0
-        kept.turn()
-        assert kept.views["v"].scheduler.refresh_seconds() <= 4.0
+        running.turn()
+        assert running.views["v"].scheduler.refresh_seconds() <= 4.0
     assert ("v", ("video",)) in stand.did
     assert len([d for d in stand.did if "log" in d[1]]) < len(stand.did) / 2
-    assert kept.views["v"].violations.total() == 0
+    assert running.views["v"].violations.total() == 0
 
 
-def answered(kept: SchedulingService, *views: str) -> list[Any]:
+def answered(running: SchedulingService, *views: str) -> list[Any]:
     """Requests that come at once, then the service's turns."""
     found: list[Any] = [None] * len(views)
 
     def refresh_now(place: int) -> None:
-        found[place] = kept.request(views[place], timeout=30)
+        found[place] = running.request(views[place], timeout=30)
 
     threads = [threading.Thread(target=refresh_now, args=(i,)) for i in range(len(views))]
     for thread in threads:
         thread.start()
     waiting = threading.Event()
-    while len(kept.queue) < len(views):
+    while len(running.queue) < len(views):
         waiting.wait(0.005)
     for _ in views:
-        kept.turn(look=False)
+        running.turn(look=False)
     for thread in threads:
         thread.join(30)
     return found
@@ -131,11 +131,11 @@ def test_the_earliest_deadline_is_answered_first(tmp_path: Path) -> None:
     shelf = make(tmp_path, "long", "short", limit=9.0)
     save_schedule(shelf, Schedule("short", 5.0, the_schedule(shelf, "short").calibration))
     stand = Stand(shelf)
-    kept = service(stand)
+    running = service(stand)
     add(tmp_path, "video", 1)
     add(tmp_path, "log", 1)
-    kept.turn()
-    late, first = answered(kept, "long", "short")
+    running.turn()
+    late, first = answered(running, "long", "short")
     assert [name for name, _ in stand.did] == ["short", "long"]
     assert (late.violation, first.violation) == ("", "")
     assert first.seconds < late.seconds <= 9.0
@@ -152,18 +152,18 @@ def test_a_late_answer_is_reported_with_its_cause(
     shelf = make(tmp_path, "v")
     log: list[str] = []
     stand = Stand(shelf, factor=factor)
-    kept = service(stand, log=log.append)
-    kept.turn()
+    running = service(stand, log=log.append)
+    running.turn()
     add(tmp_path, "video", rows)
     add(tmp_path, "log", 1)
-    (answer,) = answered(kept, "v")
+    (answer,) = answered(running, "v")
     assert answer.seconds > answer.limit
     assert answer.violation == cause
-    assert kept.views["v"].violations[cause] == 1
-    assert f'belvedere_violations_total{{view="v",cause="{cause}"}} 1' in metrics(kept)
+    assert running.views["v"].violations[cause] == 1
+    assert f'belvedere_violations_total{{view="v",cause="{cause}"}} 1' in metrics(running)
     assert any(cause in line for line in log)
     # What was timed has corrected the costs.
-    assert kept.views["v"].scheduler.terms.cost((rows, 1)) > 1.1
+    assert running.views["v"].scheduler.terms.cost((rows, 1)) > 1.1
 
 
 def test_a_calibration_that_is_off_is_corrected_and_the_limit_kept_again(tmp_path: Path) -> None:
@@ -171,21 +171,21 @@ def test_a_calibration_that_is_off_is_corrected_and_the_limit_kept_again(tmp_pat
     shelf = make(tmp_path, "v", limit=8.0, kind="insert")
     log: list[str] = []
     stand = Stand(shelf, factor=4.0)
-    kept = service(stand, log=log.append)
-    kept.turn()
+    running = service(stand, log=log.append)
+    running.turn()
     ratios = []
     for turn in range(12):
         # Never twice as many: what was timed of one size says nothing of the next.
         add(tmp_path, "video", 1 + turn % 3)
         add(tmp_path, "log", 1)
-        (answer,) = answered(kept, "v")
+        (answer,) = answered(running, "v")
         ratios.append(answer.seconds / answer.predicted)
-    view = kept.views["v"]
+    view = running.views["v"]
     assert view.recalibrations >= 1
     assert any("recalibrated" in line for line in log)
     assert ratios[0] > 3
     assert all(0.7 < ratio < 1.4 for ratio in ratios[-4:])
-    assert f'recalibrations_total{{view="v"}} {view.recalibrations}' in metrics(kept)
+    assert f'recalibrations_total{{view="v"}} {view.recalibrations}' in metrics(running)
     # It is saved, and other sizes are corrected too.
     saved = the_schedule(shelf, "v").calibration
     assert saved is not None
@@ -230,7 +230,7 @@ def test_a_statement_looks_at_limits_only_where_something_moved(
     assert asked == ["v"] * 3
 
 
-def test_what_it_does_not_keep_is_named(tmp_path: Path) -> None:
+def test_a_view_without_a_limit_is_refused_by_name(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
     with pytest.raises(Invalid, match="does not keep 'w'"):
         service(Stand(shelf)).request("w")
@@ -241,10 +241,10 @@ def test_what_it_does_not_keep_is_named(tmp_path: Path) -> None:
         plan(shelf, "v", "observed")
 
 
-def test_it_goes_on_after_an_error_and_tells(tmp_path: Path) -> None:
+def test_it_continues_after_an_error_and_logs_it(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
     stand = Stand(shelf)
-    kept = service(stand, log=(log := list[str]()).append)
+    running = service(stand, log=(log := list[str]()).append)
     fails = iter([OSError("no space"), None])
     real = stand.refresh
 
@@ -255,64 +255,67 @@ def test_it_goes_on_after_an_error_and_tells(tmp_path: Path) -> None:
 
     stand.refresh = refresh  # type: ignore[method-assign]
     add(tmp_path, "video", 1)
-    (first,) = answered(kept, "v")
+    (first,) = answered(running, "v")
     assert "no space" in first.error
     assert any("no space" in line for line in log)
-    (second,) = answered(kept, "v")
+    (second,) = answered(running, "v")
     assert second.error == ""
     assert second.vector["video"] == 1
 
 
-def test_limits_that_are_set_or_taken_away_meanwhile_are_noticed(tmp_path: Path) -> None:
+def test_limits_that_are_set_or_removed_meanwhile_take_effect(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v", "w")
-    kept = service(Stand(shelf))
+    running = service(Stand(shelf))
     calibration = the_schedule(shelf, "v").calibration
     save_schedule(shelf, Schedule("v", 3.0, calibration))
     save_schedule(shelf, Schedule("w", None, calibration))
-    kept.reload()
-    assert {name: k.scheduler.terms.limit for name, k in kept.views.items()} == {"v": 3.0}
+    running.reload()
+    assert {name: k.scheduler.terms.limit for name, k in running.views.items()} == {"v": 3.0}
     save_schedule(shelf, Schedule("w", 7.0, calibration))
-    kept.reload()
-    assert {name: k.scheduler.terms.limit for name, k in kept.views.items()} == {"v": 3.0, "w": 7.0}
+    running.reload()
+    assert {name: k.scheduler.terms.limit for name, k in running.views.items()} == {
+        "v": 3.0,
+        "w": 7.0,
+    }
 
 
-def test_auto_replays_what_was_recorded_and_changes_its_policy(tmp_path: Path) -> None:
+def test_auto_replays_recorded_arrivals_and_changes_its_policy(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
     stand = Stand(shelf)
-    kept = SchedulingService(stand, shelf, clock=stand.clock, every=1.0)
-    view = kept.views["v"]
+    running = SchedulingService(stand, shelf, clock=stand.clock, every=1.0)
+    view = running.views["v"]
     for _ in range(60):
         view.scheduler.observe((30, 1))
         view.recorded.append((30, 1))
     view.choose_at, view.scheduler.policy = 0, new_policy("NAIVE", view.scheduler.terms)
     view.chosen = "NAIVE"
-    view.choose_policy(kept.policy)
+    view.choose_policy(running.policy)
     assert view.choosing is not None
     view.choosing.join(60)
-    view.choose_policy(kept.policy)
+    view.choose_policy(running.policy)
     assert view.scheduler.policy.name == view.chosen
     best = choose_policy(view.scheduler.terms, list(view.recorded))
     assert view.chosen == best.name != "NAIVE"
 
 
-def test_it_stops_after_what_runs_and_answers_what_waits(tmp_path: Path) -> None:
+def test_it_stops_after_the_running_action_and_answers_waiting_requests(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
-    kept = SchedulingService(Stand(shelf), shelf, every=60.0)
-    thread = threading.Thread(target=kept.run)
+    running = SchedulingService(Stand(shelf), shelf, every=60.0)
+    thread = threading.Thread(target=running.run)
     thread.start()
-    kept.stop()
+    running.stop()
     thread.join(10)
     assert not thread.is_alive()
     with pytest.raises(Invalid, match="stopping"):
-        kept.request("v")
+        running.request("v")
 
 
 def test_other_machines_need_a_token(tmp_path: Path) -> None:
     shelf = make(tmp_path, "v")
-    kept = service(Stand(shelf))
+    running = service(Stand(shelf))
     with pytest.raises(Invalid, match="needs a token"):
-        serve_http(kept, "0.0.0.0", 0)
-    server = serve_http(kept, "127.0.0.1", 0, token="secret")
+        serve_http(running, "0.0.0.0", 0)
+    server = serve_http(running, "127.0.0.1", 0, token="secret")
     address = f"http://127.0.0.1:{server.server_address[1]}/health"
     try:
         with pytest.raises(urllib.error.HTTPError, match="401"):
@@ -392,8 +395,8 @@ def test_a_damaged_limit_is_told_and_the_other_limits_are_kept(
     shelf = make(tmp_path, "v", "w")
     path = tmp_path / ".belvedere" / "schedule" / "v.state"
     damage(path)
-    kept = service(Stand(shelf))
-    assert list(kept.views) == ["w"]
+    running = service(Stand(shelf))
+    assert list(running.views) == ["w"]
     assert the_schedule(shelf, "v") == Schedule("v")
     hint = "ALTER MATERIALIZED VIEW v SET RESPONSE LIMIT"
     statuses = [s for s in everything(shelf, []) if s.policy == "RESPONSE LIMIT"]

@@ -7,11 +7,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belvedere.kernels.grouping import add, add_plainly, place, place_plainly, touch, touch_plainly
-from belvedere.kernels.hashes.bloom import Plainly as Plain
+from belvedere.kernels.grouping import add, place, touch
 from belvedere.kernels.hashes.bloom import add_words, may_have
-from belvedere.kernels.least import Plainly, hold
-from belvedere.kernels.pairs import occurs_plainly
+from belvedere.kernels.least import hold
 from belvedere.sketches.engine.bloom_filters import (
     Bloom,
     drop_unmatched,
@@ -20,6 +18,14 @@ from belvedere.sketches.engine.bloom_filters import (
 )
 from belvedere.sketches.engine.occurrences import Occurrences
 from belvedere.sql.binder.bind import Relation, bind
+from tests.sketches.engine.plain_kernels import (
+    PlainBuffer,
+    PlainFilter,
+    add_plainly,
+    occurs_plainly,
+    place_plainly,
+    touch_plainly,
+)
 
 often = settings(max_examples=35)
 word = st.sampled_from([-(2**63), -1, 0, 1, 2, 2**40, 2**63 - 1])
@@ -90,7 +96,7 @@ def test_fragments_occur_in_as_many_shown_groups_as_they_do(
 def test_a_buffer_holds_what_its_twin_holds(room: int, steps: list[tuple[int, int]]) -> None:
     values, counts = (np.zeros((1, room), dtype=np.int64) for _ in range(2))
     sizes, bounds = np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64)
-    complete, twin = np.ones(1, dtype=np.bool_), Plainly(room)
+    complete, twin = np.ones(1, dtype=np.bool_), PlainBuffer(room)
     for value, amount in steps:
         one = (np.array([v], dtype=np.int64) for v in (0, value, amount))
         sound = hold(*one, values, counts, sizes, complete, bounds)
@@ -107,7 +113,7 @@ def test_a_buffer_holds_what_its_twin_holds(room: int, steps: list[tuple[int, in
 @often
 @given(st.lists(word, max_size=20), st.lists(word, max_size=20))
 def test_a_filter_lets_pass_whatever_was_added(added: list[int], asked: list[int]) -> None:
-    bits, twin = np.zeros(16, dtype=np.uint64), Plain()
+    bits, twin = np.zeros(16, dtype=np.uint64), PlainFilter()
     twin.add(added)
     add_words(bits, np.array(added, dtype=np.int64))
     out = np.zeros(len(asked) + len(added), dtype=np.bool_)

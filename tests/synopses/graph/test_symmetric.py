@@ -19,5 +19,5 @@ def test_enumerating_finds_as_many_results_as_the_weights_say() -> None:
         for row in new:
             for number, place in one.load(table, EQUALITY.arrow(table, [row])).items():
                 one.join(number, place)
-        assert one.results == other.keeper.size >= before
+        assert one.results == other.maintained.size >= before
     assert one.results > 100

@@ -68,7 +68,7 @@ def test_a_sample_larger_than_the_join_is_the_join(case: Case, collapse: bool) -
         applied(results, case, changes.batch())
         join = case.join(changes.database)
         assert sorted(ids(results)) == sorted(join)
-        assert results.keeper.plan.sample_filters or results.keeper.size == len(join)
+        assert results.maintained.plan.sample_filters or results.maintained.size == len(join)
         largest = max(largest, len(join))
     assert largest > 20
 
@@ -85,4 +85,4 @@ def test_one_batch_weighs_what_its_rows_do_one_by_one() -> None:
                 applied(single, case, (table, [row], []))
             for row in inserts:
                 applied(single, case, (table, [], [row]))
-            assert whole.keeper.size == single.keeper.size
+            assert whole.maintained.size == single.maintained.size

@@ -117,7 +117,7 @@ def test_samples_are_uniform_in_many_runs() -> None:
 
 def late_skip(results: SampleResults) -> None:
     """The bias of §5.3: after a deletion the batch's results enter as if the join were as large as before."""
-    sample, graph = results.keeper.sample, results.keeper.graph
+    sample, graph = results.maintained.sample, results.maintained.graph
     enter, most = sample.enter, [0]
 
     def biased(g, node, rows, weighed):  # type: ignore[no-untyped-def]
@@ -167,6 +167,6 @@ def test_after_a_join_shrinks_a_new_result_is_as_likely_as_the_old() -> None:
         results = keeper(planned, SampleKind(rows=1), seed)
         for batch in shaped:
             results.change(*batch)
-        assert results.keeper.size == 4
+        assert results.maintained.size == 4
         hits += ids(results) == [(0, 1, 4)]
     assert 30 <= hits <= 72

@@ -6,8 +6,6 @@ those that were always pass. Nothing is taken out: who deletes many builds anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -49,18 +47,3 @@ def may_have(bits: Bits, words: Words, out: npt.NDArray[np.bool_]) -> None:
             if not bits[at >> 6] & (np.uint64(1) << np.uint64(at & 63)):
                 out[i] = False
                 break
-
-
-class Plainly:
-    """The twin, without mistakes: the set of what was added."""
-
-    def __init__(self) -> None:
-        self._words: set[int] = set()
-
-    def add(self, words: Iterable[int]) -> None:
-        """Add words."""
-        self._words.update(words)
-
-    def has(self, word: int) -> bool:
-        """Whether a word was added."""
-        return word in self._words

@@ -88,15 +88,6 @@ def _by_place(codes, base, places, keys, size, ids):  # type: ignore[no-untyped-
     return size
 
 
-def interned(codes: Codes, known: dict[tuple[int, ...], int]) -> list[int]:
-    """The definition: known keys have their numbers, new ones get the next.
-
-    >>> interned(np.array([[7], [9], [7]]), {(9,): 0})
-    [1, 0, 1]
-    """
-    return [known.setdefault(tuple(row), len(known)) for row in codes.tolist()]
-
-
 def _zeros(shape: tuple[int, ...], dtype: Any) -> Any:
     """Zeros that become memory a page at a time as they are written to; numpy asks for pages of 2 MB."""
     size = math.prod(shape) * np.dtype(dtype).itemsize

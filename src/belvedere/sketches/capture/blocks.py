@@ -94,7 +94,7 @@ def cut_name(place: int) -> str:
     return f"c{place}"
 
 
-def block(q: Rel, partitions: Sequence[Partition]) -> SketchBlock:
+def sketch_block(q: Rel, partitions: Sequence[Partition]) -> SketchBlock:
     """The parts of a query; `Unsupported` if the engine does not maintain a sketch of it."""
     above, inner = _split(q)
     if isinstance(inner, Aggregate):

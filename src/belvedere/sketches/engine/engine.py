@@ -38,7 +38,7 @@ from belvedere.sketches.capture.blocks import (
     key_name,
 )
 from belvedere.sketches.engine.aggregate_values import decimal_aggregate, integer_average
-from belvedere.sketches.engine.groups import GroupNumbers
+from belvedere.sketches.engine.groups import KeyedGroups
 from belvedere.sketches.engine.measures import (
     FILLS,
     ExactSum,
@@ -96,7 +96,7 @@ class SketchEngine:
         widths = [p.count for p in partitions]
         self._offsets = [sum(widths[:i]) for i in range(len(widths))]
         keys = [kinds[key_name(i)] for i in range(len(block.keys))]
-        self._groups = GroupNumbers(keys, [kind_of.arrow(k) for k in keys])
+        self._groups = KeyedGroups(keys, [kind_of.arrow(k) for k in keys])
         self._occurrences = Occurrences(sum(widths))
         self._state = PerGroup()
         self._state.add("rows", np.int64)

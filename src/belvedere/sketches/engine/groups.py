@@ -57,7 +57,7 @@ class TextNumbers:
         return TextNumbers(pa.array(texts, pa.string()).cast(kind).to_pylist())
 
 
-class GroupNumbers:
+class KeyedGroups:
     """The groups of a block, and their numbers."""
 
     def __init__(self, kinds: Sequence[str], types: Sequence[pa.DataType]) -> None:

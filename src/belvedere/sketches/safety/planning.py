@@ -28,7 +28,7 @@ from belvedere.lake.spark_lake import SparkLake
 from belvedere.lake.tables.table import Table
 from belvedere.memory.kinds import is_exact
 from belvedere.rules.annotate import Cut, sketch
-from belvedere.sketches.capture.blocks import block
+from belvedere.sketches.capture.blocks import sketch_block
 from belvedere.sketches.capture.partition_choice import best_column
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.engine.engine import ROOM, SketchEngine
@@ -107,7 +107,7 @@ class SketchPlanner:
         if not work.usual_decimals:
             return replace(plain, kept="SKETCH_DECIMALS")
         try:
-            parts = block(q, plain.partitions)
+            parts = sketch_block(q, plain.partitions)
             kinds: dict[str, str] = {}
             for feed in parts.feeds:
                 by_column = types(

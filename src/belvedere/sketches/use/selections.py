@@ -16,7 +16,7 @@ from sqlglot import exp
 from belvedere.algebra.relations import Rel
 from belvedere.algebra.scalars import Scalar, every
 from belvedere.lake.offline import ReadableLake
-from belvedere.sketches.capture.blocks import block, feed_block
+from belvedere.sketches.capture.blocks import feed_block, sketch_block
 from belvedere.sketches.definition import Definition
 from belvedere.sketches.live import plan_of
 
@@ -44,7 +44,9 @@ class Selections:
     def _of(self, definition: Definition) -> list[Rel]:
         if definition.id not in self._feeds:
             q = plan_of(self._lake, definition.query)
-            self._feeds[definition.id] = [f.plan for f in block(q, definition.partitions).feeds]
+            self._feeds[definition.id] = [
+                f.plan for f in sketch_block(q, definition.partitions).feeds
+            ]
         return self._feeds[definition.id]
 
 

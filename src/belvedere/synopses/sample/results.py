@@ -32,7 +32,7 @@ class SampleResults:
     """The sample of a synopsis, for readers."""
 
     def __init__(self, keeper: Keeper, seed: int) -> None:
-        self._keeper = keeper
+        self._maintained = keeper
         self._pending: dict[str, list[pa.Table]] = {}
         self._pending_rows = 0
         self._random = np.random.default_rng([seed, 1])
@@ -40,21 +40,21 @@ class SampleResults:
         self._passing: Any = None
 
     @property
-    def keeper(self) -> Keeper:
+    def maintained(self) -> Keeper:
         """The state, with everything applied."""
         if self._pending_rows:
             self._flush()
-        return self._keeper
+        return self._maintained
 
     def change(self, table: str, deletes: Any, inserts: Any) -> None:
         """Apply a batch, and enlarge the reservoir if too few results pass the filters."""
         self._passing = None
         few = inserts is not None and 0 < inserts.num_rows <= FEW
-        if few and deletes is None and self._keeper.never_refuses(table):
-            self._collect(table, self._keeper.store(table).conform(inserts))
+        if few and deletes is None and self._maintained.never_refuses(table):
+            self._collect(table, self._maintained.store(table).conform(inserts))
             return
-        self.keeper.change(table, deletes, inserts)
-        if self._keeper.plan.sample_filters:
+        self.maintained.change(table, deletes, inserts)
+        if self._maintained.plan.sample_filters:
             self._top_up()
 
     def _collect(self, table: str, rows: pa.Table) -> None:
@@ -67,23 +67,23 @@ class SampleResults:
     def _flush(self) -> None:
         pending, self._pending, self._pending_rows = self._pending, {}, 0
         for table, parts in pending.items():
-            self._keeper.change(table, None, pa.concat_tables(parts))
+            self._maintained.change(table, None, pa.concat_tables(parts))
 
     def arrow(self) -> pa.Table:
         """The sample's rows as the query shows them."""
         rows = self.gather(self.slots())
-        types = self.keeper.plan.block.types
-        outputs = self.keeper.plan.block.outputs
+        types = self.maintained.plan.block.types
+        outputs = self.maintained.plan.block.outputs
         return pa.table({name: value(scalar, rows, types).data for name, scalar in outputs})
 
     def slots(self) -> Any:
         """The results of the sample: those that pass the filters, at most as many as the sample has."""
-        sample = self.keeper.sample
+        sample = self.maintained.sample
         held = sample.slots[: sample.filled]
-        if not self.keeper.plan.sample_filters:
+        if not self.maintained.plan.sample_filters:
             return held
         passing = np.flatnonzero(self.passing())
-        wanted = self.keeper.kind.rows
+        wanted = self.maintained.kind.rows
         if wanted is not None and len(passing) > wanted:
             # The choice is independent of the results, and the same at every read.
             if len(self._rank) < sample.filled:
@@ -95,22 +95,22 @@ class SampleResults:
     def passing(self) -> Any:
         """Which results in the reservoir pass the sample filters."""
         if self._passing is None:
-            sample = self.keeper.sample
-            predicate = every(self.keeper.plan.sample_filters)
+            sample = self.maintained.sample
+            predicate = every(self.maintained.plan.sample_filters)
             rows = self.gather(sample.slots[: sample.filled], predicate.columns)
-            self._passing = true(predicate, rows, self.keeper.plan.block.types)
+            self._passing = true(predicate, rows, self.maintained.plan.block.types)
         return self._passing
 
     def gather(self, results: Any, columns: frozenset[str] | None = None) -> pa.Table:
         """Join results as rows under the plan's names of their columns."""
         at: dict[int, Any] = {}
-        for node in range(self.keeper.plan.tree.nodes):
-            at |= self.keeper.rows_at(node, results[:, node])
-        return self.keeper.gather(at, columns)
+        for node in range(self.maintained.plan.tree.nodes):
+            at |= self.maintained.rows_at(node, results[:, node])
+        return self.maintained.gather(at, columns)
 
     def _top_up(self) -> None:
         """Enlarge the reservoir while too few results pass and there are more to draw."""
-        keeper, sample = self.keeper, self.keeper.sample
+        keeper, sample = self.maintained, self.maintained.sample
         wanted = keeper.kind.rows
         if wanted is None or isinstance(sample, Bernoulli):
             return
@@ -129,8 +129,8 @@ class SampleResults:
     @property
     def join_size(self) -> Any:
         """The number of rows of the join: exact, or an estimate if there are sample filters."""
-        if not self.keeper.plan.sample_filters:
-            return self.keeper.size
+        if not self.maintained.plan.sample_filters:
+            return self.maintained.size
         return estimates.size(self._population())
 
     def estimate(
@@ -153,13 +153,13 @@ class SampleResults:
 
     def key_counts(self, column: str) -> pa.Table:
         """The exact number of join results for each value of a join key, from the weights."""
-        return key_counts(self.keeper, column)
+        return key_counts(self.maintained, column)
 
     def _population(self) -> estimates.Population:
-        sample, block = self.keeper.sample, self.keeper.plan.block
+        sample, block = self.maintained.sample, self.maintained.plan.block
         passing = (
             self.passing()
-            if self.keeper.plan.sample_filters
+            if self.maintained.plan.sample_filters
             else np.ones(sample.filled, dtype=bool)
         )
         return estimates.Population(
@@ -167,7 +167,7 @@ class SampleResults:
             block.types,
             dict(block.outputs),
             passing,
-            self.keeper.size,
-            self.keeper.kind.replacement,
-            self.keeper.span,
+            self.maintained.size,
+            self.maintained.kind.replacement,
+            self.maintained.span,
         )

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from belvedere.joins.equijoin_tree import EquijoinTree
 from belvedere.updating.summary.base_tables import BaseTables, Mask, resized, with_spare_room
 from belvedere.updating.summary.domains import Codes
 
@@ -198,8 +197,3 @@ def join_cardinality(
         joined |= (graph.partners[e][keys] > 0).astype(np.int64) << bit
     extended = graph.extended[p][rows]
     return np.where(extended, value, 0.0).astype(np.int64), np.where(extended, joined, 0)
-
-
-def children_of(tree: EquijoinTree, position: int, bits: int) -> list[int]:
-    """The child positions whose bits are set."""
-    return [tree.child(e) for bit, e in enumerate(tree.child_edges[position]) if bits >> bit & 1]

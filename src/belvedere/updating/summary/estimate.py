@@ -47,8 +47,6 @@ class InsertionEstimate:
     """The estimated number of view rows that an insertion makes, the requested one included."""
 
     rows: float
-    whole_rows_joined: tuple[tuple[int, int, int], ...] = ()
-    """Edge, position of the segment, and number of whole rows beyond the edge that it joins with."""
 
     def declares(self, theta: float = THETA) -> bool:
         """Whether the estimate declares side effects."""
@@ -84,7 +82,7 @@ def estimate_side_effects(
     """The number of view rows that inserting the segments would make."""
     beyond = joins_with_whole_rows(tree, graph, segments)
     inside = _Propagation(tree, summary, segments).rows()
-    return InsertionEstimate(inside + sum(n for *_, n in beyond), tuple(beyond))
+    return InsertionEstimate(inside + sum(n for *_, n in beyond))
 
 
 def joins_with_whole_rows(

@@ -1,4 +1,4 @@
-"""A lake without Spark whose view has a limit, and a stand-in that moves only its vector."""
+"""A lake without Spark with views that have limits, and a double of it that moves only vectors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def add(directory: Path, table: str, count: int) -> None:
 
 @dataclass
 class Stand:
-    """Moves vectors as advances do, on a clock that is only counted."""
+    """A double of a lake: moves vectors as advances do, with a simulated clock."""
 
     shelf: OfflineLake
     now: float = 0.0
