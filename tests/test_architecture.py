@@ -24,7 +24,7 @@ from tests.derivations.events.kinds_without_spark import (
 from tests.derivations.events.table_events import EventTables
 from tests.derivations.refresh_without_spark import COLUMNS, VISITS, LakeOfVisits, NoJobs
 from tests.reference.laws import ask
-from tests.scheduling.kept_lake import Stand, add, make
+from tests.scheduling.scheduled_lake import Stand, add, make
 from tests.trace import ROOT, Trace, traced
 from tests.updating import offline_lake
 
