@@ -50,7 +50,7 @@ def update_of_statement(
         case _:
             raise Unsupported(
                 f"{kind.value} through an updatable view",
-                hint="INSERT, UPDATE and DELETE go through it",
+                hint="use INSERT, UPDATE or DELETE",
                 reason="STATEMENT",
             )
 
