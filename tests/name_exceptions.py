@@ -9,7 +9,6 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Definition": 3,
 }
 REFUSED_NAMES: dict[str, set[str]] = {
-    "kernels/astar.py": {"Found"},
     "lake/pins.py": {"work"},
     "lake/spark_lake.py": {"work"},
     "sketches/kind.py": {"found"},
