@@ -9,12 +9,7 @@ SHARED_CLASS_NAMES: dict[str, int] = {
     "Definition": 3,
 }
 REFUSED_NAMES: dict[str, set[str]] = {
-    "delta/data_files.py": {"_Foremost", "foremost", "found"},
-    "delta/first_rows.py": {"foremost"},
-    "kernels/astar.py": {"Found"},
     "lake/pins.py": {"work"},
-    "lake/sessions/errors.py": {"told"},
-    "lake/sessions/workspace.py": {"near"},
     "lake/spark_lake.py": {"work"},
     "sketches/kind.py": {"found"},
     "sketches/live.py": {"kept"},

@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from belvedere.lake.spark_lake import SparkLake
+from belvedere.scheduling.serve.service import SchedulingService
 from belvedere.sketches.upkeep import Upkeep
+from belvedere.sql.statements.parser import parse_statement
+from belvedere.sql.statements.views import CreateView
+from belvedere.views.create import create_view
 from tests.derivations.events.kinds_without_spark import (
     HOT,
     SketchWithoutSpark,
@@ -16,7 +22,9 @@ from tests.derivations.events.kinds_without_spark import (
     captured,
 )
 from tests.derivations.events.table_events import EventTables
-from tests.derivations.refresh_without_spark import LakeOfVisits
+from tests.derivations.refresh_without_spark import COLUMNS, VISITS, LakeOfVisits, NoJobs
+from tests.reference.laws import ask
+from tests.scheduling.scheduled_lake import Stand, add, make
 from tests.trace import ROOT, Trace, traced
 from tests.updating import offline_lake
 
@@ -61,11 +69,53 @@ def insert(directory: Path) -> Trace:
     return trace
 
 
+def create(directory: Path) -> Trace:
+    """Types come from DuckDB; the statement that creates the table finds no Spark."""
+    EventTables(directory).fill()
+    lake = LakeWithTypes(NoJobs(), directory)  # type: ignore[arg-type]
+    lake.registered |= {path.name for path in directory.iterdir()}
+    with traced() as trace:
+        statement = parse_statement(f"CREATE MATERIALIZED VIEW visits AS {VISITS}")
+        assert isinstance(statement, CreateView)
+        with pytest.raises(AssertionError, match="Spark was asked"):
+            create_view(lake, statement)
+    return trace
+
+
+class LakeWithTypes(SparkLake):
+    """A lake that types expressions without Spark."""
+
+    def exists(self, name: str) -> bool:
+        return name in ("log", "video")
+
+    def types(self, expressions: Any, columns: Any, settings: Any = None) -> dict[str, str]:
+        return ask(expressions, columns)
+
+    def output_schema(self, sql: str, settings: Any = None) -> list[tuple[str, str]]:
+        return list(COLUMNS)
+
+
+def serve(directory: Path) -> Trace:
+    stand = Stand(make(directory, "v", limit=4.0))
+    service = SchedulingService(stand, stand.shelf, clock=stand.clock, every=1.0, policy="ONLINE")
+    service.turn()
+    with traced() as trace:
+        for _ in range(30):
+            add(directory, "video", 12)
+            add(directory, "log", 1)
+            stand.now += 1.0
+            service.turn()
+    assert stand.did
+    return trace
+
+
 WALKS: dict[str, Callable[[Path], Trace]] = {
+    "CREATE MATERIALIZED VIEW": create,
     "A refresh of a view": view,
     "A refresh of a synopsis": synopsis,
     "A query through a sketch": sketch,
     "An INSERT through an updatable view": insert,
+    "`serve`": serve,
 }
 
 

@@ -252,6 +252,65 @@ def test_only_the_lake_imports_pyspark() -> None:
     assert [relative(path) for path in others if imports_pyspark(path, path.read_text())] == []
 
 
+FILE_MODULES = {"os", "pathlib", "shutil", "glob", "tempfile", "mmap"}
+STORE_KINDS = {"LocalStore", "UnreachableStore", "local_path", "cloneSession"}
+"""Names by which a module learns where bytes or Spark are."""
+MAY_ASK_WHERE_BYTES_ARE = {"lake/capabilities.py", "lake/tables/remote.py"}
+"""Beside the packages storage and lake/sessions; `remote` gives a table the store that it has."""
+
+
+def opens_files(path: Path, text: str) -> bool:
+    """Whether a source uses files by itself, not through a store."""
+    names = {name.split(".")[0] for name in imports(path, text, typing=True)}
+    calls = (node.func for node in ast.walk(parsed(text)) if isinstance(node, ast.Call))
+    return bool(names & FILE_MODULES) or any(
+        isinstance(call, ast.Name) and call.id == "open" for call in calls
+    )
+
+
+def asks_where_bytes_are(text: str) -> bool:
+    """Whether a source names a kind of store, or tries what a lake or a session has."""
+    names, probes = set[str](), set[object]()
+    for node in ast.walk(parsed(text)):
+        match node:
+            case ast.Attribute(ast.Attribute(attr="store") | ast.Name("store"), "reachable"):
+                probes.add(node)
+            case ast.Name(name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                names.add(name)
+            case ast.Call(ast.Name("hasattr" | "getattr"), [ast.Name("lake"), *_]):
+                probes.add(node)
+            case ast.Call(ast.Name("hasattr" | "getattr"), [ast.Attribute(attr="_lake"), *_]):
+                probes.add(node)
+            case ast.Constant(str(text)):
+                names |= {text} & STORE_KINDS
+            case _:
+                pass
+    return bool(names & STORE_KINDS or probes)
+
+
+def test_delta_reads_and_writes_through_a_store() -> None:
+    path = SRC / "delta" / "log.py"
+    for text in ("import os", "from pathlib import Path", "def f():\n    open('x')"):
+        assert opens_files(path, text), text
+    assert not opens_files(path, "store.open('x')")
+    assert [within(p) for p in SOURCES if layer_of(p) == "delta" and opens_files(p, p.read_text())] == []  # fmt: skip
+
+
+def test_one_module_asks_where_bytes_and_spark_are() -> None:
+    for text in (
+        "from belvedere.storage.local import LocalStore",
+        "table.store.reachable",
+        "hasattr(lake, 'spark')",
+        "getattr(self._lake, 'work', None)",
+        "hasattr(spark, 'cloneSession')",
+    ):
+        assert asks_where_bytes_are(text), text
+    assert not asks_where_bytes_are("spark_lake(lake)")
+    asking = {within(p) for p in SOURCES if asks_where_bytes_are(p.read_text())}
+    there = {p for p in asking if not p.startswith(("storage/", "lake/sessions/"))}
+    assert there == MAY_ASK_WHERE_BYTES_ARE
+
+
 def test_a_file_has_a_bounded_number_of_lines() -> None:
     lengths = {
         relative(p): len(p.read_text().splitlines()) for p in (*SOURCES, *TESTS, *BENCHMARKS)

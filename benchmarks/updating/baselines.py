@@ -35,7 +35,7 @@ class FullPropagation:
         """How many view rows the segments make: exact but for what only Step 1 sees."""
         beyond = joins_with_whole_rows(self.made.base.tree, self.made.graph, segments)
         inside = self._total(segments) - self.without
-        return InsertionEstimate(inside + sum(n for *_, n in beyond), tuple(beyond))
+        return InsertionEstimate(inside + sum(n for *_, n in beyond))
 
     def _total(self, segments: Sequence[Segment] | None) -> float:
         tree, values = self.tree, dict[int, Counts]()

@@ -15,7 +15,7 @@ from deltalake import write_deltalake
 
 from belvedere.delta import data_files
 from belvedere.delta.data_files import DataFile
-from belvedere.delta.first_rows import foremost
+from belvedere.delta.first_rows import read_first_rows
 from belvedere.lake.tables.table import Table
 from tests.local_tables import store_in, table_in
 
@@ -59,7 +59,7 @@ def test_the_first_rows_by_a_column(
     table, rows = written(tmp_path)
     values = sorted({row[column] for row in rows} - {None})
     for beyond in (values[0], values[len(values) // 2], values[-1]):
-        found = foremost(table, table.version, ["id"], column, beyond, count, least=least)
+        found = read_first_rows(table, table.version, ["id"], column, beyond, count, least=least)
         assert found is not None
         known = {row["id"]: row[column] for row in rows}
         reached = sorted(
@@ -79,12 +79,12 @@ def test_deleted_rows_and_files_without_the_column_have_none(tmp_path: Path) -> 
     rows = pa.table({"x": pa.array([3, 1, None, 2, 5])})
     pq.write_table(rows, tmp_path / "f.parquet")
     file, by = DataFile(store_in(tmp_path), "f.parquet"), pa.field("x", pa.int64())
-    numbers, values = file.foremost(by, np.array([1]), pa.scalar(1), 2, least=True)
+    numbers, values = file.first_rows(by, np.array([1]), pa.scalar(1), 2, least=True)
     assert (numbers.tolist(), values.to_pylist()) == ([0, 3], [3, 2])
-    absent = file.foremost(pa.field("y", pa.int64()), np.array([1]), pa.scalar(1), 2, least=True)
+    absent = file.first_rows(pa.field("y", pa.int64()), np.array([1]), pa.scalar(1), 2, least=True)
     assert [len(part) for part in absent] == [0, 0]
 
 
 def test_what_arrow_does_not_hold_as_spark_does_is_not_read(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"x": pa.array([1.0, 2.0])}))
-    assert foremost(table_in(tmp_path), 0, ["x"], "x", 0.0, 1, least=True) is None
+    assert read_first_rows(table_in(tmp_path), 0, ["x"], "x", 0.0, 1, least=True) is None

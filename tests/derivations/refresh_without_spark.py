@@ -34,7 +34,15 @@ COLUMNS = (("owner", "string"), ("n", "bigint"), ("bytes", "bigint"))
 
 
 class NoJobs(NoSpark):
-    """Spark that cannot tell how many jobs it ran, as with Spark Connect."""
+    """Spark that has settings, and that cannot tell how many jobs it ran, as with Spark Connect."""
+
+    class conf(NoSpark.conf):
+        """Its settings."""
+
+        @staticmethod
+        def get(key: str, default: str = "") -> str:
+            known = {**USUAL, "spark.master": "local[2]", "spark.sql.caseSensitive": "false"}
+            return known.get(key, default)
 
     def cloneSession(self) -> None:
         raise AssertionError("Spark was asked for a session")

@@ -14,7 +14,7 @@ from belvedere.execution.in_memory import RowsInMemory, evaluate_in_memory
 from belvedere.sql.render import SIGN
 
 FIELDS = (Field("a", "a", "int"),)
-TABLES: Any = SimpleNamespace(work=SimpleNamespace(usual_decimals=True, near=False))
+TABLES: Any = SimpleNamespace(work=SimpleNamespace(usual_decimals=True, computes_here=False))
 
 
 def test_what_cannot_be_computed_stays_the_same_plan() -> None:

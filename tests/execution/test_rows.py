@@ -36,10 +36,12 @@ def sizes(prices: float) -> Statistics:
 class FakeVersions:
     """The newest version of a table of prices, whole or by look-up."""
 
-    def __init__(self, near: bool = True) -> None:
+    def __init__(self, computes_here: bool = True) -> None:
         self.asked: list[str] = []
         self.opened: set[tuple[str, int]] = set()
-        self.work = SimpleNamespace(usual_decimals=True, near=near, few=self._few, hold=self._hold)
+        self.work = SimpleNamespace(
+            usual_decimals=True, computes_here=computes_here, few=self._few, hold=self._hold
+        )
         self.pins = SimpleNamespace(
             whole=self._whole, lookup_cache=SimpleNamespace(rows=self._rows)
         )
@@ -107,7 +109,7 @@ def test_rows_of_a_large_table_are_looked_up_and_recorded(versions: FakeVersions
 
 
 def test_what_is_not_in_memory_is_a_query_for_spark() -> None:
-    versions = FakeVersions(near=False)
+    versions = FakeVersions(computes_here=False)
     here = context(versions)
     change = ChangePlan(JOINED, sizes(prices=1e6))
     assert predict_work(change, here).on_spark
@@ -120,7 +122,7 @@ def test_what_is_not_in_memory_is_a_query_for_spark() -> None:
 
 def test_a_total_beside_the_change_is_a_step_of_its_own(versions: FakeVersions) -> None:
     """Spark computes it first, and the rest is computed in memory."""
-    versions.work.near = False
+    versions.work.computes_here = False
     some = Filter(PRICES, equal(col("w"), lit(5)))
     joined = Join(Change("items", ITEMS), some, JoinKind.INNER, equal(col("k"), col("p")))
     change = ChangePlan(joined, sizes(prices=1000))

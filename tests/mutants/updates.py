@@ -16,7 +16,13 @@ from belvedere.updating.apply.base_changes import UpdateApplier
 from belvedere.updating.kind import UpdatableViews
 from belvedere.updating.side_effects.checks import CheckMode
 from belvedere.updating.summary.domains import NormalValue
-from belvedere.updating.translate import base_rows, fresh_values, options, translator
+from belvedere.updating.translate import (
+    base_rows,
+    choice_model,
+    fresh_values,
+    options,
+    translator,
+)
 from belvedere.updating.translate.new_rows import NewBaseRow
 from tests.mutants.hunt import Hunt, Mutants, Patch
 from tests.updating import offline_lake
@@ -111,20 +117,20 @@ steps = _verdicts("self joins that show what another place leaves out", STEPS)
 
 @caught_by(mentors, start=4)
 def a_hidden_value_never_has_to_equal_a_told_one(patch: Patch) -> None:
-    patch.setattr(options.ValueLinks, "told_to", lambda *_: [])
+    patch.setattr(options.ValueLinks, "shown_values_linked_to", lambda *_: [])
 
 
 @caught_by(bosses)
 def no_parent_could_be_put_in_besides(patch: Patch) -> None:
     def told(_: object, put: NewBaseRow, key: ForeignKey) -> bool:
-        return put.known.keys() >= set(key.columns)
+        return put.values.keys() >= set(key.columns)
 
     patch.setattr(base_rows, "_has_no_other_parent", told)
 
 
 @caught_by(pairs)
 def each_place_of_a_self_join_has_a_row_of_its_own(patch: Patch) -> None:
-    patch.setattr(translator._TranslationSearch, "_pairs", lambda _: None)
+    patch.setattr(choice_model.ChoiceModel, "_add_pairs", lambda model: model._allow_one_target())
 
 
 @caught_by(nexts)

@@ -28,7 +28,7 @@ from belvedere.algebra.types import parse
 from belvedere.delta import log
 from belvedere.delta.files import files
 from belvedere.delta.lookups import _with_room
-from belvedere.delta.statistics import column_facts, measured
+from belvedere.delta.statistics import column_facts, table_size
 from belvedere.joins.partitions import Partition
 from belvedere.memory import kinds
 from belvedere.sketches.safety.bounds import recorded_range
@@ -192,7 +192,7 @@ def holds(root: Path, columns: Mapping[str, str]) -> None:
     table = table_in(root)
     every = files(store_in(root), table.version) or []
     held = [pq.ParquetFile(root / f.path, coerce_int96_timestamp_unit="us").read() for f in every]
-    sizes = measured(table)
+    sizes = table_size(table)
     assert sizes is not None
     assert sizes.rows == sum(rows.num_rows for rows in held) - sum(f.deleted for f in every)
     for name, kind in columns.items():

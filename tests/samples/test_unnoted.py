@@ -85,3 +85,14 @@ def test_answers_without_a_note_cover_in_every_cell() -> None:
     assert failures(found) == []
     large = {cell: tally for cell, tally in found.cells.items() if tally.clean >= 1000}
     assert [c for c, t in large.items() if t.coverage < 0.91] == []
+
+
+@pytest.mark.soak
+def test_answers_without_a_note_cover_over_many_views() -> None:
+    """Samples of one view are alike: a rate rests on the number of views."""
+    found = measured(
+        SHAPES, KEYS, sizes=[300, 1500, 5000], populations=100, smooth=10, ranks=0, seed=11
+    )
+    pooled = found.pooled(lambda cell: cell[:2])
+    assert all(tally.clean >= 500 for tally in pooled.values())
+    assert {what: t.coverage for what, t in pooled.items() if not 0.93 <= t.coverage <= 0.97} == {}

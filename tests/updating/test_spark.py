@@ -154,7 +154,7 @@ def _changed_by_others(lake: bv.Lake) -> None:
     lake.sql("INSERT INTO item VALUES (120, 10, 'a')")
     assert (120, "a", "ann") not in rows(lake)
     assert next(s for s in lake.status() if s.name == "contacts").pending["item"].versions == 1
-    assert str(lake.refresh("contacts")).startswith("contacts: advance")
+    assert str(lake.refresh("contacts")).startswith("contacts: merge")
     assert (120, "a", "ann") in rows(lake)
     assert re.search(r"item: \d rows, 5 in view rows", lake.explain("contacts"))
 

@@ -33,7 +33,7 @@ def change_passes(table: Snapshot, old: int, new: int) -> float | None:
 
 def change_rows(table: Snapshot, old: int, new: int) -> int | None:
     """The rows that the versions after `old` up to `new` touched, as `status` counts them."""
-    if old > new or not table.store.reachable:
+    if old > new or not log.is_table(table.store):
         return None
     since = [e for e in logged_events(table.store, after=old) if e.version <= new]
     return rows_of(since) if len(since) == new - old else None

@@ -100,7 +100,7 @@ class DataFile:
                 at += batch.num_rows
         return np.concatenate(found)
 
-    def foremost(
+    def first_rows(
         self, column: pa.Field, gone: Numbers, beyond: pa.Scalar, count: int, *, least: bool
     ) -> tuple[Numbers, pa.Array]:
         """Of the rows from a value on, the numbers of the first by a column, and their values."""
@@ -112,7 +112,7 @@ class DataFile:
             return np.empty(0, dtype=np.int64), pa.array([], column.type)
         kept = np.ones(file.metadata.num_rows, dtype=bool)
         kept[gone] = False
-        best, first = _Foremost(pa.array([], column.type), count, least=least), 0
+        best, first = _FirstRows(pa.array([], column.type), count, least=least), 0
         for group in range(file.num_row_groups):
             for batch in _batches(file, group, [column.name]):
                 held = batch.column(column.name).cast(column.type)
@@ -120,7 +120,7 @@ class DataFile:
                 there = np.array(pc.fill_null(reached, False), dtype=bool)
                 best.take(first, held, there & kept[first : first + batch.num_rows])
                 first += batch.num_rows
-        return best.found()
+        return best.rows()
 
     def hides_times(self, kinds: Iterable[str]) -> bool:
         """Whether it has dates or timestamps, if they are among some types, not as Arrow reads them."""
@@ -176,7 +176,7 @@ class DataFile:
         return pa.Table.from_arrays(columns, schema=schema)
 
 
-class _Foremost:
+class _FirstRows:
     """The first rows by a column among those gone through so far, and perhaps a few more."""
 
     def __init__(self, values: pa.Array, count: int, *, least: bool) -> None:
@@ -197,10 +197,10 @@ class _Foremost:
         self.numbers = np.concatenate([self.numbers, places + first])
         self.values = pa.concat_arrays([self.values, held.take(pa.array(places))])
         if len(self.values) > 2 * self._count:
-            self.numbers, self.values = self.found()
+            self.numbers, self.values = self.rows()
             self._last = (pc.max if self._least else pc.min)(self.values)
 
-    def found(self) -> tuple[Numbers, pa.Array]:
+    def rows(self) -> tuple[Numbers, pa.Array]:
         """The numbers and values of the first rows, no more."""
         import pyarrow as pa
 

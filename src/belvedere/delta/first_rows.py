@@ -15,7 +15,7 @@ from belvedere.delta.lookups import deleted_rows, legible_files, schema_of
 from belvedere.delta.snapshots import Snapshot
 
 
-def foremost(
+def read_first_rows(
     table: Snapshot,
     version: int,
     columns: Sequence[str],
@@ -43,7 +43,7 @@ def foremost(
         with ThreadPoolExecutor(then.store.parallel_reads) as pool:
             ends = list(
                 pool.map(
-                    lambda data, file: data.foremost(
+                    lambda data, file: data.first_rows(
                         by, deleted_rows(then, file), start, count, least=least
                     ),
                     opened,

@@ -101,7 +101,7 @@ def spans(commits: Iterable[Commit]) -> list[tuple[int, int]]:
 
 def first_readable(table: Snapshot) -> int | None:
     """The oldest version from which all changes up to now are recorded; None if there is none."""
-    if not table.change_feed or not table.store.reachable:
+    if not table.change_feed or not log.is_table(table.store):
         return None
     first = enabled_at = table.version
     for version in reversed(log.commit_versions(table.store)):

@@ -72,7 +72,7 @@ class ColumnFacts:
 
 
 @dataclass(frozen=True)
-class Measured:
+class TableSize:
     """The rows of a version, and the bounds of its columns."""
 
     rows: int
@@ -118,7 +118,7 @@ def bounds_of_all(table: Snapshot, some: Iterable[File], column: str) -> Ends | 
     return min(low for low, _ in known), max(high for _, high in known)
 
 
-def measured(table: Snapshot) -> Measured | None:
+def table_size(table: Snapshot) -> TableSize | None:
     """What is recorded of the version of a table; None if not every file has a row count."""
     some = files(table.store, table.version)
     rows = None if some is None else count(some)
@@ -126,7 +126,7 @@ def measured(table: Snapshot) -> Measured | None:
         return None
     kinds = {name: kind for name, kind in table.columns if kind == "date" or parse(kind).is_integer}
     ends = {name: bounds_of_all(table, some, name) for name in kinds}
-    return Measured(rows, {name: at for name, at in ends.items() if at is not None})
+    return TableSize(rows, {name: at for name, at in ends.items() if at is not None})
 
 
 def _recorded_name(table: Snapshot, column: str) -> str | None:

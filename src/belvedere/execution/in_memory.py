@@ -97,7 +97,7 @@ class RowsInMemory:
 
     def can_read_whole(self, leaf: Scan | Change, sizes: Sizes) -> bool:
         """Whether a leaf is a table so small that it is read whole."""
-        if not isinstance(leaf, Scan) or not self.versions.work.near:
+        if not isinstance(leaf, Scan) or not self.versions.work.computes_here:
             return False
         return sizes.rows(leaf) <= MAX_ROWS_READ_WHOLE
 

@@ -85,7 +85,7 @@ def _lookup_size(sizes: Sizes, context: ExecutionContext, wanted: LookUp) -> flo
     if not MIN_TABLE_ROWS <= rows < inf or wanted in context.lookups.failed:
         return inf
     table, _ = context.versions.version(wanted.leaf)
-    if not context.workspace.near or not can_look_up(table, wanted.column):
+    if not context.workspace.computes_here or not can_look_up(table, wanted.column):
         return inf
     count = value_count(wanted.sources, sizes, context)
     part = LookupGroup(wanted.leaf, wanted.column, wanted.sources).part(sizes, count)
@@ -276,7 +276,7 @@ def _old_rows(group: LookupGroup, values: pa.Array, context: ExecutionContext) -
 
 def new_values(versions: Versions, name: str, column: str, values: pa.Array) -> pa.Array | None:
     """Those of some values that a table's column has in the new state; None if that needs Spark."""
-    if not versions.work.near:
+    if not versions.work.computes_here:
         return None
     table, version = versions.pins.table(name), versions.new[name]
     rows = look_up(table, version, [column], column, values, nulls=False, most=SMALL)

@@ -28,7 +28,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Found:
+class ShortestPath:
     """The way to the end: at which steps which tables are emptied (as bits), and what it took."""
 
     cost: float
@@ -56,7 +56,7 @@ def search(
     slopes: Floats,
     wide: bool,
     most: int,
-) -> Found:
+) -> ShortestPath:
     """The cheapest lazy and greedy plan; TooLarge if it has not been found among `most` nodes.
 
     What is paid is `costs`; a state is full by `worst`, which may be dearer.
@@ -67,7 +67,7 @@ def search(
     if expanded < 0:
         raise TooLarge(most)
     way, acts = tuple(int(s) for s in steps), tuple(int(m) for m in masks)
-    return Found(float(cost), way, acts, int(expanded), int(inconsistent))
+    return ShortestPath(float(cost), way, acts, int(expanded), int(inconsistent))
 
 
 def batches(costs: Floats, bound: int, total: int) -> Floats:

@@ -1,4 +1,4 @@
-"""A lake's tables without Spark: enough to look, in a second, at what a directory holds."""
+"""What every lake offers, and a lake without Spark: a directory whose tables are read at once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from belvedere.lake.records.journal import Journal, local_journal
 from belvedere.lake.records.saved_state import Saves, local_saves
 from belvedere.lake.tables.table import Table, read_table
 from belvedere.sql.names import STORED_PREFIX, database_name, hidden, parts, view_name
-from belvedere.storage.local import LocalStore
 from belvedere.storage.store import ObjectStore
+from belvedere.storage.stores import open_store
 
 VIEW_PROPERTY = "belvedere.view"
 
@@ -48,7 +48,7 @@ class ReadableLake(Protocol):
         """Where states that live in memory are saved, if the lake has a place for them."""
 
     def namespace(self) -> tuple[str, ...]:
-        """What stands before a table's name to make it the only one: nothing in a directory."""
+        """The parts before a table's name that make it unique: none in a directory."""
 
     def names(self) -> list[str]:
         """The tables and views a user sees, in order."""
@@ -82,7 +82,7 @@ class ReadableLake(Protocol):
         """Why a version of a table cannot be read; None if it can."""
 
     def pads_char(self) -> bool:
-        """Whether who asks reads and compares values of CHAR as Spark does by default."""
+        """Whether values of CHAR are read and compared as Spark does by default."""
 
     def unknown(self, name: str) -> Invalid:
         """The error for a name nothing has."""
@@ -100,7 +100,7 @@ class OfflineLake:
                 reason="NO_LAKE",
             )
         self.capabilities = Capabilities(None, in_directory=True)
-        self.home = LocalStore(str(self.directory))
+        self.home = open_store(str(self.directory))
         self.journal = local_journal(self.directory)
         self.saves = local_saves(self.directory)
 

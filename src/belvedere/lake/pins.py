@@ -20,7 +20,7 @@ import pyarrow as pa
 from belvedere.algebra.scalars import Scalar
 from belvedere.analyses.sizes import Statistics
 from belvedere.delta.lookups import read_whole
-from belvedere.delta.statistics import Measured, measured
+from belvedere.delta.statistics import TableSize, table_size
 from belvedere.lake.lookup_cache import LookupCache
 from belvedere.lake.sessions.workspace import Workspace
 from belvedere.lake.spark_lake import SparkLake
@@ -50,7 +50,7 @@ class Pins:
         self._tables: dict[str, Table] = {}
         self._works: dict[tuple[tuple[str, str], ...], Workspace] = {}
         self._opened: dict[tuple[Workspace, str, int], str] = {}
-        self._measured: dict[str, Measured | None] = {}
+        self._measured: dict[str, TableSize | None] = {}
         self._feeds: dict[tuple[str, int, int, str | None, int], Feed] = {}
         self._changes: dict[tuple[Workspace, Feed, tuple[str, ...]], Changes] = {}
         self._wholes: dict[tuple[str, int, tuple[str, ...]], pa.Table | None] = {}
@@ -76,12 +76,12 @@ class Pins:
                 self._tables[name] = self._door.table(name)
             return self._tables[name]
 
-    def measured(self, name: str) -> Measured | None:
+    def measured(self, name: str) -> TableSize | None:
         """The size of a table and the bounds of its columns, as its log has them."""
         table = self.table(name)
         with self._busy:
             if name not in self._measured:
-                self._measured[name] = measured(table)
+                self._measured[name] = table_size(table)
             return self._measured[name]
 
     def statistics(

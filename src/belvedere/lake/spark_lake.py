@@ -27,8 +27,8 @@ from belvedere.lake.sessions.workspace import OwnSession, Session, Workspace
 from belvedere.lake.tables import catalog, remote
 from belvedere.lake.tables.table import Table, path_reference, read_table
 from belvedere.sql.names import admissible, database_name, dotted, hidden, literal, parts, quote
-from belvedere.storage.local import LocalStore
 from belvedere.storage.store import ObjectStore
+from belvedere.storage.stores import open_store
 
 
 class SparkLake:
@@ -40,7 +40,7 @@ class SparkLake:
         self.spark = spark
         self.capabilities = Capabilities(spark, in_directory=directory is not None)
         self.directory = directory
-        self.home = None if directory is None else LocalStore(str(directory))
+        self.home = None if directory is None else open_store(str(directory))
         self.journal = journal_of(self)
         self.saves = local_saves(directory, state)
         self.registered: set[str] = set()
@@ -60,7 +60,7 @@ class SparkLake:
             return self.spark.sql(text)
 
     def namespace(self) -> tuple[str, ...]:
-        """What stands before a table's name to make it the only one: nothing in a directory."""
+        """The parts before a table's name that make it unique: none in a directory."""
         if self.capabilities.in_directory:
             return ()
         return self.spark.catalog.currentCatalog(), self.spark.catalog.currentDatabase()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from belvedere.delta.statistics import measured
+from belvedere.delta.statistics import table_size
 from belvedere.derivations.saved_states import Undivided
 from belvedere.errors import Unsupported
 from belvedere.joins.normal_form import JoinBlock
@@ -104,7 +104,7 @@ def _known(lake: ReadableLake, joined: JoinBlock) -> TableSizes:
     bounds: dict[tuple[str, str], tuple[int, int]] = {}
     for position in joined.positions:
         table = position.table
-        seen = measured(lake.table(table))
+        seen = table_size(lake.table(table))
         if seen is not None:
             rows[table] = seen.rows
             for f in position.fields:

@@ -71,7 +71,10 @@ class UpdatableStates:
             if loaded.state is not None:
                 self._held[name] = loaded.state
             return loaded
-        return Loaded(definition_of(self._lake, held.definition), held, held.vector)
+        definition = definition_of(self._lake, held.definition)
+        if not _summary_is_complete(held):
+            return Loaded(definition, None, vector, reason="PART_GONE")
+        return Loaded(definition, held, held.vector)
 
     def commit(
         self,
@@ -196,8 +199,7 @@ def _restored(
             return view
         if _as_saved(view.keys) != record["keys"]:
             return "REDEFINED"
-        there = parts.is_complete(view.tabled.door, definition.name, record["pieces"])
-        return view if there else "PART_GONE"
+        return view if _summary_is_complete(view) else "PART_GONE"
     # The state is of the columns that the tables had then.
     bound, shape = compile_updatable(lake, record["query"], record["name"], _sources(record))
     keys = declared_keys(lake, shape)
@@ -210,6 +212,12 @@ def _restored(
     at = dict(saved.head.vector)
     view = UpdatableState(record, bound, tree, keys, at, filter_, 0)
     return _moved_to(lake, view, vector)
+
+
+def _summary_is_complete(view: UpdatableState) -> bool:
+    """Whether all parts of a view's summary in tables are there, if it has one."""
+    name, pieces = view.definition["name"], view.definition.get("pieces", ())
+    return view.tabled is None or parts.is_complete(view.tabled.door, name, pieces)
 
 
 def _moved_to(lake: ReadableLake, view: UpdatableState, vector: Vector) -> UpdatableState | str:

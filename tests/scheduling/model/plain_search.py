@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from belvedere.kernels.astar import Floats, Found, Ints, TooLarge
+from belvedere.kernels.astar import Floats, Ints, ShortestPath, TooLarge
 
 
 def search_plainly(
@@ -22,7 +22,7 @@ def search_plainly(
     _slopes: Floats,
     wide: bool,
     most: int,
-) -> Found:
+) -> ShortestPath:
     """The definition of `search`: no regard for time, nothing left out."""
     last, tables = len(arrived) - 2, arrived.shape[1]
     widest = costs.shape[1] - 1
@@ -82,7 +82,9 @@ def search_plainly(
                 masks.append(mask)
                 node = before
             cost = best[last, (0,) * tables]
-            return Found(cost, tuple(steps[::-1]), tuple(masks[::-1]), len(closed), inconsistent)
+            return ShortestPath(
+                cost, tuple(steps[::-1]), tuple(masks[::-1]), len(closed), inconsistent
+            )
         there = ahead(*node)
         for to, left, mask in edges(*node):
             reached = grown(node[0], node[1], to)

@@ -21,9 +21,9 @@ from deltalake.exceptions import DeltaError
 from belvedere.delta import log
 from belvedere.delta.delta_rs import open_table
 from belvedere.errors import BelvedereError
-from belvedere.storage.local import LocalStore
 from belvedere.storage.private_files import LOCK_DIRECTORY, set_aside
 from belvedere.storage.store import ObjectStore
+from belvedere.storage.stores import open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -175,7 +175,7 @@ def _equal(column: str, value: str) -> list[tuple[str, str, Any]]:
 def local_journal(directory: Path) -> LocalJournal:
     """The journal of the lake in a directory."""
     own = directory / LOCK_DIRECTORY / JOURNAL
-    return LocalJournal(LocalStore(str(own)), own)
+    return LocalJournal(open_store(str(own)), own)
 
 
 def compact(table: DeltaTable) -> None:

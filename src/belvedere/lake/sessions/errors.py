@@ -91,7 +91,7 @@ def translated() -> Iterator[None]:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def named_as_invalid() -> Iterator[None]:
     """Errors that Spark has a name for, also of single values, leave this block as Invalid."""
     try:
         yield

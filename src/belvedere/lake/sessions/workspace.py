@@ -174,7 +174,7 @@ class Workspace:
         return self.register(label, self.spark.createDataFrame(whole, schema=schema))
 
     @property
-    def near(self) -> bool:
+    def computes_here(self) -> bool:
         """Whether Spark computes on this machine, and so has no more hands than we."""
         return self.door.capabilities.computes_here
 

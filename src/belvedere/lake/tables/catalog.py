@@ -17,7 +17,7 @@ from deltalake import Schema
 from belvedere.delta import snapshots
 from belvedere.errors import BelvedereError, Invalid
 from belvedere.lake.offline import stored_in
-from belvedere.lake.records.journal import JOURNAL, SCHEMA_NAME, local_journal
+from belvedere.lake.records.journal import JOURNAL, SCHEMA_NAME, LocalJournal
 from belvedere.lake.tables.table import path_reference
 from belvedere.lake.writes import upkeep
 from belvedere.sql.names import STORED_PREFIX, admissible, dotted, literal, parts, quote
@@ -118,10 +118,10 @@ def named_journal(door: SparkLake, schema: Schema) -> Iterator[None]:
     Lakes of one process share Spark's catalog, in which the name is one: a query means the lake
     that it is analysed for.
     """
-    if door.directory is None:
+    journal = door.journal
+    if not isinstance(journal, LocalJournal):
         yield
         return
-    journal = local_journal(door.directory)
     journal.mend()
     journal.ensure(schema)
     with _naming:

@@ -21,7 +21,7 @@ from belvedere.algebra.relations import Join, Scan
 from belvedere.algebra.types import BOOLEAN, DATE, VARIANT, MapType, StringType, parse
 from belvedere.algebra.walks import nodes
 from belvedere.delta.history import rows_of
-from belvedere.delta.statistics import measured as size_of
+from belvedere.delta.statistics import table_size
 from belvedere.errors import Invalid
 from belvedere.lake.sessions.scratch import scratch
 from belvedere.lake.spark_lake import SparkLake
@@ -272,7 +272,7 @@ class _Bench:
 
     def _rows(self, table: str) -> int:
         if table not in self.facts.sizes:
-            size = size_of(self.door.table(table))
+            size = table_size(self.door.table(table))
             counted = None if size is None else int(size.rows)
             if counted is None:
                 reference = self.door.table(table).reference

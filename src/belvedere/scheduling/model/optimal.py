@@ -23,7 +23,7 @@ from belvedere.scheduling.model.cost_functions import CostFunction, LinearCost, 
 from belvedere.scheduling.model.problem import SLACK, Action, ActionPlan, Problem
 
 if TYPE_CHECKING:
-    from belvedere.kernels.astar import Floats, Found, Ints
+    from belvedere.kernels.astar import Floats, Ints, ShortestPath
 
     Floors: TypeAlias = Callable[[Floats, int, int], Floats]
 
@@ -69,7 +69,7 @@ def find_optimal_plan(problem: Problem, *, most: int = MAX_NODES) -> OptimalPlan
 
 def search_with_bounds(
     problem: Problem,
-    search: Callable[..., Found],
+    search: Callable[..., ShortestPath],
     floors: Floors,
     most: int = MAX_NODES,
     weight: float = 1.0,
@@ -172,7 +172,7 @@ def _slopes(problem: Problem) -> Floats:
     return np.array(linear if plain else [-1.0] * problem.tables)
 
 
-def _plan(problem: Problem, arrived: Ints, result: Found) -> ActionPlan:
+def _plan(problem: Problem, arrived: Ints, result: ShortestPath) -> ActionPlan:
     actions: list[Action] = [problem.nothing] * (problem.last + 1)
     emptied = np.zeros(problem.tables, np.int64)
     for step, mask in zip(result.steps, result.masks, strict=True):

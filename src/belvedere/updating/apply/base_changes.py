@@ -285,7 +285,7 @@ def next_number(lake: ReadableLake, view: str, tables: Sequence[str]) -> int:
 def _table_changed_error(table: str) -> TableChanged:
     return TableChanged(
         f"{table!r} was changed by someone else meanwhile",
-        hint="nothing was changed; ask again",
+        hint="repeat the update; nothing was changed",
         reason="CONCURRENT_CHANGE",
     )
 

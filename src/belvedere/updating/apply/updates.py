@@ -88,7 +88,7 @@ def refusal_error(check: UpdateCheck) -> Invalid:
         summary = "no way to make the update was found" if unknown else "the update cannot be made"
         return Invalid(
             f"{summary}: {check.reason}",
-            hint="EXPLAIN, or lake.check, tells more; base tables can be written directly",
+            hint="use EXPLAIN or lake.check for details, or write the base tables",
             reason="NOT_TRANSLATABLE",
         )
     plural = "" if check.extra_rows == 1 and not check.at_least else "s"
@@ -99,7 +99,7 @@ def refusal_error(check: UpdateCheck) -> Invalid:
     return Invalid(
         f"the update {verb} change {count} that it does not name",
         detail=f"side effects: {rows}; through base rows: {base_rows}",
-        hint="WITH SIDE EFFECTS ALLOWED makes it anyway"
+        hint="add WITH SIDE EFFECTS ALLOWED to apply it anyway"
         if check.translation is not None
         else "nothing that was tried does all that was asked, with side effects or without",
         reason="SIDE_EFFECTS",

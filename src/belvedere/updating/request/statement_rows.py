@@ -50,7 +50,7 @@ def update_of_statement(
         case _:
             raise Unsupported(
                 f"{kind.value} through an updatable view",
-                hint="INSERT, UPDATE and DELETE go through it",
+                hint="use INSERT, UPDATE or DELETE",
                 reason="STATEMENT",
             )
 
@@ -187,10 +187,10 @@ def _replaced_rows(
 
 
 def _collect_rows(columns: TypedColumns, query: Callable[[], Any]) -> list[Any]:
-    from belvedere.lake.sessions.errors import told
+    from belvedere.lake.sessions.errors import named_as_invalid
 
     try:
-        with told():
+        with named_as_invalid():
             rows: list[Any] = query().limit(MOST_ROWS + 1).collect()
     except Invalid as error:
         if not error.reason.startswith(_TYPE_ERRORS):

@@ -129,7 +129,7 @@ def _given_rows(given: Any) -> tuple[Mapping[str, Any], ...]:
     if wrong:
         raise Invalid(
             f"{wrong[0]!r} is not a row of a view",
-            hint="a row is a mapping from columns to values, several rows are a list of them",
+            hint="give a row as a mapping from columns to values, several rows as a list",
             reason="ROWS",
         )
     return listed_rows
@@ -145,6 +145,6 @@ def _old_and_new(update: Any) -> tuple[Any, Any]:
         return update[0], update[1]
     raise Invalid(
         f"{update!r} is not a pair of old and new rows",
-        hint="update=(old, new), each a row or a list of rows",
+        hint="give update=(old, new), each a row or a list of rows",
         reason="ROWS",
     )

@@ -145,7 +145,7 @@ class _NeighbourSearch:
         rows = self.finder.find(table, segments, MOST_NEIGHBOURS)
         if rows is None or rows.num_rows > MOST_NEIGHBOURS:
             raise TooManyJoins(
-                f"a row of {table!r} is there more than {MOST_NEIGHBOURS} times", reason="TOO_MUCH"
+                f"{table!r} has more than {MOST_NEIGHBOURS} copies of a row", reason="TOO_MUCH"
             )
         self.by_table[table].append(rows)
         if not self.only_inserts:

@@ -98,7 +98,7 @@ class _JoinedEffect:
         embeddings = [self._numbered(row, put_in) for row in rows]
         signatures = {TableState(self.base, self.made.changes).signature(e) for e in embeddings}
         if len(rows) == MOST_FETCHED and len(signatures) < needed:
-            raise TooManyJoins("this update joins too many rows to tell", reason="TOO_MUCH")
+            raise TooManyJoins("this update joins too many rows to be checked", reason="TOO_MUCH")
         return embeddings
 
     def _query(self, p: int, begin: Sequence[HeldValues], put_in: bool) -> exp.Select:

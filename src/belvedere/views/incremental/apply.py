@@ -119,7 +119,7 @@ def _rows_in_memory(
     """The rows to write, if they are in memory by now."""
     if rows.in_memory is None or not planned.numbered:
         return None if rows.in_memory is None else rows.in_memory.table
-    if not pending.work.near:
+    if not pending.work.computes_here:
         return None
     return copies_to_write(rows.in_memory, pending.step.pins, pending.view.stored, version)
 

@@ -38,7 +38,7 @@ from belvedere.algebra.relations import (
 from belvedere.algebra.scalars import Scalar, col
 from belvedere.analyses.sizes import Statistics
 from belvedere.analyses.types import Types
-from belvedere.delta.first_rows import foremost
+from belvedere.delta.first_rows import read_first_rows
 from belvedere.execution.change_plan import ChangePlan, optimize_change
 from belvedere.execution.context import ExecutionContext
 from belvedere.execution.in_memory import MAX_ROWS
@@ -142,7 +142,7 @@ class NextExtremum:
         child = Delta(self.moving, self.context.memory.types).new(self.state.child)
         column = part.agg.args[0].column
         place = leaf_of(child, column) if column else None
-        if column is None or place is None or not self.context.workspace.near:
+        if column is None or place is None or not self.context.workspace.computes_here:
             return None
         least = part.combine is Combine.LEAST
         leaf, source = place
@@ -161,7 +161,7 @@ class NextExtremum:
         table, version = versions.version(leaf)
         columns = with_source_names(leaf).columns
         for count in ROWS_TRIED:
-            rows = foremost(table, version, columns, source, lost, count, least=least)
+            rows = read_first_rows(table, version, columns, source, lost, count, least=least)
             if rows is None or not rows.num_rows:
                 return
             versions.opened.add((leaf.table, version))
