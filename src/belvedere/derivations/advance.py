@@ -237,7 +237,10 @@ class _Advancing:
         """Where each table goes: its pinned version, or where it is if it does not move."""
         reads, before = loaded.definition.reads, loaded.vector
         if self.to is not None:
-            return {name: self.to[name] for name in reads}
+            # It may read tables that the outer one does not.
+            own = (t for t in reads if t not in self.to)
+            pinned = {name: self.call.pins.table(name).position for name in own}
+            return {name: pinned.get(name) or self.to[name] for name in reads}
         stays = {} if everything or self.only is None else before
         return {
             name: stays[name]
@@ -269,7 +272,9 @@ class _Advancing:
             part.kind.store.load(part.name, self.call.pins),
             self.call.pins.table(part.stored),
         )
-        if any(loaded.vector.get(t) != target[t] for t in loaded.definition.reads):
+        if any(
+            loaded.vector.get(t) != at for t, at in target.items() if t in loaded.definition.reads
+        ):
             self.call.pins.forget(part.stored)
             raise Conflict(
                 f"another process refreshes {self.name!r}",
