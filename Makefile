@@ -11,7 +11,7 @@ UV := $(firstword $(wildcard $(BIN)/uv) uv)
 # More arguments for pytest, the demo or the benchmark: make test ARGS="-k merge"
 ARGS ?=
 
-SOAKED := tests/tpch tests/tpcds tests/views tests/derivations tests/execution tests/delta tests/lake tests/storage tests/samples tests/sketches tests/synopses tests/scheduling tests/updating
+SOAKED := tests/tpch tests/tpcds tests/views tests/derivations tests/execution tests/delta tests/lake tests/storage tests/samples tests/sketches tests/synopses tests/scheduling tests/updating tests/sql
 
 .PHONY: help setup java demo test test-fast soak check bench specs lock clean
 

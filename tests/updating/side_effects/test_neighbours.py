@@ -231,7 +231,7 @@ def test_rows_agree_null_with_null_on_all_columns() -> None:
 def test_a_row_with_too_many_copies_is_not_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(near_module, "MOST_NEIGHBOURS", 2)
     case = Case("SELECT a FROM t", {"t": ("a",)}, {"t": [(1,)] * 3})
-    with pytest.raises(TooManyJoins, match="more than 2 times"):
+    with pytest.raises(TooManyJoins, match="more than 2 copies"):
         beside(case, [(1,)], [])
 
 
