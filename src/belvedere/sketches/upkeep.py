@@ -47,7 +47,7 @@ from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sketches.engine.measures import Recapture
 from belvedere.sketches.live import Live, engine_of, plan_of
 from belvedere.sketches.safety.evidence import end_of
-from belvedere.sketches.safety.planning import prove_again
+from belvedere.sketches.safety.planning import prove_again, with_engine
 from belvedere.sketches.use.selections import Selections
 from belvedere.sql.names import quote
 from belvedere.sql.render import SIGN, render
@@ -88,7 +88,11 @@ class Upkeep:
                 raise Recapture("the state is not for Arrow to hold", reason="SKETCH_NOT_KEPT")
             return found.table
 
-        definition = prove_again(plan_of(self.door, definition.query), definition, self.pins)
+        plan, before = plan_of(self.door, definition.query), definition.types
+        definition = prove_again(plan, definition, self.pins)
+        if definition.types != before:
+            plain = replace(definition, kept="", kinds={})
+            definition = with_engine(self.door, plan, plain, work)
         if definition.retired:
             everything = tuple(np.ones(p.count, dtype=np.bool_) for p in definition.partitions)
             return Live(definition, vector, everything, None, owed=inf)

@@ -64,13 +64,5 @@ def expected_next(event: Event, needs: Needs, action: str) -> Outcome:
     return expected(event, needs, "refresh")
 
 
-STRATEGIES = {
-    "merge": "changes",
-    "replace keys": "changes",
-    "maintain": "changes",
-    "from the changes": "changes",
-    "advance": "changes",
-    "capture": "rebuild",
-    "nothing to do": "nothing",
-}
-"""The words of each kind for what it did, until there is one set of words."""
+STRATEGIES = {"merge": "changes", "replace keys": "changes"}
+"""Both ways to apply changes count as one."""

@@ -1,6 +1,6 @@
 """What happens to tables, for the kinds that are kept without Spark: every event, every kind.
 
-`expected_outcomes` says what must happen; `drift` lists where it does not yet.
+`expected_outcomes` says what must happen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import pytest
 
 from belvedere.errors import BelvedereError
 from belvedere.sketches.upkeep import Upkeep
-from tests.derivations.events.drift import DRIFT
 from tests.derivations.events.expected_outcomes import (
     ACTIONS,
     NEEDS,
@@ -74,7 +73,7 @@ def read_by_spark(event: str, kind: str, action: str) -> bool:
 
 
 CASES = [
-    pytest.param(*case, marks=DRIFT.get(case, ()), id="-".join(case))
+    pytest.param(*case, id="-".join(case))
     for case in itertools.product(EVENTS, KINDS, ACTIONS)
     if not read_by_spark(*case)
 ]

@@ -98,28 +98,9 @@ class SketchPlanner:
             watched=evidence.watched(),
             loose=self.statement.loose,
         )
-        definition = self._with_engine(q, plain, work)
+        definition = with_engine(self.door, q, plain, work)
         _refuse_rounding(definition)
         return definition
-
-    def _with_engine(self, q: Rel, plain: Definition, work: Workspace) -> Definition:
-        """The definition with the types of its engine's columns, or the reason why it has no engine."""
-        if not work.usual_decimals:
-            return replace(plain, kept="SKETCH_DECIMALS")
-        try:
-            parts = sketch_block(q, plain.partitions)
-            kinds: dict[str, str] = {}
-            for feed in parts.feeds:
-                by_column = types(
-                    feed.plan, lambda asked, of: self.door.types(asked, of, plain.settings)
-                )
-                kinds |= {c: by_column[c] for c in feed.plan.columns}
-            if not all(map(is_exact, kinds.values())):
-                return replace(plain, kept="SKETCH_NOT_KEPT")
-            SketchEngine(parts, plain.partitions, kinds, plain.room)
-        except Unsupported as why:
-            return replace(plain, kept=why.reason)
-        return replace(plain, kinds=kinds)
 
     def _refuse_two(self, partitions: Sequence[Partition]) -> None:
         names = [p.table for p in partitions]
@@ -218,6 +199,24 @@ class SketchPlanner:
         return measured.rows if measured else 0
 
 
+def with_engine(lake: SparkLake, q: Rel, plain: Definition, work: Workspace) -> Definition:
+    """The definition with the types of its engine's columns, or the reason why it has no engine."""
+    if not work.usual_decimals:
+        return replace(plain, kept="SKETCH_DECIMALS")
+    try:
+        parts = sketch_block(q, plain.partitions)
+        kinds: dict[str, str] = {}
+        for feed in parts.feeds:
+            by_column = types(feed.plan, lambda asked, of: lake.types(asked, of, plain.settings))
+            kinds |= {c: by_column[c] for c in feed.plan.columns}
+        if not all(map(is_exact, kinds.values())):
+            return replace(plain, kept="SKETCH_NOT_KEPT")
+        SketchEngine(parts, plain.partitions, kinds, plain.room)
+    except Unsupported as why:
+        return replace(plain, kept=why.reason)
+    return replace(plain, kinds=kinds)
+
+
 def types_read(pins: Pins, reads: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
     """The present types of columns; empty for a column that is gone."""
     return {t: {c: pins.table(t).types.get(c.lower(), "") for c in cs} for t, cs in reads.items()}
@@ -257,9 +256,21 @@ def evidence_of(pins: Pins, work: Workspace) -> Evidence:
 
 
 def prove_again(q: Rel, definition: Definition, pins: Pins) -> Definition:
-    """The definition of a sketch over the present tables: still safe, or retired."""
-    if types_read(pins, definition.reads) != definition.types:
-        return replace(definition, retired="SCHEMA_CHANGED")
+    """The definition of a sketch over the present tables: still safe, or retired.
+
+    Columns may have other types by now, or names in another case, but not another type where the
+    tables are cut.
+    """
+    spelled = tuple(_as_spelled(p, pins.table(p.table)) for p in definition.partitions)
+    definition = replace(definition, partitions=spelled)
+    reads = reads_of(q, spelled)
+    types_now = types_read(pins, reads)
+    for p in definition.partitions:
+        recorded = _without_case(definition.types.get(p.table, {}))
+        present = _without_case(types_now[p.table])
+        if present.get(p.column.lower()) != recorded.get(p.column.lower()):
+            return replace(definition, retired="SCHEMA_CHANGED")
+    definition = replace(definition, reads=reads, types=types_now)
     if not definition.watched:
         return definition
     work = pins.work(definition.settings)
@@ -281,6 +292,16 @@ def columns_read(q: Rel) -> list[tuple[str, str, str]]:
         (n.table, f.source, f.type): None for n in nodes(q) if isinstance(n, Scan) for f in n.fields
     }
     return list(columns)
+
+
+def _as_spelled(partition: Partition, table: Table) -> Partition:
+    """A partition by the column as its table spells it."""
+    names = {name.lower(): name for name, _ in table.columns}
+    return replace(partition, column=names.get(partition.column.lower(), partition.column))
+
+
+def _without_case(types: Mapping[str, str]) -> dict[str, str]:
+    return {column.lower(): kind for column, kind in types.items()}
 
 
 def reads_of(q: Rel, partitions: Sequence[Partition]) -> dict[str, tuple[str, ...]]:
