@@ -18,7 +18,7 @@ from belvedere.lake.offline import VIEW_PROPERTY, OfflineLake
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.names import stored_name
 from belvedere.views.catalog import Names
-from belvedere.views.definition import Definition
+from belvedere.views.definition import ViewDefinition
 
 OWNERS = "SELECT owner, count(*) AS n FROM video GROUP BY owner"
 SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
@@ -44,7 +44,7 @@ def view(
     """A stored table with a definition and the stamp of a creation; its rows do not matter."""
     names = Names(OfflineLake(directory))
     plan = bind(query, names).plan
-    definition = Definition(
+    definition = ViewDefinition(
         id=str(uuid.uuid4()),
         name=name,
         query=query,

@@ -20,7 +20,7 @@ from belvedere.lake.spark_lake import SparkLake
 from belvedere.sql.binder.bind import bind
 from belvedere.sql.names import stored_name
 from belvedere.views.catalog import Names, the_view
-from belvedere.views.definition import Definition
+from belvedere.views.definition import ViewDefinition
 from tests import small_lake
 from tests.derivations.events.table_events import FEED, EventTables
 from tests.reference.laws import ask
@@ -72,15 +72,15 @@ class LakeOfVisits:
         """The stored rows that there should be."""
         return sorted(self._rows().to_pylist(), key=lambda row: str(row["owner"]))
 
-    def _definition(self) -> Definition:
+    def _definition(self) -> ViewDefinition:
         names = Names(OfflineLake(self.directory))
         found = types(bind(VISITS, names).plan, ask)
-        return Definition(
+        return ViewDefinition(
             str(uuid.uuid4()), "visits", VISITS, "INCREMENTAL", USUAL, COLUMNS, found,
             sources=dict(names.seen),
         )  # fmt: skip
 
-    def _store(self, definition: Definition) -> None:
+    def _store(self, definition: ViewDefinition) -> None:
         root = self.directory / stored_name("visits")
         stamp = small_lake.stamp(self.directory, definition.id, 1, ["log", "video"])
         metadata = {"userMetadata": stamp.to_json()}

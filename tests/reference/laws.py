@@ -48,7 +48,7 @@ from belvedere.sql.binder.bind import Bound
 from belvedere.sql.merges import Merge
 from belvedere.sql.render import SIGN, is_signed, render
 from belvedere.views import maintenance
-from belvedere.views.definition import Definition
+from belvedere.views.definition import ViewDefinition
 from belvedere.views.incremental.choice import choose_strategy
 from belvedere.views.parts import assembled, called
 from belvedere.views.sampling import Sampling, sampled_plan
@@ -276,7 +276,7 @@ def parts_hold_their_groups(q: Rel, db: Database) -> None:
     places = inner_aggregates(q)
     found = tuple((i, called(each_once(q)[i])) for i in reversed(places))
     columns = tuple((c, c) for c in q.columns)
-    definition = Definition("v", "v", "", "AUTO", {}, (), types(q, ask), parts=found)
+    definition = ViewDefinition("v", "v", "", "AUTO", {}, (), types(q, ask), parts=found)
     view, engine = assembled(definition, Bound(q, columns), "__bv_v"), Engine(db)
     stored = {part.stored for part in view.every_part}
     assert bool(stored) == bool(places)

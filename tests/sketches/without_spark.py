@@ -20,7 +20,7 @@ from belvedere.lake.spark_lake import SparkLake
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import sketch_block
-from belvedere.sketches.definition import Definition
+from belvedere.sketches.definition import SketchDefinition
 from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.live import Live, plan_of
 from belvedere.sketches.safety.planning import reads_of, types_read
@@ -86,14 +86,14 @@ def engine_at(door: SparkLake, text: str, cut: Partition) -> SketchEngine:
     return engine
 
 
-def made(door: SparkLake, name: str, text: str, cut: Partition, **more: Any) -> Definition:
+def made(door: SparkLake, name: str, text: str, cut: Partition, **more: Any) -> SketchDefinition:
     """A sketch's definition over the tables as they are."""
     with Pins(door) as pins:
         reads = reads_of(plan_of(door, text), [cut])
         kinds = engine_at(door, text, cut).kinds
         types_now = types_read(pins, reads)
         given = {"room": ROOM, **more}
-        return Definition(
+        return SketchDefinition(
             str(uuid.uuid4()), name, text, USUAL, (cut,), kinds, reads, types_now, **given
         )
 

@@ -11,7 +11,7 @@ from belvedere.errors import BelvedereError, Invalid
 from belvedere.sql.binder.bind import Relation, bind
 from belvedere.sql.statements.parser import parse_statement
 from belvedere.sql.statements.views import CreateView
-from belvedere.views.definition import Definition, View
+from belvedere.views.definition import View, ViewDefinition
 from belvedere.views.explain import explain
 from tests.reference.oracle import ask
 
@@ -35,7 +35,7 @@ def _explained(statement: CreateView) -> str:
     bound = bind(statement.query, _Catalog())
     known = types(bound.plan, ask)
     columns = tuple((shown, known[plan]) for shown, plan in bound.columns)
-    definition = Definition(
+    definition = ViewDefinition(
         "id", statement.name, statement.query, statement.policy.value, {}, columns, known
     )
     return str(explain(View(definition, bound, f"__bv_{statement.name}")))

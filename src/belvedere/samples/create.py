@@ -28,7 +28,7 @@ from belvedere.views.catalog import (
     stored_of,
     the_view,
 )
-from belvedere.views.definition import Definition, View
+from belvedere.views.definition import View, ViewDefinition
 from belvedere.views.drop import drop_view
 from belvedere.views.parts import assembled, called
 from belvedere.views.sampling import Sampling, leaves, records, sampled_plan, sampling_types
@@ -135,7 +135,7 @@ def plan_outliers(door: SparkLake, view: View, sampling: Sampling) -> View:
 def _compile(door: SparkLake, view: View, bound: Bound, sampling: Sampling, role: str) -> View:
     *space, last = parts(view.name)
     name = dotted([*space, f"{last}_{role}"])
-    own: Definition = replace(
+    own: ViewDefinition = replace(
         view.definition,
         id=str(uuid.uuid4()),
         name=name,

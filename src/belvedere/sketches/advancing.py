@@ -23,7 +23,7 @@ from belvedere.derivations.protocol import (
 )
 from belvedere.derivations.saved_states import Undivided
 from belvedere.execution.strategies import Strategy
-from belvedere.sketches.definition import Definition
+from belvedere.sketches.definition import SketchDefinition
 from belvedere.sketches.engine.measures import Recapture
 from belvedere.sketches.live import Live
 from belvedere.sketches.upkeep import Upkeep
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class AdvancedSketch(Undivided):
     """The definition of a sketch, with the tables that it reads."""
 
-    definition: Definition
+    definition: SketchDefinition
 
     @property
     def id(self) -> str:
@@ -61,7 +61,7 @@ class SketchesOfCall:
 
     noun, label = "SKETCH", ""
 
-    def __init__(self, service: Service, others: Collection[Definition] = ()) -> None:
+    def __init__(self, service: Service, others: Collection[SketchDefinition] = ()) -> None:
         self._service = service
         self._others = others
         self._before: Live | None = None

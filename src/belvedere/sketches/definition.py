@@ -37,7 +37,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Definition:
+class SketchDefinition:
     """A sketch without its state."""
 
     id: str
@@ -65,7 +65,7 @@ class Definition:
     loose: bool = False
     """Whether it may have fragments too many, for less upkeep."""
 
-    def remembering(self, version: Version) -> Definition:
+    def remembering(self, version: Version) -> SketchDefinition:
         """The same with one more version of the past."""
         return replace(self, past=(version, *self.past)[:PAST])
 
@@ -92,7 +92,7 @@ class Definition:
         }
 
     @staticmethod
-    def from_json(record: Mapping[str, Any]) -> Definition:
+    def from_json(record: Mapping[str, Any]) -> SketchDefinition:
         """The sketch that was saved."""
         partitions = tuple(Partition.from_json(p) for p in record["partitions"])
         past = tuple(
@@ -102,7 +102,7 @@ class Definition:
             )
             for vector, bits in record["past"]
         )
-        return Definition(
+        return SketchDefinition(
             record["id"],
             record["name"],
             record["query"],

@@ -11,7 +11,7 @@ from belvedere.derivations.status import Status, pending_of
 from belvedere.errors import BelvedereError, Internal
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Corrupt
-from belvedere.sketches.definition import KIND, Definition
+from belvedere.sketches.definition import KIND, SketchDefinition
 from belvedere.sql.statements.derivations import Describe, Drop, Refresh, Show
 from belvedere.sql.statements.sketches import ClusterSketch, CreateSketch
 from belvedere.views.catalog import canonical_name
@@ -108,13 +108,13 @@ class Sketches:
         if self._service is not None:
             self._service.close()
 
-    def _definition(self, name: str) -> Definition:
-        return Definition.from_json(the_saves(self._lake).head(KIND, name).definition)
+    def _definition(self, name: str) -> SketchDefinition:
+        return SketchDefinition.from_json(the_saves(self._lake).head(KIND, name).definition)
 
     def _status(self, name: str) -> Status:
         try:
             head = the_saves(self._lake).head(KIND, name)
-            definition = Definition.from_json(head.definition)
+            definition = SketchDefinition.from_json(head.definition)
         except (BelvedereError, OSError) as error:
             return Status(name, "SKETCH", error=str(error))
         held = None if self._service is None else self._service.vector(name)

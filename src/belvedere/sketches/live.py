@@ -15,7 +15,7 @@ from belvedere.joins.partitions import Bitmap
 from belvedere.lake.offline import ReadableLake
 from belvedere.lake.records.saved_state import Saves
 from belvedere.sketches.capture.blocks import sketch_block
-from belvedere.sketches.definition import KIND, Definition, Version
+from belvedere.sketches.definition import KIND, SketchDefinition, Version
 from belvedere.sketches.engine.bloom_filters import Bloom
 from belvedere.sketches.engine.engine import SketchEngine
 from belvedere.sql.binder.bind import bind
@@ -26,7 +26,7 @@ from belvedere.views.catalog import Names
 class Live:
     """A sketch at a vector, with the engine that keeps it, if one does."""
 
-    definition: Definition
+    definition: SketchDefinition
     vector: Vector
     bitmaps: tuple[Bitmap, ...]
     engine: SketchEngine | None
@@ -55,7 +55,7 @@ def plan_of(lake: ReadableLake, query: str) -> Rel:
     return bind(query, Names(lake)).plan
 
 
-def engine_of(lake: ReadableLake, definition: Definition) -> SketchEngine | None:
+def engine_of(lake: ReadableLake, definition: SketchDefinition) -> SketchEngine | None:
     """An empty engine for a sketch; None for one that is captured anew each time."""
     if definition.kept or definition.retired:
         return None
@@ -68,7 +68,7 @@ def engine_of(lake: ReadableLake, definition: Definition) -> SketchEngine | None
 def load(lake: ReadableLake, saves: Saves, name: str) -> Live:
     """A sketch as it was saved; `Corrupt` if it is not what was."""
     saved = saves.load(KIND, name)
-    definition = Definition.from_json(saved.head.definition)
+    definition = SketchDefinition.from_json(saved.head.definition)
     engine = engine_of(lake, definition)
     if engine is not None:
         engine.restore(

@@ -22,7 +22,7 @@ from belvedere.lake.records.saved_state import Corrupt
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.sketches.advancing import AdvancedSketch, SketchesOfCall
 from belvedere.sketches.capture.clustering import Clustered, cluster
-from belvedere.sketches.definition import KIND, Definition
+from belvedere.sketches.definition import KIND, SketchDefinition
 from belvedere.sketches.live import Live, load, plan_of, save
 from belvedere.sketches.safety.planning import SketchPlanner
 from belvedere.sketches.use.auto import Watcher
@@ -57,7 +57,7 @@ class Service:
         """Seconds that saving each took."""
         self._shapes: dict[str, QueryShape] = {}
         self.selections = Selections(door)
-        self._defined: dict[str, tuple[tuple[int, ...] | None, Definition]] = {}
+        self._defined: dict[str, tuple[tuple[int, ...] | None, SketchDefinition]] = {}
         self.busy = threading.RLock()
         self._ledger = Ledger(door.journal)
         self._watcher: Watcher | None = None
@@ -66,7 +66,7 @@ class Service:
         """The canonical names of all there are."""
         return self._saves.names(KIND)
 
-    def definition(self, name: str) -> Definition:
+    def definition(self, name: str) -> SketchDefinition:
         """A sketch without its state; needs no Spark."""
         now = self._saves.fingerprint(KIND, name)
         if now is None:
@@ -76,7 +76,7 @@ class Service:
             return held.definition
         known = self._defined.get(name)
         if known is None or known[0] != now:
-            known = now, Definition.from_json(self._saves.head(KIND, name).definition)
+            known = now, SketchDefinition.from_json(self._saves.head(KIND, name).definition)
             self._defined[name] = known
         return known[1]
 
@@ -131,7 +131,7 @@ class Service:
             return found.answer
         return replace(found.answer, skipped=found.reading.skipped)
 
-    def shape(self, definition: Definition) -> QueryShape:
+    def shape(self, definition: SketchDefinition) -> QueryShape:
         """The shape of a sketch's query, which does not change while its columns' types do not."""
         if definition.id not in self._shapes:
             self._shapes[definition.id] = query_shape(plan_of(self.door, definition.query))
@@ -180,7 +180,7 @@ class Service:
                 self._seen[name] = now
             except Corrupt as corrupt:
                 head = self._saves.head(KIND, name)
-                lost = AdvancedSketch(Definition.from_json(head.definition))
+                lost = AdvancedSketch(SketchDefinition.from_json(head.definition))
                 return Loaded(lost, None, head.vector, reason=corrupt.reason)
         reason = held.definition.kept or ("" if held.engine is not None else "SKETCH_STATE_LOST")
         return Loaded(AdvancedSketch(held.definition), held, held.vector, reason=reason)
@@ -200,7 +200,7 @@ class Service:
         *,
         full: bool = False,
         only: Collection[str] | None = None,
-        others: Collection[Definition] = (),
+        others: Collection[SketchDefinition] = (),
     ) -> tuple[Live, Outcome]:
         """A sketch brought up to date in memory; if that fails midway, its state is let go of.
 
@@ -210,7 +210,7 @@ class Service:
         outcome = advance(SketchesOfCall(self, others), name, call, full=full, only=only)
         return self._held[name], outcome
 
-    def _definitions(self) -> list[Definition]:
+    def _definitions(self) -> list[SketchDefinition]:
         """All that can be read."""
         found = []
         for name in self.names():

@@ -36,7 +36,7 @@ from belvedere.memory.plans import Memory, Rows
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.queries import Run, capture_bitmap, capture_state
 from belvedere.sketches.costs import Costs, weighed
-from belvedere.sketches.definition import Definition, Watched
+from belvedere.sketches.definition import SketchDefinition, Watched
 from belvedere.sketches.engine.bloom_filters import (
     Bloom,
     drop_unmatched,
@@ -68,12 +68,12 @@ class Upkeep:
 
     door: SparkLake
     pins: Pins
-    others: Collection[Definition] = ()
+    others: Collection[SketchDefinition] = ()
     """Sketches of the same call: a change is read with the columns that any of them uses."""
     selections: Selections | None = None
     ran: list[RanStep] = field(default_factory=list)
 
-    def capture(self, definition: Definition, vector: Vector) -> Live:
+    def capture(self, definition: SketchDefinition, vector: Vector) -> Live:
         """The sketch at a vector, from the tables alone."""
         start = time.perf_counter()
         work = self.pins.work(definition.settings)
@@ -135,7 +135,7 @@ class Upkeep:
         return found
 
     def _bitmaps(
-        self, definition: Definition, engine: SketchEngine | None, run: Run
+        self, definition: SketchDefinition, engine: SketchEngine | None, run: Run
     ) -> tuple[Bitmap, ...]:
         if engine is not None:
             return tuple(engine.sketch(i) for i in range(len(definition.partitions)))
@@ -188,7 +188,7 @@ class Upkeep:
         return changed_at_most(self.pins.table(table), old, new) or 0
 
     def _changes(
-        self, work: Workspace, definition: Definition, live: Live, target: Vector, table: str
+        self, work: Workspace, definition: SketchDefinition, live: Live, target: Vector, table: str
     ) -> Changes:
         used = (c for d in (definition, *self.others) for c in d.reads.get(table, ()))
         there = self.pins.table(table).types

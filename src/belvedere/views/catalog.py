@@ -25,7 +25,7 @@ from belvedere.sql.names import (
     view_name,
 )
 from belvedere.sql.statements.cursor import dotted
-from belvedere.views.definition import Columns, Definition, View
+from belvedere.views.definition import Columns, View, ViewDefinition
 from belvedere.views.parts import assembled
 
 _Shape: TypeAlias = tuple[Columns, Mapping[str, str]]
@@ -303,7 +303,7 @@ def _refuse_lost_columns(view: View, table: Table) -> None:
         )
 
 
-def definition_in(stored: Table) -> Definition:
+def definition_in(stored: Table) -> ViewDefinition:
     """The definition that a stored table remembers."""
     text = stored.properties.get(VIEW_PROPERTY)
     if text is None:
@@ -312,7 +312,7 @@ def definition_in(stored: Table) -> Definition:
             hint="drop the view and create it again",
             reason="CORRUPT_DEFINITION",
         )
-    return Definition.from_json(text, stored.name)
+    return ViewDefinition.from_json(text, stored.name)
 
 
 def all_views(lake: ReadableLake) -> list[View]:

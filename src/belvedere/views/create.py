@@ -31,7 +31,7 @@ from belvedere.views.catalog import (
     the_view,
 )
 from belvedere.views.catalog_views import show
-from belvedere.views.definition import Definition, View
+from belvedere.views.definition import View, ViewDefinition
 from belvedere.views.drop import drop_parts
 from belvedere.views.incremental.choice import rebuild_reason
 from belvedere.views.kind import Views
@@ -58,7 +58,7 @@ def plan_view(door: SparkLake, statement: CreateView) -> View:
     columns = _declared(door, statement.query, settings)
     _refuse_if_read_otherwise(columns, bound.columns)
     types = types_of(bound.plan, lambda asked, known: door.types(asked, known, settings))
-    definition = Definition(
+    definition = ViewDefinition(
         id=str(uuid.uuid4()),
         name=statement.name,
         query=statement.query,

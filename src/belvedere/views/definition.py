@@ -31,7 +31,7 @@ Columns: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Definition:
+class ViewDefinition:
     """What a user declared, and what was found out about it then."""
 
     id: str
@@ -61,7 +61,7 @@ class Definition:
         return json.dumps({"format": FORMAT, **asdict(self)}, ensure_ascii=False)
 
     @staticmethod
-    def from_json(text: str, stored: str) -> Definition:
+    def from_json(text: str, stored: str) -> ViewDefinition:
         """The definition in a record; Invalid if it is not one."""
         try:
             found: dict[str, Any] = json.loads(text)
@@ -71,7 +71,7 @@ class Definition:
             sources = {t: _columns(c) for t, c in found.pop("sources", {}).items()}
             parts = tuple((int(at), str(what)) for at, what in found.pop("parts", ()))
             RefreshPolicy(found["policy"])
-            return Definition(columns=columns, sources=sources, parts=parts, **found)
+            return ViewDefinition(columns=columns, sources=sources, parts=parts, **found)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Invalid(
                 f"the definition recorded in {stored!r} cannot be read",
@@ -85,7 +85,7 @@ class Definition:
 class View:
     """A definition compiled: its plan, what is stored, how that is read."""
 
-    definition: Definition
+    definition: ViewDefinition
     bound: Bound
     stored: str
     parts: tuple[View, ...] = ()

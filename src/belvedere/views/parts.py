@@ -24,7 +24,7 @@ from belvedere.errors import Invalid
 from belvedere.sql.binder.bind import Bound
 from belvedere.sql.binder.freshen import rename
 from belvedere.sql.names import part_name, parts, quote, whole_name
-from belvedere.views.definition import Definition, View, part_suffix
+from belvedere.views.definition import View, ViewDefinition, part_suffix
 from belvedere.views.incremental.choice import rebuild_reason
 from belvedere.views.sampling import sampled_plan
 from belvedere.views.state import Bag, state_of
@@ -52,7 +52,7 @@ def chosen(view: View, sizes: Sizes) -> tuple[tuple[int, str], ...]:
     return tuple((at, called(order[at])) for at in sorted(found, reverse=True))
 
 
-def assembled(definition: Definition, bound: Bound, stored: str) -> View:
+def assembled(definition: ViewDefinition, bound: Bound, stored: str) -> View:
     """A view over its parts, or the part that the definition says."""
     owner = whole(definition)
     sampling = definition.sampling
@@ -62,7 +62,9 @@ def assembled(definition: Definition, bound: Bound, stored: str) -> View:
     kept: dict[int, Rel] = {}
     made: list[View] = []
 
-    def over(own: Definition, plan: Rel, columns: tuple[tuple[str, str], ...], where: str) -> View:
+    def over(
+        own: ViewDefinition, plan: Rel, columns: tuple[tuple[str, str], ...], where: str
+    ) -> View:
         read = set(tables(plan))
         below = tuple(part for part in made if part.stored in read)
         return View(own, replace(bound, plan=plan, columns=columns), where, below)
@@ -122,7 +124,7 @@ def stored_whole(part: str) -> str:
     return ".".join([*(quote(other) for other in space), whole_name(last)])
 
 
-def _part(owner: Definition, number: int, node: Rel) -> Definition:
+def _part(owner: ViewDefinition, number: int, node: Rel) -> ViewDefinition:
     return replace(
         owner,
         id=owner.id + part_suffix(number),
@@ -132,7 +134,7 @@ def _part(owner: Definition, number: int, node: Rel) -> Definition:
     )
 
 
-def whole(definition: Definition) -> Definition:
+def whole(definition: ViewDefinition) -> ViewDefinition:
     """The definition of the view that a part is of."""
     if not definition.part:
         return definition

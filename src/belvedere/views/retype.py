@@ -14,7 +14,7 @@ from belvedere.errors import Invalid
 from belvedere.lake.spark_lake import SparkLake
 from belvedere.sql.binder.bind import bind
 from belvedere.views.catalog import Names, canonical_name
-from belvedere.views.definition import Columns, Definition, View
+from belvedere.views.definition import Columns, View, ViewDefinition
 from belvedere.views.parts import assembled, stored_whole
 from belvedere.views.sampling import sampling_types
 
@@ -57,7 +57,7 @@ def _now(door: SparkLake, table: str, columns: Columns) -> Columns:
     return tuple((name, kinds[name.lower()]) for name, _ in columns if name.lower() in kinds)
 
 
-def _declared(now: View, before: Definition) -> Columns:
+def _declared(now: View, before: ViewDefinition) -> Columns:
     types = now.definition.types
     return tuple(
         (name, kind if types[plan] == before.types[plan] else types[plan])

@@ -24,7 +24,7 @@ from belvedere.lake.pins import Pins
 from belvedere.memory.plans import Memory
 from belvedere.rules.delta import delta
 from belvedere.sketches.capture.blocks import sketch_block
-from belvedere.sketches.definition import Definition
+from belvedere.sketches.definition import SketchDefinition
 from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.live import Live, plan_of
 from belvedere.sketches.safety.planning import prove_again, reads_of, types_read
@@ -111,7 +111,7 @@ class SketchWithoutSpark:
             with Pins(door) as pins:
                 plan = plan_of(door, HOT)
                 reads = reads_of(plan, [CUT])
-                definition = Definition(
+                definition = SketchDefinition(
                     str(uuid.uuid4()), "hot", HOT, USUAL, (CUT,), {}, reads, {}, ROOM
                 )
                 vector = {t: pins.table(t).position for t in reads}
@@ -139,7 +139,7 @@ def assert_kept_fragments(live: Live, rows: TablesRows) -> None:
     assert hot_rows(rows, kept) == hot_rows(rows)
 
 
-def captured(upkeep: Upkeep, definition: Definition, vector: Vector) -> Live:
+def captured(upkeep: Upkeep, definition: SketchDefinition, vector: Vector) -> Live:
     """The sketch at a vector, without Spark: in place of `Upkeep.capture`."""
     plan = plan_of(upkeep.door, definition.query)
     if definition.types:
@@ -162,7 +162,7 @@ def captured(upkeep: Upkeep, definition: Definition, vector: Vector) -> Live:
         engine.take(number, Memory(lambda leaf: leaf_rows(rows, leaf), most=1 << 30).rows(change))
     engine.finish()
     read_types = types_read(upkeep.pins, definition.reads)
-    known = Definition(**{**definition.__dict__, "kinds": kinds, "types": read_types})
+    known = SketchDefinition(**{**definition.__dict__, "kinds": kinds, "types": read_types})
     return Live(known, vector, (engine.sketch(),), engine, owed=inf)
 
 

@@ -24,7 +24,7 @@ from belvedere.lake.offline import OfflineLake
 from belvedere.sketches.capture import clustering
 from belvedere.sketches.capture.clustering import clustering_advice
 from belvedere.sketches.capture.partition_choice import best_column
-from belvedere.sketches.definition import Definition, Version, Watched
+from belvedere.sketches.definition import SketchDefinition, Version, Watched
 from belvedere.sketches.safety.bounds import declared_range, recorded_range
 from belvedere.sketches.safety.evidence import Evidence
 from belvedere.sketches.use.rewrite import Reading, fragment_share, rewrite_query, skipped_files
@@ -196,12 +196,12 @@ def test_the_column_over_whose_ranges_groups_are_spread_least_is_chosen() -> Non
 
 def test_a_definition_is_saved_and_read_back() -> None:
     version = Version({"sales": Position("id", 7, "mark")}, (KEPT,))
-    one = Definition(
+    one = SketchDefinition(
         "id", "hot", "SELECT 1", {"a": "b"}, (CUT,), {"k0": "int"}, {"sales": ("price",)},
         {"sales": {"price": "int"}}, 16, (Watched("sales", "price", "0", "9"),),
         costs={"capture": 1.0}, blooms=(("sales", "price", 3, 1),),
     ).remembering(version)  # fmt: skip
-    again = Definition.from_json(one.to_json())
+    again = SketchDefinition.from_json(one.to_json())
     assert again.to_json() == one.to_json()
     assert again.past[0].vector == version.vector
     assert again.past[0].bitmaps[0].tolist() == KEPT.tolist()

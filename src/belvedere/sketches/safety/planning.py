@@ -30,7 +30,7 @@ from belvedere.memory.kinds import is_exact
 from belvedere.rules.annotate import Cut, sketch
 from belvedere.sketches.capture.blocks import sketch_block
 from belvedere.sketches.capture.partition_choice import best_column
-from belvedere.sketches.definition import Definition
+from belvedere.sketches.definition import SketchDefinition
 from belvedere.sketches.engine.engine import ROOM, SketchEngine
 from belvedere.sketches.safety.bounds import declared_range, recorded_range
 from belvedere.sketches.safety.evidence import Evidence
@@ -58,7 +58,7 @@ class SketchPlanner:
     pins: Pins
     statement: CreateSketch
 
-    def plan(self) -> Definition:
+    def plan(self) -> SketchDefinition:
         """The sketch that the statement declares; `Unsupported`, with the safe columns, if it is not safe."""
         settings = session_settings(self.door)
         if settings["spark.sql.caseSensitive"] == "true":
@@ -85,7 +85,7 @@ class SketchPlanner:
         for p in partitions:
             # `Unsupported` if an operator has no capture rule.
             sketch(q, Cut(p.table, p.column, p.kind, p.fragment_scalar))
-        plain = Definition(
+        plain = SketchDefinition(
             id=str(uuid.uuid4()),
             name=self.statement.name,
             query=self.statement.query,
@@ -199,7 +199,9 @@ class SketchPlanner:
         return measured.rows if measured else 0
 
 
-def with_engine(lake: SparkLake, q: Rel, plain: Definition, work: Workspace) -> Definition:
+def with_engine(
+    lake: SparkLake, q: Rel, plain: SketchDefinition, work: Workspace
+) -> SketchDefinition:
     """The definition with the types of its engine's columns, or the reason why it has no engine."""
     if not work.usual_decimals:
         return replace(plain, kept="SKETCH_DECIMALS")
@@ -222,7 +224,7 @@ def types_read(pins: Pins, reads: Mapping[str, Sequence[str]]) -> dict[str, dict
     return {t: {c: pins.table(t).types.get(c.lower(), "") for c in cs} for t, cs in reads.items()}
 
 
-def _refuse_rounding(definition: Definition) -> None:
+def _refuse_rounding(definition: SketchDefinition) -> None:
     """Refuse a proof over floating point columns without an engine, which alone allows for rounding."""
     floating = [
         w for w in definition.watched if parse(definition.types[w.table][w.column]).is_float
@@ -255,7 +257,7 @@ def evidence_of(pins: Pins, work: Workspace) -> Evidence:
     return Evidence(value_range, lambda name, column: declared_range(pins.table(name), column))
 
 
-def prove_again(q: Rel, definition: Definition, pins: Pins) -> Definition:
+def prove_again(q: Rel, definition: SketchDefinition, pins: Pins) -> SketchDefinition:
     """The definition of a sketch over the present tables: still safe, or retired.
 
     Columns may have other types by now, or names in another case, but not another type where the

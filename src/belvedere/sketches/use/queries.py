@@ -11,7 +11,7 @@ from belvedere.algebra.walks import tables
 from belvedere.analyses.stable import Cuts, Final, Subset, form, unsafe
 from belvedere.errors import BelvedereError
 from belvedere.lake.pins import Pins
-from belvedere.sketches.definition import Definition, Version
+from belvedere.sketches.definition import SketchDefinition, Version
 from belvedere.sketches.safety.evidence import Evidence
 from belvedere.sketches.safety.planning import cuts_of, session_settings
 from belvedere.sketches.use.query_shapes import query_shape
@@ -128,7 +128,7 @@ class QueryRouter:
     def _answer(
         self,
         name: str,
-        definition: Definition,
+        definition: SketchDefinition,
         text: str,
         why: str,
         version: Version,

@@ -17,7 +17,7 @@ from belvedere.algebra.relations import Rel
 from belvedere.algebra.scalars import Scalar, every
 from belvedere.lake.offline import ReadableLake
 from belvedere.sketches.capture.blocks import feed_block, sketch_block
-from belvedere.sketches.definition import Definition
+from belvedere.sketches.definition import SketchDefinition
 from belvedere.sketches.live import plan_of
 
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.Between, exp.In, exp.Is)
@@ -31,7 +31,7 @@ class Selections:
         self._lake = lake
         self._feeds: dict[str, list[Rel]] = {}
 
-    def of(self, definitions: Iterable[Definition], table: str) -> Scalar | None:
+    def of(self, definitions: Iterable[SketchDefinition], table: str) -> Scalar | None:
         """A condition that every row satisfies that a sketch can use; None if a sketch may use any row."""
         selections = [
             selection(feed, table)
@@ -41,7 +41,7 @@ class Selections:
         ]
         return any_of(selections)
 
-    def _of(self, definition: Definition) -> list[Rel]:
+    def _of(self, definition: SketchDefinition) -> list[Rel]:
         if definition.id not in self._feeds:
             q = plan_of(self._lake, definition.query)
             self._feeds[definition.id] = [
