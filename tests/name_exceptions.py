@@ -9,12 +9,7 @@ SHARED_CLASS_NAMES: dict[str, int] = {}
 REFUSED_NAMES: dict[str, set[str]] = {
     "lake/pins.py": {"work"},
     "lake/spark_lake.py": {"work"},
-    "sketches/kind.py": {"found"},
-    "sketches/live.py": {"kept"},
-    "sketches/service.py": {"bring", "brought", "found"},
     "synopses/handle.py": {"handle"},
     "synopses/kind.py": {"handle"},
-    "synopses/state.py": {"Keeper"},
     "updating/side_effects/neighbours.py": {"found"},
-    "views/describe.py": {"Shown"},
 }

@@ -55,7 +55,7 @@ def sketch(directory: Path) -> Trace:
     derived = SketchWithoutSpark(directory)
     tables.change()
     with traced() as trace:
-        derived._service.found(HOT)
+        derived._service.route(HOT)
     derived.assert_matches(tables.all_rows())
     return trace
 

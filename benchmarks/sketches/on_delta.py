@@ -149,7 +149,7 @@ class Figures:
         plain, through, finding = [], [], []
         warm, counted = (1, 3) if self.quick else (WARM, COUNTED)
         for _ in range(warm + counted):
-            finding.append(self.timed(lambda: self.lake._sketches.found(text))[0])
+            finding.append(self.timed(lambda: self.lake._sketches.route(text))[0])
             seconds, wanted = self.timed(lambda: self.lake.sql(text).collect())
             plain.append(seconds)
             seconds, found = self.timed(lambda: self.lake.query(text).collect())

@@ -288,7 +288,7 @@ def loading(scale: int) -> dict[str, Any]:
     """Saving the state of QY, and having it again."""
     from belvedere.lake.records.saved_state import Saves
     from belvedere.synopses.saving import from_arrays, to_arrays
-    from belvedere.synopses.state import Keeper
+    from belvedere.synopses.state import SynopsisState
 
     made = synopsis(QY, scale)
     for table, rows, _ in interleaved(QY, scale):
@@ -301,7 +301,7 @@ def loading(scale: int) -> dict[str, Any]:
         saved = time.perf_counter() - started
         started = time.perf_counter()
         found = saves.load("synopsis", "qy")
-        again = from_arrays(Keeper(keeper.plan, keeper.kind, seed=2), found.arrays)
+        again = from_arrays(SynopsisState(keeper.plan, keeper.kind, seed=2), found.arrays)
         loaded = time.perf_counter() - started
         assert again.size == keeper.size
         return {

@@ -47,10 +47,10 @@ def test_a_small_refresh_asks_nothing_of_spark(home: Path) -> None:
     door = door_to(home)
     service = service_with(door, hot=(HOT, CUT))
     write(home, "r", g=[3, 3, 50], v=[30, 1, 99])
-    done = service.brought("hot")
+    done = service.refresh("hot")
     assert (done.strategy, done.rows_changed) == ("merge", 3)
     assert service.live("hot").bitmaps[0].tolist() == sketch_now(door, HOT, CUT).tolist()
-    assert service.brought("hot").strategy == "nothing"
+    assert service.refresh("hot").strategy == "nothing"
 
 
 def test_changes_too_large_for_a_view_are_not_for_a_sketch(
@@ -60,7 +60,7 @@ def test_changes_too_large_for_a_view_are_not_for_a_sketch(
     door = door_to(home)
     service = service_with(door, hot=(HOT, CUT))
     write(home, "r", g=[3] * 50, v=list(range(50)))
-    done = service.brought("hot")
+    done = service.refresh("hot")
     assert (done.strategy, done.rows_changed) == ("merge", 50)
     assert service.live("hot").bitmaps[0].tolist() == sketch_now(door, HOT, CUT).tolist()
 
@@ -74,7 +74,7 @@ def test_one_change_is_read_once_for_all_sketches(
     read = []
     real = change_feed.signed_arrow
     monkeypatch.setattr(change_feed, "signed_arrow", lambda *a: read.append(a) or real(*a))
-    done = service.all_brought()
+    done = service.refresh_all()
     assert [d.name for d in done] == ["hot", "many"]
     assert len(read) == 1
     for name, text in (("hot", HOT), ("many", MANY)):
@@ -96,7 +96,7 @@ def test_rows_that_no_sketch_can_use_are_gone_before_changes_are_netted(
     )
     for together in (False, True):
         write(home, "r", g=[7, 7, 7, 8, 9], v=[9, 11, 12, 10, 3])
-        done = service.all_brought() if together else [service.brought(n) for n in ("some", "many")]
+        done = service.refresh_all() if together else [service.refresh(n) for n in ("some", "many")]
         assert {d.strategy for d in done} == {"merge"}
         for name, text in (("some", WHERE), ("many", MANY)):
             assert service.live(name).bitmaps[0].tolist() == sketch_now(door, text, CUT).tolist()
@@ -133,11 +133,11 @@ def test_a_small_table_that_is_joined_with_stays_in_memory(
     monkeypatch.setattr(lookups, "_whole", lambda *a: read.append(a[0].name) or real(*a))
     for value in (1, 2, 3):
         write(home, "r", g=[33, 33], v=[value, value])
-        assert service.brought("joined").strategy == "merge"
+        assert service.refresh("joined").strategy == "merge"
     assert read == ["s"]
     write(home, "s", x=[7])
     write(home, "r", g=[34], v=[7])
-    service.brought("joined")
+    service.refresh("joined")
     assert service.live("joined").bitmaps[0].tolist() == sketch_now(door, JOINED, CUT).tolist()
 
 
@@ -164,12 +164,12 @@ def test_changes_that_meet_no_key_are_gone_before_anything_is_looked_up(
     service.save("joined", replace(before, blooms={("s", "x"): keys}))
     monkeypatch.setattr(lookup_cache, "look_up", None)
     write(home, "r", g=[1, 2], v=[400_001, 400_003])
-    done = service.brought("joined")
+    done = service.refresh("joined")
     assert (done.strategy, done.details["engine_seconds"] < 1) == ("merge", True)
     assert service.live("joined").bitmaps[0].tolist() == before.bitmaps[0].tolist()
     monkeypatch.undo()
     write(home, "r", g=[33, 33], v=[4, 4])
-    assert service.brought("joined").strategy == "merge"
+    assert service.refresh("joined").strategy == "merge"
     assert service.live("joined").bitmaps[0].tolist() == sketch_now(door, JOINED, CUT).tolist()
 
 
@@ -180,15 +180,15 @@ def test_a_state_is_saved_when_enough_would_be_lost_and_at_the_end(
     service = service_with(door, hot=(HOT, CUT))
     monkeypatch.setattr(services, "LATER", 1e9)
     write(home, "r", g=[5], v=[50])
-    service.brought("hot")
+    service.refresh("hot")
     assert load(door, service._saves, "hot").vector["r"].version == 0
     monkeypatch.setattr(services, "LATER", 0.0)
     write(home, "r", g=[6], v=[50])
-    service.brought("hot")
+    service.refresh("hot")
     assert load(door, service._saves, "hot").vector["r"].version == 2
     monkeypatch.setattr(services, "LATER", 1e9)
     write(home, "r", g=[8], v=[50])
-    service.brought("hot")
+    service.refresh("hot")
     service.close()
     assert load(door, service._saves, "hot").vector["r"].version == 3
 
@@ -197,10 +197,10 @@ def test_what_was_not_saved_is_read_again_from_the_changes(home: Path) -> None:
     door = door_to(home)
     service = service_with(door, hot=(HOT, CUT))
     write(home, "r", g=[5], v=[50])
-    service.brought("hot")
+    service.refresh("hot")
     write(home, "r", g=[6, 6], v=[50, -60])
     again = Service(door)  # as after a kill: nothing was let go of
-    assert again.brought("hot").strategy == "merge"
+    assert again.refresh("hot").strategy == "merge"
     assert again.live("hot").bitmaps[0].tolist() == sketch_now(door, HOT, CUT).tolist()
 
 
@@ -217,7 +217,7 @@ service = services.Service(door_to(home))
 print("ready", flush=True)
 for i in range(10_000):
     write(home, "r", g=[i % 40], v=[i % 30])
-    service.brought("hot")
+    service.refresh("hot")
 """
 
 
@@ -241,5 +241,5 @@ def test_killed_at_any_moment_the_state_is_an_old_one_or_the_new(home: Path, aft
     saved = load(door, Service(door)._saves, "hot")  # raises if it is neither
     assert 0 <= saved.vector["r"].version <= door.table("r").version
     service = Service(door)
-    service.brought("hot")
+    service.refresh("hot")
     assert service.live("hot").bitmaps[0].tolist() == sketch_now(door, HOT, CUT).tolist()

@@ -16,7 +16,7 @@ from belvedere.synopses.plan.planner import plan
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan, query_block
 from belvedere.synopses.sample.reservoir import SampleKind
 from belvedere.synopses.sample.results import SampleResults
-from belvedere.synopses.state import Keeper
+from belvedere.synopses.state import SynopsisState
 from belvedere.synopses.stream import _Schemas
 
 Row = dict[str, Any]
@@ -211,7 +211,7 @@ class Changes:
 
 
 def keeper(planned: SynopsisPlan, kind: SampleKind, seed: int) -> SampleResults:
-    return SampleResults(Keeper(planned, kind, seed=seed), seed)
+    return SampleResults(SynopsisState(planned, kind, seed=seed), seed)
 
 
 def ids(results: SampleResults) -> list[tuple[int, ...]]:

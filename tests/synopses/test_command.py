@@ -17,7 +17,7 @@ from belvedere.synopses.kind import SAVED_AS
 from belvedere.synopses.sample.reservoir import SampleKind
 from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.saving import to_arrays
-from belvedere.synopses.state import Keeper
+from belvedere.synopses.state import SynopsisState
 
 
 @pytest.fixture
@@ -33,7 +33,9 @@ def lake(tmp_path: Path) -> Path:
     reads = {name: dict.fromkeys(rows.column_names, "int") for name, rows in tables.items()}
     query = "SELECT a, b FROM r JOIN s ON r.k = s.k"
     definition = SynopsisDefinition("pairs", query, SampleKind(rows=10), 1, {}, reads)
-    results = SampleResults(Keeper(planned_of(shelf, definition), definition.kind, seed=1), 1)
+    results = SampleResults(
+        SynopsisState(planned_of(shelf, definition), definition.kind, seed=1), 1
+    )
     for name, rows in tables.items():
         results.change(name, None, rows)
     vector = {name: shelf.table(name).position for name in tables}

@@ -9,7 +9,7 @@ from belvedere.synopses.graph.plain_graph import PlainGraph
 from belvedere.synopses.sample.reservoir import SampleKind
 from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.saving import from_arrays, to_arrays
-from belvedere.synopses.state import Keeper
+from belvedere.synopses.state import SynopsisState
 from tests.synopses.streams import CASES, EQUALITY, Case, Changes, applied, ids, keeper
 
 
@@ -32,7 +32,9 @@ def test_it_goes_on_as_if_never_saved(case: Case, kind: SampleKind) -> None:
     one = keeper(case.plan(), kind, seed=7)
     for _ in range(15):
         applied(one, case, changes.batch())
-    other = SampleResults(from_arrays(Keeper(case.plan(), kind, seed=0), frozen(one)), seed=7)
+    other = SampleResults(
+        from_arrays(SynopsisState(case.plan(), kind, seed=0), frozen(one)), seed=7
+    )
     assert ids(one) == ids(other) or one.maintained.plan.sample_filters
     for _ in range(10):
         batch = changes.batch()
@@ -48,7 +50,7 @@ def test_weights_beyond_64_bits_are_counted_again() -> None:
     for _ in range(10):
         applied(one, EQUALITY, changes.batch())
     one.maintained.recount()
-    other = from_arrays(Keeper(EQUALITY.plan(), SampleKind(rows=9), seed=0), frozen(one))
+    other = from_arrays(SynopsisState(EQUALITY.plan(), SampleKind(rows=9), seed=0), frozen(one))
     assert isinstance(other.graph, PlainGraph)
     assert other.size == one.maintained.size > 0
 
@@ -70,7 +72,7 @@ def test_room_to_grow_is_not_saved_and_is_there_again() -> None:
     held.reserve(0, 1 << 20)
     arrays = frozen(one)
     assert len(arrays["graph/nodes/0/rows/vertex"]) <= 1 << 16
-    other = from_arrays(Keeper(EQUALITY.plan(), SampleKind(rows=9), seed=0), arrays)
+    other = from_arrays(SynopsisState(EQUALITY.plan(), SampleKind(rows=9), seed=0), arrays)
     again = other.graph.nodes[0].rows.vertex
     assert len(again) == len(held.vertex)
     assert (again == held.vertex).all()

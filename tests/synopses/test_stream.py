@@ -13,7 +13,7 @@ from belvedere.synopses.estimate.estimates import SampleEstimate
 from belvedere.synopses.graph.plain_graph import PlainGraph
 from belvedere.synopses.sample.reservoir import SampleKind
 from belvedere.synopses.sample.results import SampleResults
-from belvedere.synopses.state import Keeper
+from belvedere.synopses.state import SynopsisState
 from belvedere.synopses.stream import Synopsis
 
 R = {"k": "int", "a": "int", "s": "string"}
@@ -202,7 +202,7 @@ def test_intervals_cover_at_their_rate() -> None:
     hits, halves = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
     planned = Synopsis(QUERY, {"r": R, "s": S}, rows=150).results.maintained.plan
     for seed in range(120):
-        made = SampleResults(Keeper(planned, SampleKind(rows=150), seed=seed), seed)
+        made = SampleResults(SynopsisState(planned, SampleKind(rows=150), seed=seed), seed)
         made.change("r", None, one)
         made.change("s", None, other)
         for what, value in truth.items():

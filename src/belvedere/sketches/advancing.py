@@ -150,6 +150,6 @@ class SketchesOfCall:
     def _write(
         live: Live, strategy: Strategy, reason: str, rows: int | None = None
     ) -> StateWrite[AdvancedSketch, Live]:
-        details = {"fragments": f"{live.kept} of {live.fragments}"}
+        details = {"fragments": f"{live.fragment_count} of {live.fragments}"}
         definition = AdvancedSketch(live.definition)
         return StateWrite(definition, live, strategy, reason, rows, details=details)

@@ -61,15 +61,15 @@ class Sketches:
 
     def refresh(self, name: str, *, full: bool = False) -> Outcome:
         """Bring one to the newest versions."""
-        return self.service.brought(name, full=full)
+        return self.service.refresh(name, full=full)
 
     def refresh_all(self, *, full: bool = False) -> list[Outcome]:
         """Bring all to the newest versions, reading each change once."""
-        return self.service.all_brought(full=full) if self.names() else []
+        return self.service.refresh_all(full=full) if self.names() else []
 
     def advance(self, name: str, tables: Sequence[str]) -> Outcome:
         """Apply only some tables' pending changes to one."""
-        return self.service.brought(name, only=tables)
+        return self.service.refresh(name, only=tables)
 
     def explain(self, name: str) -> object:
         """How one is kept, as text."""
@@ -94,9 +94,9 @@ class Sketches:
         """How a query is to be answered."""
         return self.service.answer(text, versions)
 
-    def found(self, text: str, versions: Mapping[str, int] | None = None) -> RoutedQuery:
+    def route(self, text: str, versions: Mapping[str, int] | None = None) -> RoutedQuery:
         """How a query is to be answered, and what it then reads."""
-        return self.service.found(text, versions)
+        return self.service.route(text, versions)
 
     def watch(self, on: bool) -> None:
         """AUTO: from now on, or no longer."""
@@ -136,15 +136,15 @@ class Sketches:
         if live is None:
             return self._spark.createDataFrame([], "result string")
         text = (
-            f"{statement.name}: {live.kept} of {live.fragments} fragments, "
+            f"{statement.name}: {live.fragment_count} of {live.fragments} fragments, "
             f"captured in {time.perf_counter() - start:.2f} s"
         )
         return self._spark.createDataFrame([(text,)], "result string")
 
     def _refresh(self, statement: Refresh) -> DataFrame:
         name = canonical_name(self._lake, statement.name)
-        done = self.service.brought(name, full=statement.full)
-        kept = self.service.live(name).kept
+        done = self.service.refresh(name, full=statement.full)
+        kept = self.service.live(name).fragment_count
         row = (done.name, done.strategy, done.reason, done.rows_changed, done.seconds, kept)
         schema = (
             "sketch string, strategy string, reason string, rows bigint, seconds double, kept int"

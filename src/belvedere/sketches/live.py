@@ -40,7 +40,7 @@ class Live:
         return Version(self.vector, self.bitmaps)
 
     @property
-    def kept(self) -> int:
+    def fragment_count(self) -> int:
         """How many fragments it has."""
         return sum(int(b.sum()) for b in self.bitmaps)
 

@@ -114,22 +114,22 @@ class Service:
             self._held.clear()
             self._ledger.flush()
 
-    def found(self, text: str, versions: Mapping[str, int] | None = None) -> RoutedQuery:
+    def route(self, text: str, versions: Mapping[str, int] | None = None) -> RoutedQuery:
         """How a query is to be answered, and what it then reads."""
         with self.busy:
-            found = QueryRouter(self).find(text, versions or {})
+            routed = QueryRouter(self).find(text, versions or {})
             if self._watcher is not None and not versions:
                 # What is made of a query must not get in its way.
                 with suppress(Exception):
-                    self._watcher.observe(text, found.answer)
-            return found
+                    self._watcher.observe(text, routed.answer)
+            return routed
 
     def answer(self, text: str, versions: Mapping[str, int] | None = None) -> SketchAnswer:
         """How a query is to be answered, with what that skips."""
-        found = self.found(text, versions)
-        if found.reading is None:
-            return found.answer
-        return replace(found.answer, skipped=found.reading.skipped)
+        routed = self.route(text, versions)
+        if routed.reading is None:
+            return routed.answer
+        return replace(routed.answer, skipped=routed.reading.skipped)
 
     def shape(self, definition: SketchDefinition) -> QueryShape:
         """The shape of a sketch's query, which does not change while its columns' types do not."""
@@ -162,7 +162,7 @@ class Service:
         state = self.load(name).state
         if state is None:
             with Pins(self.door) as pins:
-                state, _ = self.bring(name, pins)
+                state, _ = self.refresh_in_call(name, pins)
             self.save(name, state)
         return state
 
@@ -187,13 +187,17 @@ class Service:
 
     def hold(self, name: str, live: Live) -> None:
         """Hold a state from now on; it is saved later."""
+        before = self._held.get(name)
+        if before is not None and before.definition.types != live.definition.types:
+            self._shapes.pop(live.definition.id, None)
+            self.selections.forget(live.definition)
         self._held[name] = live
 
     def forget(self, name: str) -> None:
         """Let go of a state."""
         self._held.pop(name, None)
 
-    def bring(
+    def refresh_in_call(
         self,
         name: str,
         pins: Pins,
@@ -239,12 +243,12 @@ class Service:
             noted = replace(live.definition, costs=dict(costs))
             self._held[name] = replace(live, definition=noted, owed=live.owed + _A_NOTE)
 
-    def brought(
+    def refresh(
         self, name: str, *, full: bool = False, only: Collection[str] | None = None
     ) -> Outcome:
         """Bring one to the newest versions, or some of its tables."""
         with self.busy, Pins(self.door) as pins:
-            _, done = self.bring(name, pins, full=full, only=only)
+            _, done = self.refresh_in_call(name, pins, full=full, only=only)
             self.keep(name)
             return done
 
@@ -252,24 +256,24 @@ class Service:
         """Put the tables that a sketch cuts into the order of its columns."""
         self.refuse_unknown(name)
         with self.busy, self.door.one_call(), Pins(self.door) as pins:
-            live, _ = self.bring(name, pins)
+            live, _ = self.refresh_in_call(name, pins)
             if live.definition.retired:
                 raise Invalid(
                     f"sketch {name!r} is retired: {live.definition.retired}",
                     reason="SKETCH_RETIRED",
                 )
             done = cluster(pins, live)
-            self.bring(name, pins)
+            self.refresh_in_call(name, pins)
             self.keep(name)
             return done
 
-    def all_brought(self, *, full: bool = False) -> list[Outcome]:
+    def refresh_all(self, *, full: bool = False) -> list[Outcome]:
         """Bring all to the newest versions; a change is read once for those that need it (IMP §7)."""
         done = []
         with self.busy, Pins(self.door) as pins:
             others = self._definitions()
             for name in self.names():
-                done.append(self.bring(name, pins, full=full, others=others)[1])
+                done.append(self.refresh_in_call(name, pins, full=full, others=others)[1])
                 self.keep(name)
         return done
 

@@ -18,7 +18,7 @@ from belvedere.synopses.definition import SynopsisDefinition, plain_plan
 from belvedere.synopses.plan.synopsis_plan import SynopsisPlan
 from belvedere.synopses.sample.on_spark import SparkSample, can_draw, draw
 from belvedere.synopses.sample.results import SampleResults
-from belvedere.synopses.state import Keeper
+from belvedere.synopses.state import SynopsisState
 
 MEMORY = "BELVEDERE_SYNOPSIS_BYTES"
 """The variable that limits what a synopsis may take; without it, half of the machine's memory."""
@@ -38,7 +38,9 @@ def build_sample(
     """The sample of a join at a vector, with what is needed to keep it; without that, too large a join."""
     if not _fits(lake, pins, definition):
         return _drawn(lake, pins, definition, vector)
-    results = SampleResults(Keeper(planned, definition.kind, seed=definition.seed), definition.seed)
+    results = SampleResults(
+        SynopsisState(planned, definition.kind, seed=definition.seed), definition.seed
+    )
     for table in _parents_first(planned):
         for rows in _all_rows(pins, table, vector[table], definition.reads[table]):
             results.change(table, None, rows)

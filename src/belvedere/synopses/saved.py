@@ -14,7 +14,7 @@ from belvedere.synopses.definition import SynopsisDefinition, plain_plan, planne
 from belvedere.synopses.sample.on_spark import SparkSample
 from belvedere.synopses.sample.results import SampleResults
 from belvedere.synopses.saving import ARRAYS, from_arrays, to_arrays
-from belvedere.synopses.state import Keeper
+from belvedere.synopses.state import SynopsisState
 
 
 class SynopsisCodec:
@@ -49,7 +49,7 @@ class SynopsisCodec:
             plan = plain_plan(lake, definition)
             rows = pa.ipc.open_stream(pa.py_buffer(saved.arrays["rows"])).read_all()
             return SparkSample(plan, definition.kind, rows, int(record["size"]), definition.seed)
-        keeper = Keeper(planned_of(lake, definition), definition.kind, seed=definition.seed)
+        keeper = SynopsisState(planned_of(lake, definition), definition.kind, seed=definition.seed)
         return SampleResults(from_arrays(keeper, saved.arrays), definition.seed)
 
 

@@ -20,7 +20,7 @@ from belvedere.synopses.graph.encoded_position import EdgeKeys, EncodedPosition
 from belvedere.synopses.graph.references import ReferenceIndex
 from belvedere.synopses.graph.weighted_graph import EdgeSide, GraphNode, WeightedGraph
 from belvedere.synopses.sample.reservoir import Bernoulli, WithoutReplacement, WithReplacement
-from belvedere.synopses.state import Keeper
+from belvedere.synopses.state import SynopsisState
 
 _KEPT: dict[type, tuple[str, ...]] = {
     Interner: ("size", "keys", "table", "places", "base", "by_place"),
@@ -40,7 +40,7 @@ _KEPT: dict[type, tuple[str, ...]] = {
     WithoutReplacement: ("state", "slots", "filled", "size"),
     WithReplacement: ("state", "slots", "filled", "size"),
     Bernoulli: ("state", "slots", "filled", "rate"),
-    Keeper: ("places", "references", "edges", "sample", "waits", "changes"),
+    SynopsisState: ("places", "references", "edges", "sample", "waits", "changes"),
 }  # fmt: skip
 _MADE: dict[str, Any] = {"dependents": Chains, "everything": Groups}
 """Parts that are there only once they were needed."""
@@ -53,7 +53,7 @@ _BLOCK = 1 << 16
 Arrays = dict[str, Any]
 
 
-def to_arrays(keeper: Keeper) -> Arrays:
+def to_arrays(keeper: SynopsisState) -> Arrays:
     """All that a keeper holds."""
     found: Arrays = {}
     _flatten(keeper, "", found)
@@ -106,7 +106,7 @@ def _roomy(array: Any, room: int) -> Any:
     return found
 
 
-def from_arrays(keeper: Keeper, found: Mapping[str, Any]) -> Keeper:
+def from_arrays(keeper: SynopsisState, found: Mapping[str, Any]) -> SynopsisState:
     """A new keeper of the same plan as it was when it was saved."""
     tree: dict[str, Any] = {}
     for path, array in found.items():

@@ -41,7 +41,7 @@ TIDY = 4096
 """Vertices without rows, and deletions between looks at them, that are no trouble yet."""
 
 
-class Keeper:
+class SynopsisState:
     """Tables, references, graph and sample of one query."""
 
     def __init__(

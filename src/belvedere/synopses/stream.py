@@ -16,7 +16,7 @@ from belvedere.synopses.plan.planner import plan
 from belvedere.synopses.plan.synopsis_plan import query_block
 from belvedere.synopses.sample.reservoir import SampleKind
 from belvedere.synopses.sample.results import SampleResults
-from belvedere.synopses.state import MOST_ROWS, Keeper
+from belvedere.synopses.state import MOST_ROWS, SynopsisState
 
 Schema: TypeAlias = Mapping[str, str] | Any
 """Names and types in Spark's words, or a schema of Arrow's."""
@@ -51,7 +51,7 @@ class Synopsis:
         unique = {t: _key(t, list(columns), types) for t, columns in (keys or {}).items()}
         planned = plan(query_block(query, _Schemas(types)), unique, collapse=collapse)
         seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-        self._results = SampleResults(Keeper(planned, kind, seed=seed, most=most_rows), seed)
+        self._results = SampleResults(SynopsisState(planned, kind, seed=seed, most=most_rows), seed)
 
     def insert(self, table: str, rows: pa.RecordBatch | pa.Table) -> None:
         """Rows come."""

@@ -22,7 +22,7 @@ class Facts(Listing[tuple[str, str, str]]):
         return "\n\n".join((columns, "\n".join(facts)))
 
 
-class Shown(Listing[tuple[str, str, str, str]]):
+class ViewListing(Listing[tuple[str, str, str, str]]):
     """Views with their policy and query, or with what is wrong with them."""
 
     headers = ("name", "policy", "query", "error")
@@ -50,8 +50,8 @@ def describe(lake: ReadableLake, view: View) -> Facts:
     return Facts([*columns, *((name, value, "fact") for name, value in facts.items() if value)])
 
 
-def show(lake: ReadableLake) -> Shown:
+def show(lake: ReadableLake) -> ViewListing:
     """Every view of a lake, the broken ones last."""
     sound, broken = sound_and_broken(lake)
     listed = [(v.name, v.definition.policy, v.definition.query, "") for v in sound]
-    return Shown([*listed, *((b.name, "", "", str(b.error)) for b in broken)])
+    return ViewListing([*listed, *((b.name, "", "", str(b.error)) for b in broken)])

@@ -118,11 +118,11 @@ class SketchWithoutSpark:
                 self._service.save("hot", captured(Upkeep(door, pins), definition, vector))
 
     def refresh(self) -> tuple[str, str]:
-        done = self._service.brought("hot")
+        done = self._service.refresh("hot")
         return done.strategy, done.reason
 
     def advance(self, table: str) -> tuple[str, str]:
-        done = self._service.brought("hot", only=[table])
+        done = self._service.refresh("hot", only=[table])
         return done.strategy, done.reason
 
     def vector(self) -> Vector:

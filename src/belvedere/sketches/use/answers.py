@@ -22,7 +22,7 @@ def run_query(
     """The rows of a query."""
     if not versions and not sketches.names() and not sketches.watching:
         return door.sql(text)
-    routed = sketches.found(text, versions)
+    routed = sketches.route(text, versions)
     if routed.reading is None:
         return door.sql(_at(door, text, versions) if versions else text)
     try:

@@ -21,7 +21,7 @@ def sketch_facts(live: Live, table: Callable[[str], Table]) -> list[tuple[str, s
     facts = {
         "query": d.query,
         "cut": "; ".join(str(p) for p in d.partitions),
-        "fragments kept": f"{live.kept} of {live.fragments}",
+        "fragments kept": f"{live.fragment_count} of {live.fragments}",
         "at": ", ".join(f"{t} {p.version}" for t, p in live.vector.items()),
         "kept by": f"captured anew: {d.kept}" if d.kept else "the changes, in memory",
         "loose": "yes: fragments too many are allowed" if d.loose else "",

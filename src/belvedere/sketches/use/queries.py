@@ -119,7 +119,7 @@ class QueryRouter:
         retired = self._sketches.live(name).definition.retired
         if retired:
             return f"it is retired: {retired}", ""
-        live, done = self._sketches.bring(name, pins)
+        live, done = self._sketches.refresh_in_call(name, pins)
         self._sketches.keep(name)
         if live.definition.retired:
             return f"it is retired: {live.definition.retired}", ""

@@ -41,6 +41,10 @@ class Selections:
         ]
         return any_of(selections)
 
+    def forget(self, definition: SketchDefinition) -> None:
+        """Compute the feeds of a sketch again: the columns of its tables are others."""
+        self._feeds.pop(definition.id, None)
+
     def _of(self, definition: SketchDefinition) -> list[Rel]:
         if definition.id not in self._feeds:
             q = plan_of(self._lake, definition.query)

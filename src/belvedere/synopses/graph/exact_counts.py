@@ -11,10 +11,10 @@ from belvedere.kernels.join_graph.weights import product
 from belvedere.memory import kinds
 from belvedere.synopses.graph.weighted_graph import WeightedGraph
 from belvedere.synopses.plan.value_codes import EqualityCode
-from belvedere.synopses.state import Keeper
+from belvedere.synopses.state import SynopsisState
 
 
-def key_counts(keeper: Keeper, column: str) -> pa.Table:
+def key_counts(keeper: SynopsisState, column: str) -> pa.Table:
     """For each value of a column that an edge joins by, the number of join results with it.
 
     The results with a key number the product of the key's weights on both sides of the edge.
@@ -44,7 +44,7 @@ def key_counts(keeper: Keeper, column: str) -> pa.Table:
     return pa.table({column: values, "count": pa.array(counts[some])})
 
 
-def _edge(keeper: Keeper, column: str) -> int:
+def _edge(keeper: SynopsisState, column: str) -> int:
     """The edge that joins by a shown column alone."""
     shown = {n.lower(): s for n, s in keeper.plan.block.outputs}
     scalar = shown.get(column.lower())

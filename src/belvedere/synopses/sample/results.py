@@ -17,7 +17,7 @@ from belvedere.synopses.estimate import estimates
 from belvedere.synopses.estimate.values import true, value
 from belvedere.synopses.graph.exact_counts import key_counts
 from belvedere.synopses.sample.reservoir import Bernoulli
-from belvedere.synopses.state import Keeper
+from belvedere.synopses.state import SynopsisState
 
 MORE = 1.25
 """The reservoir is enlarged to so many times 1/f, so that it need not grow again at once."""
@@ -31,7 +31,7 @@ FEW, TOGETHER = 256, 4096
 class SampleResults:
     """The sample of a synopsis, for readers."""
 
-    def __init__(self, keeper: Keeper, seed: int) -> None:
+    def __init__(self, keeper: SynopsisState, seed: int) -> None:
         self._maintained = keeper
         self._pending: dict[str, list[pa.Table]] = {}
         self._pending_rows = 0
@@ -40,7 +40,7 @@ class SampleResults:
         self._passing: Any = None
 
     @property
-    def maintained(self) -> Keeper:
+    def maintained(self) -> SynopsisState:
         """The state, with everything applied."""
         if self._pending_rows:
             self._flush()
