@@ -104,7 +104,7 @@ def works(lake: bv.Lake, line: int) -> None:
 
 
 def served(lake: bv.Lake) -> None:
-    service = lake.serve(told=lambda _: None)
+    service = lake.serve(log=lambda _: None)
     service.turn()
     service.between()
     service.reload()
