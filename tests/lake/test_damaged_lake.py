@@ -35,7 +35,7 @@ FEED = "USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
 VISITS = "SELECT owner, count(*) AS n, sum(bytes) AS b FROM video v JOIN log l ON v.id = l.id GROUP BY owner"
 OWNED = "SELECT v.id, v.owner, l.line, l.bytes FROM video v JOIN log l ON v.id = l.id"
 HOT = "SELECT id, sum(bytes) AS b FROM log GROUP BY id HAVING sum(bytes) > 20"
-OFTEN = (cut_off, emptied, gone, a_directory)
+OFTEN = (cut_off, gone)
 MOST = [
     pytest.param(d, marks=() if d in OFTEN else pytest.mark.soak, id=d.__name__)
     for d in DAMAGES

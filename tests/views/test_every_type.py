@@ -14,7 +14,7 @@ from tests.views.typed_tables import WRITERS, TypedTable
 
 pytestmark = pytest.mark.spark
 
-SEEDS = (1, 2)
+SEEDS = (1, pytest.param(2, marks=pytest.mark.soak))
 VIEWS = 4
 SOAK_SECONDS = 600
 
