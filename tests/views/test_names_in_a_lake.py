@@ -93,7 +93,7 @@ def test_a_table_whose_query_fails_leaves_nothing_and_its_name_is_free(lake: bv.
 def test_the_lakes_own_schema_may_be_written_out(lake: bv.Lake) -> None:
     [row] = lake.sql("SELECT current_schema() AS own").collect()
     for name in (f"{row['own']}.V", f"spark_catalog.{row['own']}.v"):
-        assert lake.refresh(name).view == "v"
+        assert lake.refresh(name).name == "v"
 
 
 def test_a_table_of_another_schema_is_not_taken_for_one_of_the_lake(lake: bv.Lake) -> None:
