@@ -182,7 +182,7 @@ class UpdatableViews:
         """A view's state as it was committed last; one that cannot be used is built again."""
         loaded = self.store.load(name)
         if loaded.state is None:
-            self._advance(name, ())
+            self._advance(name)
             loaded = self.store.load(name)
         assert loaded.state is not None
         return loaded.state
